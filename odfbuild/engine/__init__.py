@@ -1,0 +1,1 @@
+"""Engines: what any of them is asked (`contract`), and ours, Spark (`spark`)."""

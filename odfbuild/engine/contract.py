@@ -1,0 +1,134 @@
+"""What the coordinator asks of an engine.
+
+The engine reads, queries and merges; the coordinator orders, numbers, hashes and commits. Requests
+name everything that may change the result, so that the same request gives the same records. Results
+are Parquet parts in a scratch folder, in record order; `apply` finalises them into one data file.
+Source: Open Data Fabric, "Engine Contract".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.odf.model import MergeStrategy, ReadStep, TransformSql
+    from odfbuild.odf.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Names of the system columns."""
+
+    offset: str = "offset"
+    operation_type: str = "op"
+    system_time: str = "system_time"
+    event_time: str = "event_time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSlices:
+    """One input of a transformation: `files` hold at least the records of `[first, last]`.
+
+    `first`/`last` are inclusive offsets, `None` when there are no new records (`files` is empty then);
+    `schema` is the input's whole schema, system columns included.
+    """
+
+    alias: str
+    schema: pa.Schema
+    vocab: Vocabulary
+    files: tuple[Path, ...] = ()
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformTask:
+    """Run the queries of `transform` over the new records of `inputs`, row by row."""
+
+    dataset: str
+    transform: TransformSql
+    inputs: tuple[InputSlices, ...]
+    vocab: Vocabulary
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestTask:
+    """Read `file`, preprocess, merge with what was committed.
+
+    `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or URL,
+    with the path inside an archive). `history` are all committed slices, oldest first, and
+    `history_schema` their schema (`None`: nothing committed yet). Records without event time get
+    `event_time`.
+    """
+
+    dataset: str
+    file: Path
+    source_name: str
+    read: ReadStep
+    preprocess: TransformSql | None
+    merge: MergeStrategy
+    vocab: Vocabulary
+    history: tuple[Path, ...]
+    history_schema: pa.Schema | None
+    event_time: Timestamp
+    scratch: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineResult:
+    """Parquet files whose concatenation is the result, in record order.
+
+    Columns: `op` (int32, optional: absent means all appended), the event time column, then data
+    columns in order. No offset and no system time: the coordinator adds them. `schema` is the result's
+    schema also when there are no records; nullability in it is the declared one.
+    """
+
+    parts: tuple[Path, ...]
+    schema: pa.Schema
+
+
+class Engine(Protocol):
+    """An engine in a running session. Methods may be called from several threads at once."""
+
+    def validate(
+        self,
+        dataset: str,
+        transform: TransformSql,
+        inputs: Sequence[tuple[str, pa.Schema]],
+        vocab: Vocabulary,
+        *,
+        preprocess: bool = False,
+    ) -> pa.Schema:
+        """Result schema of a transformation (data and event time columns) from input schemas alone.
+
+        Raises `Errors` of `QueryError`s, whose `location` is relative to the query text (file
+        `"query"` or `"queries[i]"`, line and column from 1); the caller maps it to the project's file.
+        `preprocess`: the one input is `input` and an event time column is not required.
+        """
+        ...
+
+    def transform(self, task: TransformTask) -> EngineResult:
+        """Carry out a transformation step."""
+        ...
+
+    def ingest(self, task: IngestTask) -> EngineResult:
+        """Carry out read, preprocess and merge of one source file."""
+        ...
+
+    def progress(self, dataset: str) -> tuple[int, int] | None:
+        """Finished and total tasks of what runs for `dataset` now; `None` when unknown."""
+        ...
+
+    def stop(self) -> None:
+        """End the session."""
+        ...
+
+
+EngineFactory = Callable[[], Engine]
+"""Starts a session; slow, called at most once per apply and in the background."""

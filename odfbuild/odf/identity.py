@@ -1,0 +1,107 @@
+"""Identity of datasets: DIDs, names, aliases, references and patterns.
+
+Source: Open Data Fabric, "Dataset Identity" and "Dataset References"; multiformats (multibase, DID).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SUBDOMAIN = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
+_HOSTNAME = re.compile(rf"{_SUBDOMAIN}(?:\.{_SUBDOMAIN})*")
+_ED25519_PUB = b"\xed\x01"
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is a dataset, account or repository name (`Hostname` in the grammar)."""
+    return _HOSTNAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DatasetId:
+    """Identity of a dataset: the Ed25519 public key that was made with it (32 bytes)."""
+
+    key: bytes
+
+    @classmethod
+    def from_bytes(cls, binary: bytes) -> DatasetId:
+        """From the wire form, codec varint and key; `ValueError` when it is not that."""
+        if len(binary) != 34 or binary[:2] != _ED25519_PUB:
+            raise ValueError("not an Ed25519 public key in multicodec form")
+        return cls(bytes(binary[2:]))
+
+    @classmethod
+    def parse(cls, text: str) -> DatasetId:
+        """Read `did:odf:…` in any multibase of the specification; `ValueError` otherwise."""
+        if not text.startswith("did:odf:"):
+            raise ValueError(f"not a did:odf: {text!r}")
+        return cls.from_bytes(decode_multibase(text[len("did:odf:") :]))
+
+    @property
+    def binary(self) -> bytes:
+        """The wire form: codec varint and key."""
+        return _ED25519_PUB + self.key
+
+    @property
+    def multibase(self) -> str:
+        """`fed01…`, the DID without its method."""
+        return "f" + self.binary.hex()
+
+    def __str__(self) -> str:
+        return "did:odf:" + self.multibase
+
+
+def decode_multibase(text: str) -> bytes:
+    """Bytes of base16 (`f`, `F`), base58btc (`z`) or base64url (`u`) text; `ValueError` otherwise."""
+    if text[:1] in ("f", "F"):
+        return bytes.fromhex(text[1:])
+    if text[:1] in ("z", "u"):
+        from multiformats import multibase
+
+        try:
+            return multibase.decode(text)
+        except Exception as error:  # the library raises several unrelated classes
+            raise ValueError(f"not multibase: {text!r}") from error
+    raise ValueError(f"unsupported multibase prefix in {text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetAlias:
+    """Name of a dataset in a workspace, with an account where there are several.
+
+    Case is kept and does not count: `NY` equals `ny`.
+    """
+
+    name: str
+    account: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DatasetAlias:
+        """Read `name` or `account/name`; `ValueError` when a part is not a name."""
+        parts = text.split("/")
+        if len(parts) > 2 or not all(is_name(part) for part in parts):
+            raise ValueError(f"not a dataset name: {text!r}")
+        return cls(parts[-1], parts[0] if len(parts) == 2 else None)
+
+    @property
+    def folded(self) -> str:
+        """The form in which aliases are compared."""
+        return str(self).lower()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatasetAlias) and self.folded == other.folded
+
+    def __hash__(self) -> int:
+        return hash(self.folded)
+
+    def __str__(self) -> str:
+        return f"{self.account}/{self.name}" if self.account else self.name
+
+
+DatasetRef = DatasetId | DatasetAlias
+
+
+def parse_ref(text: str) -> DatasetRef:
+    """Read a local reference: a DID or an alias; `ValueError` otherwise."""
+    return DatasetId.parse(text) if text.startswith("did:") else DatasetAlias.parse(text)

@@ -1,0 +1,132 @@
+"""The plan: a frozen value that says what will be appended, what will run, why and how much.
+
+`apply` consumes it, `report` prints it; neither decides anything again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from odfbuild.errors import Location, OdfbuildError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
+from odfbuild.odf.multihash import Multihash
+
+
+class Action(Enum):
+    """What apply will do with a dataset; the value is the glyph in reports."""
+
+    CREATE = "+"
+    APPEND = "~"
+    RUN = ">"
+    POLL = "?"
+    FORGET = "."
+    REFUSE = "!"
+
+
+class ReasonCode(Enum):
+    """Why a dataset is or is not run or changed: a closed list, part of the output format."""
+
+    NEW = "new"
+    NEVER_RUN = "never_run"
+    SOURCE_CHANGED = "definition_changed.source"
+    TRANSFORM_CHANGED = "definition_changed.transform"
+    VOCAB_CHANGED = "definition_changed.vocab"
+    INFO_CHANGED = "definition_changed.info"
+    COSMETIC = "cosmetic"
+    SOURCE_HAS_NEWS = "source_has_news"
+    SOURCE_UNCHANGED = "source_unchanged"
+    SOURCE_NOT_CHECKED = "source_not_checked"
+    INPUT_ADVANCED = "input_advanced"
+    INPUT_REWRITTEN = "input_rewritten"
+    UPSTREAM_PLANNED = "upstream_planned"
+    UP_TO_DATE = "up_to_date"
+    NO_DEFINITION = "no_definition"
+    BREAKING = "breaking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A reason with its evidence: the input concerned, blocks and offsets, and what caused it."""
+
+    code: ReasonCode
+    message: str
+    input: str | None = None
+    from_block: Multihash | None = None
+    from_offset: int | None = None
+    to_block: Multihash | None = None
+    to_offset: int | None = None
+    children: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """How much is waiting. `None`: cannot be known before the run.
+
+    `exact` is false where `records` counts what a source holds, and a merge may keep fewer.
+    """
+
+    records: int | None
+    bytes: int | None
+    exact: bool = True
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventChange:
+    """An event that will be appended, and the committed one of the same kind, if any.
+
+    Inputs without a chain yet stand in `after` by alias; apply resolves them when they exist.
+    """
+
+    before: MetadataEvent | None
+    after: MetadataEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetPlan:
+    """What will happen to one dataset. `expected_head` is the head the plan was made against."""
+
+    name: str
+    kind: DatasetKind
+    id: DatasetId | None
+    expected_head: Multihash | None
+    actions: tuple[Action, ...]
+    reasons: tuple[Reason, ...]
+    changes: tuple[EventChange, ...] = ()
+    pending: Pending | None = None
+    records_under_old_query: int | None = None
+    snapshot: DatasetSnapshot | None = None
+    inputs: tuple[str, ...] = ()
+    location: Location | None = None
+    refusal: OdfbuildError | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing will happen."""
+        return not self.actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What apply will do: datasets in an order in which inputs come first."""
+
+    project: str
+    datasets: tuple[DatasetPlan, ...]
+    digest: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def applyable(self) -> bool:
+        """Whether nothing is refused."""
+        return all(dataset.refusal is None for dataset in self.datasets)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether apply has anything to do (polling a source that may be unchanged does not count)."""
+        return any(set(dataset.actions) - {Action.POLL, Action.FORGET} for dataset in self.datasets)
+
+    def count(self, action: Action) -> int:
+        """Number of datasets with that action."""
+        return sum(action in dataset.actions for dataset in self.datasets)

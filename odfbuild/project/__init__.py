@@ -1,0 +1,1 @@
+"""Files to definitions: configuration, templates, YAML with positions, validation."""

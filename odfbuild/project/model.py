@@ -1,0 +1,58 @@
+"""What a project is once its files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from odfbuild.odf.model import DatasetSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """`odfbuild.yaml`. Folders are absolute."""
+
+    name: str
+    root: Path
+    datasets: Path
+    state: Path
+    vars: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cache(self) -> Path:
+        """Disposable files: deleting them changes nothing but time."""
+        return self.root / ".odfbuild"
+
+    @property
+    def keys(self) -> Path:
+        """Private keys of datasets: never in Git, never in a chain, not disposable."""
+        return self.root / ".odfbuild-keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A dataset as the project defines it, in normal form (`queries`, not `query`; input aliases filled in).
+
+    `file` is relative to the project's root, `document` the index of the YAML document in it, `instance`
+    the values that made it when it comes from a template (`origin=EWR`).
+    """
+
+    snapshot: DatasetSnapshot
+    file: str
+    document: int = 0
+    instance: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The alias."""
+        return str(self.snapshot.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """Configuration and all definitions, in order of file and document."""
+
+    config: Config
+    definitions: tuple[Definition, ...]
