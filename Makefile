@@ -1,0 +1,75 @@
+# Every target does its own set-up: Python 3.11 or newer, pip and make are all that it needs.
+#
+#   make example   install odfbuild with a Java runtime, build the example project
+#   make test      install what the tests need, run them
+#   make lint      style, types, imports between rooms, generated schemas
+#   make bench     plan of 100, 1 000 and 10 000 datasets beside dbt
+#   make clean     remove what the targets above made
+
+BIN := .venv/bin
+SOURCES := pyproject.toml setup.py
+PYTEST_ARGS ?= -n auto --dist loadfile
+BENCH_ARGS ?=
+BENCH_ENV := benchmarks/.venv
+
+.PHONY: help example test lint format bench lock clean system-packages
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+.venv/.made: tools/make_venv
+	@tools/make_venv .venv
+	@touch $@
+
+# The two sets of packages share one environment: the locked one fits odfbuild's own needs too.
+.venv/.example: .venv/.made $(SOURCES)
+	@echo "Installing odfbuild with a Java runtime into .venv (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jre]'
+	@touch $@
+
+.venv/.dev: .venv/.made requirements/dev.lock $(SOURCES)
+	@echo "Installing the locked development packages into .venv (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@ .venv/.example
+
+example: .venv/.example
+	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
+	cd example_project && ../$(BIN)/odfbuild ls
+
+system-packages:
+	@tools/system_packages nginx
+
+test: .venv/.dev system-packages
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m odfbuild.odf.generate --check
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
+	@tools/make_venv $(BENCH_ENV)
+	@$(BENCH_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	@touch $@
+
+bench: .venv/.example $(BENCH_ENV)/.installed
+	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)
+
+# Written by uv without the address of any index, so that it serves every mirror.
+lock: .venv/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+	  --quiet -o requirements/dev.lock
+
+clean:
+	rm -rf .venv $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .hypothesis .import_linter_cache
+	rm -rf example_project/chains example_project/.odfbuild example_project/.odfbuild-keys
