@@ -1,0 +1,1 @@
+"""Carries a plan out: the only room that makes things happen."""

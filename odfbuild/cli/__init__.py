@@ -1,0 +1,1 @@
+"""The command line: one file per verb that parses, calls, prints and returns the exit code."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.odf.model import MergeStrategy, ReadStep, TransformSql
+    from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, TransformSql
     from odfbuild.odf.timestamp import Timestamp
 
 
@@ -28,6 +28,19 @@ class Vocabulary:
     operation_type: str = "op"
     system_time: str = "system_time"
     event_time: str = "event_time"
+
+
+def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
+    """The names in force when `vocab` is the latest event of its kind."""
+    default = Vocabulary()
+    if vocab is None:
+        return default
+    return Vocabulary(
+        offset=vocab.offset_column or default.offset,
+        operation_type=vocab.operation_type_column or default.operation_type,
+        system_time=vocab.system_time_column or default.system_time,
+        event_time=vocab.event_time_column or default.event_time,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

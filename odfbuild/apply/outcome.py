@@ -1,0 +1,59 @@
+"""What became of each dataset of an apply, and what that means for the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from odfbuild.errors import OdfbuildError
+
+
+class Status(Enum):
+    """How an apply ended for one dataset."""
+
+    COMMITTED = "committed"
+    NOOP = "noop"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOutcome:
+    """The end of one dataset: blocks and records added, seconds of wall time, and why.
+
+    `LOST` means that another writer holds or has moved the dataset; nothing was written then.
+    """
+
+    name: str
+    status: Status
+    because: str = ""
+    blocks: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    error: OdfbuildError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOutcome:
+    """All datasets that apply touched or had to leave, in the order of the plan."""
+
+    datasets: tuple[DatasetOutcome, ...]
+    interrupted: bool = False
+
+    def having(self, status: Status) -> tuple[DatasetOutcome, ...]:
+        """The datasets with that status."""
+        return tuple(outcome for outcome in self.datasets if outcome.status is status)
+
+    @property
+    def exit_code(self) -> int:
+        """0 done; 1 failed; 4 some committed and some not; 5 another writer was first; 130."""
+        if self.interrupted:
+            return 130
+        failed = bool(self.having(Status.FAILED))
+        lost = bool(self.having(Status.LOST))
+        if not failed and not lost:
+            return 0
+        if any(outcome.blocks for outcome in self.datasets):
+            return 4
+        return 1 if failed else 5

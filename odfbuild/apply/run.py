@@ -1,0 +1,294 @@
+"""Carry out a plan: claim datasets, start the engine when it is needed, run them inputs first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event
+from typing import Protocol
+
+from odfbuild.apply.definitions import resolve_changes
+from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
+from odfbuild.apply.ingest import stage_ingest, validate_source
+from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.apply.scheduler import run_graph
+from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.session import LazyEngine
+from odfbuild.apply.slice import dataset_schema
+from odfbuild.apply.transaction import Transaction
+from odfbuild.engine.contract import EngineFactory, vocabulary_of
+from odfbuild.errors import OdfbuildError, StaleHeadError
+from odfbuild.ingest.fetch import fetch
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.model import DatasetKind, SetPollingSource, SetTransform
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.model import Action, DatasetPlan, Plan
+from odfbuild.project.model import Project
+from odfbuild.store.workspace import Workspace
+
+
+class Listener(Protocol):
+    """Hears what happens while it happens; called from several threads."""
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        """`total` datasets will be worked on; `tasks` tells how far the engine is with one."""
+
+    def started(self, name: str) -> None:
+        """Work on a dataset begins."""
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """Work on a dataset ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """How to carry a plan out: `jobs` datasets at once, stop starting new ones when `cancel` is set.
+
+    `locate` maps an error about a query to the place in the project's files.
+    """
+
+    factory: EngineFactory
+    listener: Listener
+    locate: Callable[[str, OdfbuildError], OdfbuildError]
+    jobs: int = os.cpu_count() or 1
+    cancel: Event
+
+
+def apply_plan(
+    plan: Plan, project: Project, workspace: Workspace, options: ApplyOptions
+) -> ApplyOutcome:
+    """Do what `plan` says, dataset by dataset; never raises for a dataset's failure."""
+    todo = {
+        item.name: item
+        for item in plan.datasets
+        if item.refusal is not None or set(item.actions) - {Action.FORGET}
+    }
+    engine = LazyEngine(options.factory)
+    try:
+        with workspace.claim(list(todo)) as claim, _scratch(project) as scratch:
+            run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
+            if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
+                engine.warm_up()
+            options.listener.begin(len(todo), run.tasks)
+            results = run_graph(
+                list(todo),
+                {name: item.inputs for name, item in todo.items()},
+                run.work,
+                run.skip,
+                lambda outcome: outcome.status in (Status.FAILED, Status.LOST, Status.SKIPPED),
+                jobs=options.jobs,
+                cancel=options.cancel,
+            )
+    finally:
+        engine.stop()
+    return ApplyOutcome(
+        datasets=tuple(results[name] for name in todo if name in results),
+        interrupted=options.cancel.is_set(),
+    )
+
+
+@contextmanager
+def _scratch(project: Project) -> Iterator[Path]:
+    # Inside the project, so that a staged file can be moved into a dataset by rename.
+    base = project.config.cache / "scratch"
+    base.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="apply-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Run:
+    """The tasks of one apply and what they share."""
+
+    def __init__(
+        self,
+        project: Project,
+        workspace: Workspace,
+        options: ApplyOptions,
+        engine: LazyEngine,
+        scratch: Path,
+        todo: dict[str, DatasetPlan],
+        held: dict[str, str],
+    ) -> None:
+        self.project = project
+        self.workspace = workspace
+        self.options = options
+        self.engine = engine
+        self.scratch = scratch
+        self.todo = todo
+        self.held = held
+
+    def tasks(self, name: str) -> tuple[int, int] | None:
+        """Finished and total engine tasks of a dataset."""
+        engine = self.engine.peek()
+        return engine.progress(name) if engine else None
+
+    def skip(self, name: str, culprit: str) -> DatasetOutcome:
+        """A dataset that cannot run because of another one."""
+        outcome = DatasetOutcome(
+            name=name, status=Status.SKIPPED, because=f"'{culprit}' did not complete"
+        )
+        self.options.listener.finished(outcome)
+        return outcome
+
+    def work(self, name: str) -> DatasetOutcome:
+        """Bring one dataset to what the plan says; every error becomes an outcome."""
+        started = time.monotonic()
+        self.options.listener.started(name)
+        outcome = replace(self._attempt(self.todo[name]), seconds=time.monotonic() - started)
+        self.options.listener.finished(outcome)
+        return outcome
+
+    def _attempt(self, item: DatasetPlan) -> DatasetOutcome:
+        progress = _Progress()
+        try:
+            if item.refusal is not None:
+                raise item.refusal
+            if item.name in self.held:
+                raise _held_elsewhere(item.name, self.held[item.name])
+            because = self._bring_up(item, progress)
+        except StaleHeadError as error:
+            return _ended(item, progress, Status.LOST, error)
+        except OdfbuildError as error:
+            return _ended(item, progress, Status.FAILED, self.options.locate(item.name, error))
+        except Exception as error:  # a defect of ours must not take the other datasets down
+            return _ended(item, progress, Status.FAILED, self._defect(item.name, error))
+        status = Status.COMMITTED if progress.blocks else Status.NOOP
+        return DatasetOutcome(
+            name=item.name,
+            status=status,
+            because=because,
+            blocks=progress.blocks,
+            records=progress.records,
+        )
+
+    def _bring_up(self, item: DatasetPlan, progress: _Progress) -> str:
+        base = self.workspace.projection(item.name)
+        head = base.head if base else None
+        if head != item.expected_head:
+            raise StaleHeadError(
+                f"'{item.name}' moved since the plan was made: "
+                f"{_short(item.expected_head)} → {_short(head)}",
+                code="E0701",
+                dataset=item.name,
+                help="run `odfbuild plan` again",
+            )
+        folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
+        transaction = self._begin(item, base)
+        transaction.add(*resolve_changes(item, self.workspace))
+        if item.kind is DatasetKind.Root:
+            return self._ingest(item, transaction, folder, progress)
+        return self._derive(item, transaction, folder, progress)
+
+    def _begin(self, item: DatasetPlan, base: Projection | None) -> Transaction:
+        now = Timestamp.now()
+        # A clock that was set back must not break the order of the chain.
+        system_time = max(now, base.system_time) if base else now
+        return Transaction(self.workspace, item.name, item.kind, base, system_time)
+
+    def _ingest(
+        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: _Progress
+    ) -> str:
+        source = transaction.state.polling_source
+        if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
+            for number, fetched in enumerate(
+                fetch(
+                    source.fetch,
+                    transaction.state.source_state,
+                    self.project.config.root,
+                    folder,
+                    transaction.system_time,
+                )
+            ):
+                scratch = folder / f"file-{number}"
+                scratch.mkdir()
+                records = stage_ingest(transaction, self.engine.get(), fetched, scratch)
+                progress.add(transaction.commit(), records)
+                shutil.rmtree(scratch, ignore_errors=True)
+                transaction = self._begin(item, self.workspace.projection(item.name))
+        if not transaction.is_empty:
+            if any(isinstance(event, SetPollingSource) for event in transaction.events):
+                validate_source(transaction, self.engine.get)
+            progress.add(transaction.commit(), 0)
+        return "" if progress.blocks else "the source has nothing new"
+
+    def _derive(
+        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: _Progress
+    ) -> str:
+        state = transaction.state
+        inputs = read_inputs(self.workspace, item.name, state)
+        changed = any(isinstance(event, SetTransform) for event in transaction.events)
+        records = 0
+        if inputs is not None:
+            advanced = any(not i.interval.is_empty for i in inputs)
+            if advanced or state.schema is None:
+                records = stage_transform(transaction, self.engine.get(), inputs, folder)
+            elif changed and state.transform is not None:
+                vocab = vocabulary_of(state.vocab)
+                result = validated_schema(
+                    self.engine.get(), item.name, state.transform, inputs, vocab
+                )
+                check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
+        progress.add(transaction.commit(), records)
+        if progress.blocks:
+            return ""
+        return "its inputs did not advance" if inputs else "an input has no data yet"
+
+    def _defect(self, name: str, error: Exception) -> OdfbuildError:
+        log = self.project.config.cache / "defect.log"
+        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        return OdfbuildError(
+            f"internal error while working on '{name}': {type(error).__name__}: {error}",
+            code="E0999",
+            dataset=name,
+            notes=(f"the details are in {log}",),
+            help="this is a defect of odfbuild; please report it with that file",
+        )
+
+
+class _Progress:
+    """What one dataset has committed so far, also when it fails later."""
+
+    def __init__(self) -> None:
+        self.blocks = 0
+        self.records = 0
+
+    def add(self, blocks: int, records: int) -> None:
+        self.blocks += blocks
+        self.records += records
+
+
+def _ended(
+    item: DatasetPlan, progress: _Progress, status: Status, error: OdfbuildError
+) -> DatasetOutcome:
+    return DatasetOutcome(
+        name=item.name,
+        status=status,
+        because=error.message,
+        blocks=progress.blocks,
+        records=progress.records,
+        error=error,
+    )
+
+
+def _held_elsewhere(name: str, holder: str) -> StaleHeadError:
+    return StaleHeadError(
+        f"another apply is at work on '{name}' ({holder})",
+        code="E0702",
+        dataset=name,
+        help="wait until it is done, then run `odfbuild apply` again",
+    )
+
+
+def _short(head: object) -> str:
+    return "nothing" if head is None else f"…{str(head)[-8:]}"

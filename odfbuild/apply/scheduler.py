@@ -1,0 +1,67 @@
+"""Run tasks of a graph concurrently, inputs first.
+
+A failed task stops its descendants and nothing else. Knows nothing of datasets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Event
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def run_graph(
+    order: Sequence[str],
+    inputs: Mapping[str, Sequence[str]],
+    work: Callable[[str], Result],
+    skip: Callable[[str, str], Result],
+    failed: Callable[[Result], bool],
+    *,
+    jobs: int,
+    cancel: Event,
+) -> dict[str, Result]:
+    """Call `work(name)` for every name in `order` once all its inputs are done.
+
+    `inputs` may mention names that are not in `order`; those count as done. When a task's result is
+    `failed`, each descendant gets `skip(name, culprit)` instead. Once `cancel` is set no new task
+    starts; names that never started are missing from the result. `work` must not raise.
+    """
+    names = set(order)
+    missing = {name: {i for i in inputs.get(name, ()) if i in names} for name in order}
+    readers: dict[str, list[str]] = defaultdict(list)
+    for name, needed in missing.items():
+        for needed_name in needed:
+            readers[needed_name].append(name)
+    ready = deque(name for name in order if not missing[name])
+    results: dict[str, Result] = {}
+    culprits: dict[str, str] = {}
+    running: dict[Future[Result], str] = {}
+
+    def settle(name: str, result: Result) -> None:
+        results[name] = result
+        if failed(result):
+            culprits.setdefault(name, name)
+        for reader in readers[name]:
+            missing[reader].discard(name)
+            if name in culprits:
+                culprits.setdefault(reader, culprits[name])
+            if not missing[reader]:
+                ready.append(reader)
+
+    with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="apply") as pool:
+        while True:
+            while ready and not cancel.is_set():
+                name = ready.popleft()
+                if name in culprits:
+                    settle(name, skip(name, culprits[name]))
+                else:
+                    running[pool.submit(work, name)] = name
+            if not running:
+                return results
+            done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=0.5)
+            for future in done:
+                settle(running.pop(future), future.result())

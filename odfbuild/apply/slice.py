@@ -1,0 +1,197 @@
+"""Turn the parts of an engine into the one data file of a transaction.
+
+Adds offsets and system time, brings types to their committed form, and takes row count, largest
+event time and the logical hash in the same pass over the data. Writes to a staging file only.
+Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is what peers write
+(offset int64, op int32, timestamps in milliseconds UTC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.errors import QueryError
+from odfbuild.odf.digest import LogicalHasher, physical_hash
+from odfbuild.odf.model import DataSlice, OffsetInterval
+from odfbuild.odf.timestamp import Timestamp
+
+_BATCH_ROWS = 131_072
+_MILLIS_UTC = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSlice:
+    """A data file that is complete but not yet part of any chain."""
+
+    path: Path
+    data: DataSlice
+    max_event_time: Timestamp | None
+
+    @property
+    def records(self) -> int:
+        """Number of records in the file."""
+        return self.data.offset_interval.end - self.data.offset_interval.start + 1
+
+
+def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
+    """Schema of the data files made from engine results with schema `result`.
+
+    System columns first, then data columns in the order of the result. Event time is required;
+    timestamps become milliseconds in UTC, the only form that the specification allows.
+    """
+    event_time = result.field(vocab.event_time).type
+    return pa.schema(
+        [
+            pa.field(vocab.offset, pa.int64(), nullable=False),
+            pa.field(vocab.operation_type, pa.int32(), nullable=False),
+            pa.field(vocab.system_time, _MILLIS_UTC, nullable=False),
+            pa.field(
+                vocab.event_time,
+                _MILLIS_UTC if pa.types.is_timestamp(event_time) else event_time,
+                nullable=False,
+            ),
+            *(
+                pa.field(column.name, _committed_type(column.type), column.nullable)
+                for column in result
+                if column.name not in (vocab.operation_type, vocab.event_time)
+            ),
+        ]
+    )
+
+
+def write_slice(
+    result: EngineResult,
+    *,
+    dataset: str,
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    first_offset: int,
+    system_time: Timestamp,
+    target: Path,
+) -> StagedSlice | None:
+    """Write the records of `result` to `target` with offsets from `first_offset`.
+
+    `schema` is the dataset's. Returns `None`, and leaves no file, when there are no records.
+    Raises `QueryError` when a required column holds nulls.
+    """
+    hasher = LogicalHasher(schema)
+    writer: pq.ParquetWriter | None = None
+    rows = 0
+    latest: int | None = None
+    try:
+        for part in _batches(result.parts):
+            batch = _finish(part, schema, vocab, first_offset + rows, system_time, dataset)
+            if writer is None:
+                writer = _open_writer(target, schema, vocab)
+            writer.write_batch(batch)
+            hasher.update(batch)
+            rows += batch.num_rows
+            highest = _max_millis(batch.column(vocab.event_time))
+            latest = highest if latest is None else max(latest, highest)
+    finally:
+        if writer is not None:
+            writer.close()
+    if rows == 0:
+        return None
+    digest, size = physical_hash(target)
+    return StagedSlice(
+        path=target,
+        data=DataSlice(
+            logical_hash=hasher.finish(),
+            physical_hash=digest,
+            offset_interval=OffsetInterval(start=first_offset, end=first_offset + rows - 1),
+            size=size,
+        ),
+        max_event_time=None if latest is None else Timestamp.from_millis(latest),
+    )
+
+
+def _batches(parts: tuple[Path, ...]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        with pq.ParquetFile(part, pre_buffer=False) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                if batch.num_rows:
+                    yield batch
+
+
+def _finish(
+    part: pa.RecordBatch,
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    first_offset: int,
+    system_time: Timestamp,
+    dataset: str,
+) -> pa.RecordBatch:
+    rows = part.num_rows
+    system = {
+        vocab.offset: pa.array(np.arange(first_offset, first_offset + rows, dtype=np.int64)),
+        vocab.system_time: pa.repeat(pa.scalar(system_time.millis, _MILLIS_UTC), rows),
+    }
+    columns = []
+    for column in schema:
+        if column.name in system:
+            values = system[column.name]
+        elif column.name == vocab.operation_type and column.name not in part.schema.names:
+            values = pa.repeat(pa.scalar(0, pa.int32()), rows)
+        else:
+            values = _convert(part.column(column.name), column.type)
+        if not column.nullable and values.null_count:
+            raise _null_in_required(dataset, column.name, values.null_count)
+        columns.append(values)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if values.type == target:
+        return values
+    if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target):
+        # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
+        values = pc.floor_temporal(values, unit="millisecond")
+    return values.cast(target)
+
+
+def _committed_type(found: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(found):
+        return _MILLIS_UTC
+    if pa.types.is_large_string(found) or pa.types.is_string_view(found):
+        return pa.string()
+    if pa.types.is_large_binary(found) or pa.types.is_binary_view(found):
+        return pa.binary()
+    return found
+
+
+def _open_writer(target: Path, schema: pa.Schema, vocab: Vocabulary) -> pq.ParquetWriter:
+    text = [column.name for column in schema if pa.types.is_string(column.type)]
+    return pq.ParquetWriter(
+        target,
+        schema,
+        compression="snappy",
+        # Offsets and measures never repeat enough for a dictionary to pay; not DELTA, because
+        # an engine among the peers cannot read it.
+        use_dictionary=[vocab.operation_type, vocab.system_time, *text],
+    )
+
+
+def _max_millis(values: pa.Array) -> int:
+    top = pc.max(values)
+    if pa.types.is_timestamp(values.type):
+        return int(top.value)
+    # A date counts as its midnight in UTC.
+    return int(top.cast(pa.timestamp("ms")).value)
+
+
+def _null_in_required(dataset: str, column: str, count: int) -> QueryError:
+    return QueryError(
+        f"column '{column}' is required, but {count} new records have no value in it",
+        code="E0520",
+        dataset=dataset,
+        help=f"give '{column}' a value in the query, or filter these records out",
+    )

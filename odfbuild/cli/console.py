@@ -1,0 +1,74 @@
+"""Where output goes and how it looks: results to stdout, progress and errors to stderr.
+
+Colour follows the conventions NO_COLOR, FORCE_COLOR and CLICOLOR_FORCE; `CI` means that nobody
+watches: no prompts, no bars.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from odfbuild.errors import OdfbuildError
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """How to talk to whoever started the program. `verbosity`: -1 quiet, 0 normal, 1 and more."""
+
+    no_color: bool = False
+    verbosity: int = 0
+
+    @property
+    def color(self) -> bool:
+        """Whether results on stdout are coloured."""
+        return self._colors(sys.stdout)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can answer a question."""
+        return sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")
+
+    @property
+    def live(self) -> bool:
+        """Whether a progress bar can be drawn on stderr."""
+        dumb = os.environ.get("TERM") == "dumb" or os.environ.get("CI")
+        return sys.stderr.isatty() and not dumb and self.verbosity >= 0
+
+    def result(self, text: str) -> None:
+        """Print what was asked for."""
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+
+    def data(self, value: Any) -> None:
+        """Print what was asked for, as JSON."""
+        self.result(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def note(self, text: str) -> None:
+        """Say something on the side; `--quiet` silences it."""
+        if self.verbosity >= 0:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+
+    def error(self, error: OdfbuildError) -> None:
+        """Print an error with its place and the way out."""
+        from odfbuild.report.errors import render_error
+
+        sys.stderr.write(render_error(error, color=self._colors(sys.stderr)).rstrip("\n") + "\n")
+        sys.stderr.flush()
+
+    def confirm(self, question: str) -> bool:
+        """Ask on the terminal; anything but `y` or `yes` is a no."""
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    def _colors(self, stream: TextIO) -> bool:
+        if self.no_color or os.environ.get("NO_COLOR"):
+            return False
+        if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
+            return True
+        return stream.isatty() and os.environ.get("TERM") != "dumb"

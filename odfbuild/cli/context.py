@@ -1,0 +1,76 @@
+"""What every verb starts from: the console and where the project is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.cli.console import Console
+from odfbuild.errors import PlanError
+
+if TYPE_CHECKING:
+    from odfbuild.apply.survey import Survey
+    from odfbuild.project.model import Config
+    from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Global options of a command."""
+
+    console: Console
+    directory: Path | None = None
+
+    def survey(self) -> Survey:
+        """Read the project, its chains and its local sources."""
+        from odfbuild.apply.survey import survey
+
+        return survey(self.directory)
+
+    def config(self) -> Config:
+        """Read `odfbuild.yaml` only."""
+        from odfbuild.project.config import load_config
+
+        return load_config(self.directory)
+
+    def workspace(self) -> Workspace:
+        """The chains of the project, whatever its definitions say."""
+        from odfbuild.store.workspace import Workspace
+
+        config = self.config()
+        return Workspace(config.state, config.keys, config.cache)
+
+
+def existing(workspace: Workspace, name: str) -> str:
+    """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
+    aliases = {alias.lower(): alias for alias in workspace.aliases()}
+    found = aliases.get(name.lower())
+    if found is not None:
+        return found
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.lower(), aliases, n=1)
+    raise PlanError(
+        f"there is no dataset '{name}' here",
+        code="E0301",
+        dataset=name,
+        help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
+    )
+
+
+class Format(str, Enum):
+    """Form of a verb's output."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dataset.")]

@@ -1,0 +1,67 @@
+"""`odfbuild init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context
+from odfbuild.errors import ProjectError
+
+_CONFIG = """\
+kind: Project
+version: 1
+content:
+  name: {name}
+"""
+
+_GITIGNORE = """\
+# Disposable: caches and scratch files of odfbuild.
+/.odfbuild/
+# Private keys of datasets: keep them, but never here.
+/.odfbuild-keys/
+"""
+
+
+def init(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to (default: the current folder).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the project (default: the folder's).")
+    ] = None,
+) -> int:
+    """Start a project: odfbuild.yaml, a first dataset with a small file to read, .gitignore."""
+    from odfbuild.project.resources import template_text
+
+    state: Context = context.obj
+    root = (folder or state.directory or Path.cwd()).resolve()
+    if (root / "odfbuild.yaml").exists():
+        raise ProjectError(
+            f"there is a project in {root} already",
+            code="E0110",
+            help="edit its odfbuild.yaml, or choose another folder",
+        )
+    files = {
+        "odfbuild.yaml": _CONFIG.format(name=name or root.name),
+        "datasets/temperatures.yaml": template_text("init/temperatures.yaml"),
+        "datasets/temperatures.warm.yaml": template_text("init/temperatures.warm.yaml"),
+        "data/temperatures/2026-01.csv": template_text("init/2026-01.csv"),
+        ".gitignore": _GITIGNORE,
+    }
+    created = []
+    for relative, text in files.items():
+        path = root / relative
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        created.append(relative)
+    state.console.result(
+        "\n".join([f"Created in {root}:", *(f"  {path}" for path in created)])
+        + "\nNext: odfbuild plan"
+    )
+    return 0

@@ -1,0 +1,102 @@
+"""The program: global options, the verbs, and how errors become exit codes.
+
+Every verb lives in a module of its own and imports what is heavy when it is called, so that
+`--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli import apply, init, log, ls, plan, tail, validate, verify, version
+from odfbuild.cli.console import Console
+from odfbuild.cli.context import Context
+from odfbuild.errors import OdfbuildError
+
+EXIT_USAGE = 64
+EXIT_INTERRUPTED = 130
+
+_EPILOG = (
+    "Exit codes: 0 done, no changes; 1 failed; 2 there are changes (--detailed-exitcode); "
+    "3 data differs from what was committed; 4 some datasets committed, some not; "
+    "5 a dataset was moved by another writer, nothing written; 64 wrong usage; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="odfbuild",
+    help="Build datasets from definitions: plan what a change does, apply it, verify the history.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _globals(
+    context: typer.Context,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-C",
+            envvar="ODFBUILD_DIRECTORY",
+            help="Work on the project in this folder (default: the one around the current folder).",
+        ),
+    ] = None,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", envvar="ODFBUILD_NO_COLOR", help="No colour.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", envvar="ODFBUILD_QUIET", help="No progress.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="More detail; repeat for more.")
+    ] = 0,
+) -> None:
+    context.obj = Context(Console(no_color, -1 if quiet else verbose), directory)
+
+
+app.command("init")(init.init)
+app.command("validate")(validate.validate)
+app.command("plan")(plan.plan)
+app.command("apply")(apply.apply)
+app.command("ls")(ls.ls)
+app.command("log")(log.log)
+app.command("tail")(tail.tail)
+app.command("verify")(verify.verify)
+app.command("version")(version.version)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and leave with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; returns the exit code, and never raises for what a user did."""
+    console = Console("--no-color" in arguments)
+    try:
+        code = app(arguments, prog_name="odfbuild", standalone_mode=False)
+    except typer.Exit as leave:
+        return int(leave.exit_code)
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except typer.TyperException as error:
+        error.show()
+        return EXIT_USAGE
+    except OdfbuildError as error:
+        console.error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough, as with `odfbuild log x | head`.
+        sys.stderr.close()
+        return 0
+    return code if isinstance(code, int) else 0

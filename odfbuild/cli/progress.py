@@ -1,0 +1,116 @@
+"""Progress of an apply: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+
+from odfbuild.apply.outcome import DatasetOutcome, Status
+from odfbuild.apply.run import Listener
+from odfbuild.cli.console import Console
+
+_TICK_SECONDS = 0.2
+
+
+@contextmanager
+def listener_for(console: Console) -> Iterator[Listener]:
+    """The listener that suits where stderr goes."""
+    if not console.live:
+        yield PlainProgress(console)
+        return
+    with BarProgress(console) as bars:
+        yield bars
+
+
+def describe(outcome: DatasetOutcome) -> str:
+    """One line on how a dataset ended."""
+    if outcome.status is Status.COMMITTED:
+        what = f"{outcome.records:,} records" if outcome.records else "no new records"
+        blocks = f"{outcome.blocks} block{'' if outcome.blocks == 1 else 's'}"
+        return f"committed {what} in {blocks}"
+    return f"{outcome.status.value}: {outcome.because}" if outcome.because else outcome.status.value
+
+
+class PlainProgress:
+    """A line when a dataset starts and one when it ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lock = Lock()
+        self._done = 0
+        self._total = 0
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        """See `Listener`."""
+        self._total = total
+
+    def started(self, name: str) -> None:
+        """See `Listener`."""
+        if self._console.verbosity > 0:
+            with self._lock:
+                self._console.note(f"{name}: started")
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """See `Listener`."""
+        with self._lock:
+            self._done += 1
+            place = f"[{self._done}/{self._total}]"
+            seconds = f"({outcome.seconds:.1f} s)"
+            self._console.note(f"{place} {outcome.name}: {describe(outcome)} {seconds}")
+
+
+class BarProgress:
+    """A bar for the whole apply and one for each dataset that is being worked on."""
+
+    def __init__(self, console: Console) -> None:
+        import rich.console
+        import rich.progress
+
+        self._progress = rich.progress.Progress(
+            rich.progress.SpinnerColumn(),
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(bar_width=24),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+            console=rich.console.Console(stderr=True, no_color=console.no_color),
+            transient=True,
+        )
+        self._rows: dict[str, rich.progress.TaskID] = {}
+        self._tasks: Callable[[str], tuple[int, int] | None] = lambda name: None
+        self._ended = Event()
+        self._overall: rich.progress.TaskID | None = None
+
+    def __enter__(self) -> BarProgress:
+        self._progress.start()
+        Thread(target=self._poll, name="progress", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._progress.stop()
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        """See `Listener`."""
+        self._tasks = tasks
+        self._overall = self._progress.add_task("datasets", total=total)
+
+    def started(self, name: str) -> None:
+        """See `Listener`."""
+        self._rows[name] = self._progress.add_task(name, total=None)
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """See `Listener`."""
+        row = self._rows.pop(outcome.name, None)
+        if row is not None:
+            self._progress.remove_task(row)
+        self._progress.console.print(f"{outcome.name}: {describe(outcome)}", highlight=False)
+        if self._overall is not None:
+            self._progress.advance(self._overall)
+
+    def _poll(self) -> None:
+        while not self._ended.wait(_TICK_SECONDS):
+            for name, row in list(self._rows.items()):
+                done = self._tasks(name)
+                if done is not None and name in self._rows:
+                    self._progress.update(row, completed=done[0], total=done[1])

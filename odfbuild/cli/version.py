@@ -1,0 +1,29 @@
+"""`odfbuild version`."""
+
+from __future__ import annotations
+
+import typer
+
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+
+
+def version(
+    context: typer.Context, format: FormatOption = Format.text, as_json: JsonOption = False
+) -> int:
+    """Show the version of odfbuild and of what it computes with."""
+    import platform
+    from importlib.metadata import version as installed
+
+    from odfbuild import __version__
+
+    versions = {
+        "odfbuild": __version__,
+        "python": platform.python_version(),
+        **{name: installed(name) for name in ("pyspark", "pyarrow", "flatbuffers")},
+    }
+    state: Context = context.obj
+    if as_json or format is Format.json:
+        state.console.data(versions)
+    else:
+        state.console.result("\n".join(f"{name} {number}" for name, number in versions.items()))
+    return 0
