@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 SourceStatus = Literal["news", "unchanged", "unknown", "missing"]
-"""`news`: there is something to read. `unchanged`: what is there was read already. `unknown`: cannot
-be told without the network or without running something. `missing`: a local file that is not there."""
+"""`news`: there is something to read. `unchanged`: what is there was read already. `unknown`:
+cannot be told without the network or without running something. `missing`: a local file that is
+not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,9 @@ class SourceFacts:
     """State of a polling source, compared with what the chain says was read of it last.
 
     `files` are the files that will be read, in order, as the user would name them. `records` counts
-    the records in them; `None` when counting would mean reading everything, and `exact` is false when
-    it is an estimate. `bytes` is their size on disk. `message` is one sentence for people that names
-    the evidence (a file name, a modification time), without a full stop.
+    the records in them; `None` when counting would mean reading everything, and `exact` is false
+    when it is an estimate. `bytes` is their size on disk. `message` is one sentence for people that
+    names the evidence (a file name, a modification time), without a full stop.
     """
 
     status: SourceStatus

@@ -12,6 +12,7 @@ from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import QueryEra
 
 
 class Action(Enum):
@@ -34,12 +35,16 @@ class ReasonCode(Enum):
     TRANSFORM_CHANGED = "definition_changed.transform"
     VOCAB_CHANGED = "definition_changed.vocab"
     INFO_CHANGED = "definition_changed.info"
+    SCHEMA_CHANGED = "definition_changed.schema"
     COSMETIC = "cosmetic"
     SOURCE_HAS_NEWS = "source_has_news"
     SOURCE_UNCHANGED = "source_unchanged"
     SOURCE_NOT_CHECKED = "source_not_checked"
     INPUT_ADVANCED = "input_advanced"
     INPUT_REWRITTEN = "input_rewritten"
+    INPUT_HAS_NO_DATA = "input_has_no_data"
+    INPUT_REFUSED = "input_refused"
+    SOURCE_MISSING = "source_missing"
     UPSTREAM_PLANNED = "upstream_planned"
     UP_TO_DATE = "up_to_date"
     NO_DEFINITION = "no_definition"
@@ -86,7 +91,12 @@ class EventChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetPlan:
-    """What will happen to one dataset. `expected_head` is the head the plan was made against."""
+    """What will happen to one dataset. `expected_head` is the head the plan was made against.
+
+    `actions` stand in the order in which apply does them. `eras` say which query made the records
+    that stay (`records_under_old_query`) when a changed query is appended. A refused dataset has a
+    `refusal`, no `changes`, and is not touched.
+    """
 
     name: str
     kind: DatasetKind
@@ -97,6 +107,7 @@ class DatasetPlan:
     changes: tuple[EventChange, ...] = ()
     pending: Pending | None = None
     records_under_old_query: int | None = None
+    eras: tuple[QueryEra, ...] = ()
     snapshot: DatasetSnapshot | None = None
     inputs: tuple[str, ...] = ()
     location: Location | None = None
@@ -124,7 +135,7 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether apply has anything to do (polling a source that may be unchanged does not count)."""
+        """Whether apply has anything to do; polling what may be unchanged does not count."""
         return any(set(dataset.actions) - {Action.POLL, Action.FORGET} for dataset in self.datasets)
 
     def count(self, action: Action) -> int:

@@ -1,0 +1,220 @@
+"""What the definition of a dataset adds to its chain.
+
+Input: a definition in normal form and the projection of the committed chain. Output: the events to
+append with the reasons for them, or a refusal when the change would break the history. An event
+kind that the definition does not mention is left alone. Reads no files, runs no queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from odfbuild.errors import Location, PlanError
+from odfbuild.odf.identity import DatasetAlias, DatasetId, DatasetRef
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    DatasetSnapshot,
+    DisablePollingSource,
+    DisablePushSource,
+    MetadataEvent,
+    SetAttachments,
+    SetDataSchema,
+    SetInfo,
+    SetLicense,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+    TransformInput,
+)
+from odfbuild.odf.projection import Projection, QueryEra
+from odfbuild.plan.breaking import breaking_change, source_conflict
+from odfbuild.plan.equality import Likeness, compare
+from odfbuild.plan.model import EventChange, Reason, ReasonCode
+
+Identities = Mapping[str, DatasetId]
+"""DIDs by alias in lower case, of every dataset that has a chain."""
+
+_CODES: dict[type, tuple[ReasonCode, str]] = {
+    SetPollingSource: (ReasonCode.SOURCE_CHANGED, "the polling source changed"),
+    AddPushSource: (ReasonCode.SOURCE_CHANGED, "a push source changed"),
+    DisablePollingSource: (ReasonCode.SOURCE_CHANGED, "the polling source was removed"),
+    DisablePushSource: (ReasonCode.SOURCE_CHANGED, "a push source was removed"),
+    SetTransform: (ReasonCode.TRANSFORM_CHANGED, "the transformation changed"),
+    SetVocab: (ReasonCode.VOCAB_CHANGED, "the names of system columns changed"),
+    SetDataSchema: (ReasonCode.SCHEMA_CHANGED, "the declared schema changed"),
+    SetInfo: (ReasonCode.INFO_CHANGED, "the description changed"),
+    SetLicense: (ReasonCode.INFO_CHANGED, "the license changed"),
+    SetAttachments: (ReasonCode.INFO_CHANGED, "the attachments changed"),
+}
+
+
+_IN_FORCE: dict[type, str] = {
+    SetPollingSource: "polling_source",
+    SetTransform: "transform",
+    SetInfo: "info",
+    SetLicense: "license",
+    SetVocab: "vocab",
+    SetAttachments: "attachments",
+    SetDataSchema: "schema",
+}
+"""Where a projection keeps the event in force, by type of event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Events to append, why, and the refusal if there is one (then there are no events).
+
+    `records_under_old_query` and `eras` are set when a changed query goes forward over a history.
+    """
+
+    changes: tuple[EventChange, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    refusal: PlanError | None = None
+    records_under_old_query: int | None = None
+    eras: tuple[QueryEra, ...] = ()
+
+
+NO_DIFFERENCE = Diff()
+
+
+def resolve(ref: DatasetRef, ids: Identities) -> DatasetRef:
+    """The DID behind an alias where there is a chain, the alias itself where there is none."""
+    if isinstance(ref, DatasetAlias):
+        return ids.get(ref.folded, ref)
+    return ref
+
+
+def diff(
+    snapshot: DatasetSnapshot,
+    projection: Projection | None,
+    ids: Identities,
+    location: Location | None = None,
+) -> Diff:
+    """Compare a definition with its chain; without a chain everything is new."""
+    conflict = source_conflict(snapshot, projection, location)
+    if conflict is not None:
+        return Diff(reasons=(_breaking(conflict),), refusal=conflict)
+    if projection is None:
+        return Diff(
+            changes=tuple(
+                EventChange(before=None, after=_resolved(event, ids))
+                for event in _latest(snapshot.metadata)
+            )
+        )
+    return _diff_committed(snapshot, projection, ids, location)
+
+
+def _diff_committed(
+    snapshot: DatasetSnapshot,
+    projection: Projection,
+    ids: Identities,
+    location: Location | None,
+) -> Diff:
+    if projection.kind is not snapshot.kind:
+        changes = [EventChange(before=None, after=e) for e in snapshot.metadata]
+        cosmetic: list[MetadataEvent] = []
+    else:
+        changes, cosmetic = _changes(snapshot, projection, ids)
+        if not changes and not cosmetic:
+            return NO_DIFFERENCE
+    refusal = breaking_change(snapshot, projection, changes, location)
+    if refusal is not None:
+        return Diff(reasons=(_breaking(refusal),), refusal=refusal)
+    goes_forward = projection.last_offset is not None and any(
+        isinstance(change.after, SetTransform) for change in changes
+    )
+    return Diff(
+        changes=tuple(changes),
+        reasons=_reasons(changes, cosmetic),
+        records_under_old_query=projection.records if goes_forward else None,
+        eras=projection.eras if goes_forward else (),
+    )
+
+
+def _changes(
+    snapshot: DatasetSnapshot, projection: Projection, ids: Identities
+) -> tuple[list[EventChange], list[MetadataEvent]]:
+    changes: list[EventChange] = []
+    cosmetic: list[MetadataEvent] = []
+    for event in _latest(snapshot.metadata):
+        before = committed(event, projection)
+        if before == event:
+            continue
+        after = _resolved(event, ids)
+        # An absent vocabulary is the default one, not a missing event.
+        base = SetVocab() if before is None and isinstance(after, SetVocab) else before
+        likeness = Likeness.DIFFERENT if base is None else compare(base, after)
+        if likeness is Likeness.DIFFERENT:
+            changes.append(EventChange(before=before, after=after))
+        elif likeness is Likeness.COSMETIC:
+            cosmetic.append(after)
+    if snapshot.kind is DatasetKind.Root:
+        changes.extend(_removed_sources(snapshot, projection))
+    return changes, cosmetic
+
+
+def committed(event: MetadataEvent, projection: Projection) -> MetadataEvent | None:
+    """The event of the same kind (and push source) that is in force at the head."""
+    if isinstance(event, AddPushSource):
+        return projection.push_sources.get(event.source_name)
+    found: MetadataEvent | None = getattr(projection, _IN_FORCE[type(event)])
+    return found
+
+
+def _latest(events: tuple[MetadataEvent, ...]) -> tuple[MetadataEvent, ...]:
+    """The last event of each kind, in the order of the definition."""
+    if len(events) < 2:
+        return events
+    last = {(type(e), getattr(e, "source_name", None)): e for e in events}
+    return events if len(last) == len(events) else tuple(last.values())
+
+
+def _resolved(event: MetadataEvent, ids: Identities) -> MetadataEvent:
+    if not isinstance(event, SetTransform):
+        return event
+    return replace(event, inputs=tuple(_resolved_input(i, ids) for i in event.inputs))
+
+
+def _resolved_input(declared: TransformInput, ids: Identities) -> TransformInput:
+    return TransformInput(
+        dataset_ref=resolve(declared.dataset_ref, ids),
+        alias=declared.alias or str(declared.dataset_ref),
+    )
+
+
+def _removed_sources(snapshot: DatasetSnapshot, projection: Projection) -> list[EventChange]:
+    gone: list[EventChange] = []
+    polling = projection.polling_source
+    if polling is not None and not any(
+        isinstance(event, SetPollingSource) for event in snapshot.metadata
+    ):
+        gone.append(EventChange(before=polling, after=DisablePollingSource()))
+    if projection.push_sources:
+        kept = {e.source_name for e in snapshot.metadata if isinstance(e, AddPushSource)}
+        gone.extend(
+            EventChange(before=source, after=DisablePushSource(source_name=name))
+            for name, source in projection.push_sources.items()
+            if name not in kept
+        )
+    return gone
+
+
+def _reasons(changes: list[EventChange], cosmetic: list[MetadataEvent]) -> tuple[Reason, ...]:
+    reasons = []
+    for change in changes:
+        code, message = _CODES[type(change.after)]
+        reasons.append(Reason(code=code, message=message))
+    for event in cosmetic:
+        reasons.append(
+            Reason(
+                code=ReasonCode.COSMETIC,
+                message=f"the SQL of {event.KIND} differs only in white space or comments",
+            )
+        )
+    return tuple(reasons)
+
+
+def _breaking(refusal: PlanError) -> Reason:
+    return Reason(code=ReasonCode.BREAKING, message=refusal.message)

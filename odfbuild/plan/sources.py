@@ -1,0 +1,99 @@
+"""Whether a root dataset has something to ingest.
+
+Input: what probing its source found and whether it ever ran. Output: what to do, why, how much.
+Reads no files and never the network: a remote source is left to apply (`POLL`).
+"""
+
+from __future__ import annotations
+
+from odfbuild.errors import Location, PlanError
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.model import MergeStrategyAppend, SetPollingSource
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.bounds import merge_never_adds_records, never_adds_records
+from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.verdict import IDLE, Verdict
+
+NOT_PROBED = SourceFacts("unknown", message="the source is not looked at before apply")
+"""Stands for a source about which nothing was gathered."""
+
+_UNCHANGED = Verdict(
+    reasons=(Reason(code=ReasonCode.SOURCE_UNCHANGED, message="the source has nothing new"),)
+)
+
+
+def root_verdict(
+    name: str,
+    source: SetPollingSource | None,
+    projection: Projection | None,
+    facts: SourceFacts,
+    location: Location | None = None,
+) -> Verdict:
+    """Decide about a root dataset; one without a polling source waits for pushes and is idle."""
+    if source is None:
+        return IDLE
+    if facts.status == "missing":
+        return _missing(name, facts, location)
+    if facts.status == "unchanged":
+        if not facts.message:
+            return _UNCHANGED
+        return Verdict(reasons=(_reason(ReasonCode.SOURCE_UNCHANGED, facts.message),))
+    ever_ran = projection is not None and projection.ever_ran
+    pending = _pending(source, facts)
+    reasons = () if ever_ran else (_reason(ReasonCode.NEVER_RUN, "it was never ingested"),)
+    if facts.status == "news":
+        message = facts.message or "the source has news"
+        reasons += (_reason(ReasonCode.SOURCE_HAS_NEWS, message),)
+    else:
+        message = facts.message or NOT_PROBED.message
+        reasons += (_reason(ReasonCode.SOURCE_NOT_CHECKED, message),)
+    # A source that was never read has news, whatever it holds.
+    certain = facts.status == "news" or not ever_ran
+    return Verdict(
+        action=Action.RUN if certain else Action.POLL,
+        reasons=reasons,
+        pending=pending,
+        outlook=_outlook(source, pending, reasons, certain=certain),
+    )
+
+
+def _pending(source: SetPollingSource, facts: SourceFacts) -> Pending:
+    # Only appending keeps every record; a query in between may still drop some.
+    keeps_all = isinstance(source.merge, MergeStrategyAppend) and source.preprocess is None
+    return Pending(
+        records=facts.records,
+        bytes=facts.bytes,
+        exact=facts.exact and keeps_all and facts.records is not None,
+        files=facts.files,
+    )
+
+
+def _outlook(
+    source: SetPollingSource, pending: Pending, reasons: tuple[Reason, ...], *, certain: bool
+) -> Outlook:
+    bounded = merge_never_adds_records(source.merge) and (
+        source.preprocess is None or never_adds_records(source.preprocess, ("input",))
+    )
+    return Outlook(
+        certain=certain,
+        records=pending.records if bounded else None,
+        exact=pending.exact,
+        causes=reasons,
+    )
+
+
+def _missing(name: str, facts: SourceFacts, location: Location | None) -> Verdict:
+    message = facts.message or "the file does not exist"
+    refusal = PlanError(
+        f"the source of '{name}' is missing: {message}",
+        code="E0307",
+        location=location,
+        help="put the file there, or correct `fetch` in the definition",
+        dataset=name,
+    )
+    return Verdict(reasons=(_reason(ReasonCode.SOURCE_MISSING, message),), refusal=refusal)
+
+
+def _reason(code: ReasonCode, message: str) -> Reason:
+    return Reason(code=code, message=message)

@@ -1,0 +1,262 @@
+"""Whether a derivative dataset is stale, why, and how much it will read.
+
+Input: what it has consumed of each input, where the inputs stand and what is planned for them.
+Output: a verdict whose reasons name blocks and offsets. A changed query alone runs nothing: it goes
+forward with the next records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from odfbuild.errors import Location, PlanError
+from odfbuild.odf.model import DataSlice, ExecuteTransformInput, TransformSql
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.bounds import never_adds_records
+from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.verdict import IDLE, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input as its reader sees it: dataset, name in queries, committed state, what is planned."""
+
+    name: str
+    alias: str
+    state: Projection | None
+    outlook: Outlook | None
+
+
+Since = Callable[[str, Multihash | None], "tuple[DataSlice, ...] | None"]
+"""`SliceIndex.since`."""
+
+
+def derivative_verdict(
+    name: str,
+    transform: TransformSql,
+    projection: Projection | None,
+    inputs: Sequence[Input],
+    since: Since,
+    location: Location | None = None,
+) -> Verdict:
+    """Decide about a derivative dataset whose inputs are decided already."""
+    if (
+        projection is not None
+        and not any(
+            i.outlook or _moved(i, consumed)
+            for i, consumed in zip(inputs, _consumption(projection, inputs), strict=True)
+        )
+        and projection.ever_ran
+    ):
+        return IDLE
+    consumed_of = _consumption(projection, inputs)
+    advances = []
+    for each, consumed in zip(inputs, consumed_of, strict=True):
+        advance = _advance(each, consumed, since)
+        if advance is None:
+            return _rewritten(name, each, consumed, location)
+        advances.append(advance)
+    return _decide(name, transform, projection, inputs, advances)
+
+
+@dataclass(frozen=True, slots=True)
+class _Advance:
+    """Committed records of an input that its reader has not consumed, with the evidence."""
+
+    records: int = 0
+    bytes: int = 0
+    reason: Reason | None = None
+
+
+_NOTHING = _Advance()
+
+
+def _consumption(
+    projection: Projection | None, inputs: Sequence[Input]
+) -> list[ExecuteTransformInput | None]:
+    if projection is None or not projection.inputs:
+        return [None] * len(inputs)
+    by_id = {i.dataset_id: i for i in projection.inputs}
+    return [by_id.get(i.state.dataset_id) if i.state else None for i in inputs]
+
+
+def _moved(each: Input, consumed: ExecuteTransformInput | None) -> bool:
+    head = each.state.head if each.state else None
+    return head != (consumed.new_block_hash if consumed else None)
+
+
+def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) -> _Advance | None:
+    """What is new in an input; `None` when its history was rewritten under its reader."""
+    state = each.state
+    if state is None:
+        return None if consumed is not None and consumed.new_block_hash else _NOTHING
+    block = consumed.new_block_hash if consumed else None
+    offset = consumed.new_offset if consumed else None
+    if state.head == block:
+        return _NOTHING
+    if block is None:
+        records, size = state.records, state.data_bytes
+    else:
+        slices = since(each.name, block)
+        if slices is None:
+            return None
+        records = sum(s.offset_interval.end - s.offset_interval.start + 1 for s in slices)
+        size = sum(s.size for s in slices)
+    if not records:
+        return _NOTHING
+    reason = Reason(
+        code=ReasonCode.INPUT_ADVANCED,
+        message=f"{each.name} has {records} new record{'' if records == 1 else 's'}",
+        input=each.name,
+        from_block=block,
+        from_offset=offset,
+        to_block=state.head,
+        to_offset=state.last_offset,
+    )
+    return _Advance(records, size, reason)
+
+
+def _decide(
+    name: str,
+    transform: TransformSql,
+    projection: Projection | None,
+    inputs: Sequence[Input],
+    advances: Sequence[_Advance],
+) -> Verdict:
+    # A schema is established by the first run, also when no record came out of it.
+    never_ran = projection is None or not (projection.ever_ran or projection.schema)
+    reasons = [Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")] * never_ran
+    waiting = [i for i in inputs if not (i.state and i.state.schema) and not i.outlook]
+    if waiting:
+        return Verdict(reasons=(*reasons, *map(_no_data, waiting)))
+    reasons += [advance.reason for advance in advances if advance.reason]
+    reasons += [_planned(i.name, i.outlook) for i in inputs if i.outlook]
+    ready = [bool(i.state and i.state.schema) or (i.outlook and i.outlook.certain) for i in inputs]
+    certain = all(ready) and (
+        never_ran
+        or any(advance.reason for advance in advances)
+        or any(i.outlook and i.outlook.certain for i in inputs)
+    )
+    if not certain and not any(i.outlook for i in inputs):
+        return _watermark_verdict(projection, inputs)
+    pending = _pending(inputs, advances)
+    return Verdict(
+        action=Action.RUN if certain else Action.POLL,
+        reasons=tuple(reasons),
+        pending=pending,
+        outlook=Outlook(
+            certain=certain,
+            records=_bound(transform, inputs, pending),
+            exact=False,
+            causes=_one_path(reasons),
+        ),
+    )
+
+
+def _watermark_verdict(projection: Projection | None, inputs: Sequence[Input]) -> Verdict:
+    """No new records; still, the watermark of the result may move on."""
+    known = [i.state.watermark for i in inputs if i.state and i.state.watermark]
+    if projection is None or len(known) < len(inputs):
+        return IDLE
+    lowest = min(known)
+    if projection.watermark is not None and lowest <= projection.watermark:
+        return IDLE
+    slowest = next(i for i in inputs if i.state and i.state.watermark == lowest)
+    reason = Reason(
+        code=ReasonCode.INPUT_ADVANCED,
+        message=f"the watermark of {slowest.name} moved to {lowest}",
+        input=slowest.name,
+        to_block=slowest.state.head if slowest.state else None,
+    )
+    return Verdict(
+        action=Action.RUN,
+        reasons=(reason,),
+        pending=Pending(records=0, bytes=0),
+        outlook=Outlook(certain=True, records=0, exact=True, causes=(reason,)),
+    )
+
+
+def _pending(inputs: Sequence[Input], advances: Sequence[_Advance]) -> Pending:
+    planned = [i.outlook for i in inputs if i.outlook]
+    expected = [outlook.records for outlook in planned]
+    records: int | None = sum(advance.records for advance in advances)
+    for number in expected:
+        records = None if records is None or number is None else records + number
+    return Pending(
+        records=records,
+        # Slices that do not exist yet have no size.
+        bytes=None if planned else sum(advance.bytes for advance in advances),
+        exact=records is not None and all(o.exact and o.certain for o in planned),
+    )
+
+
+def _bound(transform: TransformSql, inputs: Sequence[Input], pending: Pending) -> int | None:
+    if pending.records is None or not never_adds_records(transform, [i.alias for i in inputs]):
+        return None
+    return pending.records
+
+
+def _planned(name: str, outlook: Outlook | None) -> Reason:
+    if outlook is None:
+        raise AssertionError("only a planned input is a reason")
+    message = f"{name} will run" if outlook.certain else f"{name} will run if its source has news"
+    return Reason(
+        code=ReasonCode.UPSTREAM_PLANNED, message=message, input=name, children=outlook.causes
+    )
+
+
+def _one_path(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """Reasons for readers: of several planned inputs only the first, with its causes.
+
+    A graph has exponentially many paths to its roots; each reader shows one for each of its inputs.
+    """
+    kept: list[Reason] = []
+    seen_upstream = False
+    for reason in reasons:
+        upstream = reason.code is ReasonCode.UPSTREAM_PLANNED
+        if not (upstream and seen_upstream):
+            kept.append(reason)
+        seen_upstream = seen_upstream or upstream
+    return tuple(kept)
+
+
+def _no_data(each: Input) -> Reason:
+    return Reason(
+        code=ReasonCode.INPUT_HAS_NO_DATA,
+        message=f"{each.name} has no data yet, and none is planned",
+        input=each.name,
+    )
+
+
+def _rewritten(
+    name: str, each: Input, consumed: ExecuteTransformInput | None, location: Location | None
+) -> Verdict:
+    block = consumed.new_block_hash if consumed else None
+    state = each.state
+    reason = Reason(
+        code=ReasonCode.INPUT_REWRITTEN,
+        message=f"the history of {each.name} no longer holds the block that was consumed",
+        input=each.name,
+        from_block=block,
+        from_offset=consumed.new_offset if consumed else None,
+        to_block=state.head if state else None,
+        to_offset=state.last_offset if state else None,
+    )
+    refusal = PlanError(
+        f"'{name}' cannot continue: the history of its input '{each.name}' was rewritten",
+        code="E0306",
+        location=location,
+        notes=(
+            f"'{name}' consumed '{each.name}' up to block {block}",
+            f"the head of '{each.name}' is {state.head}, which does not descend from it"
+            if state
+            else f"'{each.name}' has no chain here",
+        ),
+        help=f"bring back the chain of '{each.name}' that holds that block, "
+        f"or give '{name}' a new name to compute it from the start",
+        dataset=name,
+    )
+    return Verdict(reasons=(reason,), refusal=refusal)

@@ -1,0 +1,30 @@
+"""The decision whether a dataset runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfbuild.errors import PlanError
+from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to do (`RUN`, `POLL` or nothing), why, how much, and what readers have to expect.
+
+    With a `refusal` the dataset must not be touched.
+    """
+
+    action: Action | None = None
+    reasons: tuple[Reason, ...] = ()
+    pending: Pending | None = None
+    outlook: Outlook | None = None
+    refusal: PlanError | None = None
+
+
+UP_TO_DATE = (Reason(code=ReasonCode.UP_TO_DATE, message="nothing changed since the last run"),)
+"""The one reason of idle datasets, shared because there can be thousands of them."""
+
+IDLE = Verdict(reasons=UP_TO_DATE)
+"""Nothing to do."""
