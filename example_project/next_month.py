@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Let the next month of flights arrive: copy the first waiting file of `incoming/` to `data/flights/`.
+"""Let the next month of flights arrive, from `incoming/` into `data/flights/`.
 
 Standard library only; says what arrived, ends with 1 when no file is waiting.
 """
