@@ -1,8 +1,8 @@
 """How many records can come out of records that go in.
 
 Answers only "not more than went in" or "cannot tell": a query that reads each of its sources once
-and neither joins nor multiplies rows can only drop records. Judged by the words of the query, on the
-safe side: what is not recognised counts as "cannot tell".
+and neither joins nor multiplies rows can only drop records. Judged by the words of the query, on
+the safe side: what is not recognised counts as "cannot tell".
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ def root_verdict(
         return Verdict(reasons=(_reason(ReasonCode.SOURCE_UNCHANGED, facts.message),))
     ever_ran = projection is not None and projection.ever_ran
     pending = _pending(source, facts)
-    reasons = () if ever_ran else (_reason(ReasonCode.NEVER_RUN, "it was never ingested"),)
+    reasons: tuple[Reason, ...] = (
+        () if ever_ran else (_reason(ReasonCode.NEVER_RUN, "it was never ingested"),)
+    )
     if facts.status == "news":
         message = facts.message or "the source has news"
         reasons += (_reason(ReasonCode.SOURCE_HAS_NEWS, message),)

@@ -1,0 +1,211 @@
+"""Put the decisions about all datasets of a project together into a plan.
+
+Pure: definitions, projections of chains and facts about sources come in, a frozen `Plan` goes out.
+The same input gives an equal plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from odfbuild.errors import Location, OdfbuildError, PlanError
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.model import SetPollingSource, SetTransform, TransformInput
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff
+from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.slices import SliceIndex
+from odfbuild.plan.sources import NOT_PROBED, root_verdict
+from odfbuild.plan.stale import Input, derivative_verdict
+from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
+from odfbuild.project.model import Definition, Project
+
+_NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
+_NO_DEFINITION = (
+    Reason(
+        code=ReasonCode.NO_DEFINITION,
+        message="it has a chain and no definition; nothing is deleted",
+    ),
+)
+
+
+class Order(Protocol):
+    """The part of a graph that planning needs."""
+
+    @property
+    def order(self) -> Sequence[str]:
+        """Aliases of all defined datasets, inputs first."""
+        ...
+
+
+def build_plan(
+    project: Project,
+    graph: Order,
+    projections: Mapping[str, Projection],
+    facts: Mapping[str, SourceFacts],
+    slice_index: SliceIndex,
+) -> Plan:
+    """Plan a whole project.
+
+    `projections` are the committed chains by alias, `facts` what is known about the polling sources
+    of root datasets by alias (absent: not looked at), `slice_index` answers for those inputs that
+    moved. Breaking changes do not raise: they are refusals of single datasets in the plan.
+    """
+    planner = _Planner(projections, facts, slice_index)
+    definitions = {definition.name: definition for definition in project.definitions}
+    planned = [planner.plan(definitions[name]) for name in graph.order]
+    planned += [
+        _forgotten(name, projection)
+        for name, projection in sorted(projections.items())
+        if name.lower() not in planner.decided
+    ]
+    return Plan(project=project.config.name, datasets=tuple(planned))
+
+
+class _Planner:
+    """Decides dataset by dataset, inputs first, and remembers what readers need to know."""
+
+    def __init__(
+        self,
+        projections: Mapping[str, Projection],
+        facts: Mapping[str, SourceFacts],
+        slice_index: SliceIndex,
+    ) -> None:
+        self.facts = facts
+        self.slice_index = slice_index
+        self.states = {name.lower(): projection for name, projection in projections.items()}
+        self.ids = {name: projection.dataset_id for name, projection in self.states.items()}
+        self.names = {projection.dataset_id: name for name, projection in projections.items()}
+        self.decided: set[str] = set()
+        self.outlooks: dict[str, Outlook] = {}
+        self.unborn: set[str] = set()
+        """Datasets that have no chain and will not get one, because they are refused."""
+
+    def plan(self, definition: Definition) -> DatasetPlan:
+        """The plan of one dataset whose inputs are planned already."""
+        snapshot = definition.snapshot
+        name = str(snapshot.name)
+        folded = name.lower()
+        state = self.states.get(folded)
+        source: SetPollingSource | None = None
+        transform: SetTransform | None = None
+        for event in snapshot.metadata:
+            if isinstance(event, SetPollingSource):
+                source = event
+            elif isinstance(event, SetTransform):
+                transform = event
+        location = Location(definition.file, instance=definition.instance)
+        inputs = tuple(map(self._name, transform.inputs)) if transform else ()
+        difference = diff(snapshot, state, self.ids, location)
+        refusal: OdfbuildError | None = difference.refusal
+        if refusal is not None:
+            verdict = IDLE
+        elif transform is not None:
+            verdict = self._derive(name, transform, inputs, state, location)
+        else:
+            known = self.facts.get(name, NOT_PROBED)
+            verdict = root_verdict(name, source, state, known, location)
+        refusal = refusal or verdict.refusal
+        self.decided.add(folded)
+        if refusal is not None and state is None:
+            self.unborn.add(folded)
+        if refusal is None and verdict.outlook is not None:
+            self.outlooks[folded] = verdict.outlook
+        return _assemble(definition, state, difference, verdict, inputs, refusal, location)
+
+    def _name(self, declared: TransformInput) -> str:
+        ref = declared.dataset_ref
+        return self.names.get(ref, str(ref)) if isinstance(ref, DatasetId) else str(ref)
+
+    def _derive(
+        self,
+        name: str,
+        transform: SetTransform,
+        inputs: tuple[str, ...],
+        state: Projection | None,
+        location: Location,
+    ) -> Verdict:
+        for each in inputs:
+            if each.lower() in self.unborn:
+                return _input_refused(name, each, location)
+        views = [
+            Input(
+                name=each,
+                alias=declared.alias or each,
+                state=self.states.get(each.lower()),
+                outlook=self.outlooks.get(each.lower()),
+            )
+            for each, declared in zip(inputs, transform.inputs, strict=True)
+        ]
+        since = self.slice_index.since
+        return derivative_verdict(name, transform.transform, state, views, since, location)
+
+
+def _assemble(
+    definition: Definition,
+    state: Projection | None,
+    difference: Diff,
+    verdict: Verdict,
+    inputs: tuple[str, ...],
+    refusal: OdfbuildError | None,
+    location: Location,
+) -> DatasetPlan:
+    snapshot = definition.snapshot
+    actions: tuple[Action, ...] = ()
+    reasons = verdict.reasons
+    if refusal is not None:
+        actions = (Action.REFUSE,)
+        reasons = difference.reasons or verdict.reasons
+        difference = NO_DIFFERENCE
+        verdict = IDLE
+    elif state is None:
+        actions = (Action.CREATE,)
+        reasons = (_NEW, *reasons)
+    elif difference is not NO_DIFFERENCE:
+        actions = (Action.APPEND,) if difference.changes else ()
+        reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)
+    if verdict.action is not None:
+        actions += (verdict.action,)
+    return DatasetPlan(
+        name=str(snapshot.name),
+        kind=snapshot.kind,
+        id=state.dataset_id if state else None,
+        expected_head=state.head if state else None,
+        actions=actions,
+        reasons=reasons,
+        changes=difference.changes,
+        pending=verdict.pending,
+        records_under_old_query=difference.records_under_old_query,
+        eras=difference.eras,
+        snapshot=snapshot,
+        inputs=inputs,
+        location=location,
+        refusal=refusal,
+    )
+
+
+def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
+    message = f"its input {culprit} is refused and has no chain"
+    refusal = PlanError(
+        f"'{name}' cannot be created: its input '{culprit}' is refused",
+        code="E0308",
+        location=location,
+        help=f"mend '{culprit}' first",
+        dataset=name,
+    )
+    reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _forgotten(name: str, projection: Projection) -> DatasetPlan:
+    return DatasetPlan(
+        name=str(DatasetAlias.parse(name)),
+        kind=projection.kind,
+        id=projection.dataset_id,
+        expected_head=projection.head,
+        actions=(Action.FORGET,),
+        reasons=_NO_DEFINITION,
+    )
