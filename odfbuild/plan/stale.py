@@ -22,7 +22,7 @@ from odfbuild.plan.verdict import IDLE, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input as its reader sees it: dataset, name in queries, committed state, what is planned."""
+    """An input as its reader sees it: dataset, name in queries, committed state, planned work."""
 
     name: str
     alias: str
@@ -43,16 +43,9 @@ def derivative_verdict(
     location: Location | None = None,
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already."""
-    if (
-        projection is not None
-        and not any(
-            i.outlook or _moved(i, consumed)
-            for i, consumed in zip(inputs, _consumption(projection, inputs), strict=True)
-        )
-        and projection.ever_ran
-    ):
-        return IDLE
     consumed_of = _consumption(projection, inputs)
+    if projection is not None and projection.ever_ran and _untouched(inputs, consumed_of):
+        return IDLE
     advances = []
     for each, consumed in zip(inputs, consumed_of, strict=True):
         advance = _advance(each, consumed, since)
@@ -83,16 +76,22 @@ def _consumption(
     return [by_id.get(i.state.dataset_id) if i.state else None for i in inputs]
 
 
-def _moved(each: Input, consumed: ExecuteTransformInput | None) -> bool:
-    head = each.state.head if each.state else None
-    return head != (consumed.new_block_hash if consumed else None)
+def _untouched(
+    inputs: Sequence[Input], consumed_of: Sequence[ExecuteTransformInput | None]
+) -> bool:
+    """Whether every input stands where it was left and stays there."""
+    for each, consumed in zip(inputs, consumed_of, strict=True):
+        head = each.state.head if each.state else None
+        if each.outlook or head != (consumed.new_block_hash if consumed else None):
+            return False
+    return True
 
 
 def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) -> _Advance | None:
     """What is new in an input; `None` when its history was rewritten under its reader."""
     state = each.state
     if state is None:
-        return None if consumed is not None and consumed.new_block_hash else _NOTHING
+        return _NOTHING
     block = consumed.new_block_hash if consumed else None
     offset = consumed.new_offset if consumed else None
     if state.head == block:
@@ -251,9 +250,7 @@ def _rewritten(
         location=location,
         notes=(
             f"'{name}' consumed '{each.name}' up to block {block}",
-            f"the head of '{each.name}' is {state.head}, which does not descend from it"
-            if state
-            else f"'{each.name}' has no chain here",
+            f"the head of '{each.name}', {state.head if state else None}, does not descend from it",
         ),
         help=f"bring back the chain of '{each.name}' that holds that block, "
         f"or give '{name}' a new name to compute it from the start",
