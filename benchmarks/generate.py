@@ -91,7 +91,7 @@ def write_dbt(nodes: list[Node], root: Path) -> None:
         kind = "models" if node.layer else "seeds"
         described[f"{kind}/{node.folder}"].append(node)
         if node.layer:
-            refs = ["{{ ref('" + "_".join(input.words) + "') }}" for input in node.inputs]
+            refs = ["{{ ref('" + "_".join(source.words) + "') }}" for source in node.inputs]
             _write(root / kind / node.folder / f"{name}.sql", _query(node, refs))
         else:
             _write(root / kind / node.folder / f"{name}.csv", _csv(node))

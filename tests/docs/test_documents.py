@@ -1,0 +1,70 @@
+"""What README and docs say is so: commands run, links lead somewhere, files are as promised."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .console import DOCUMENTS, ROOT, commands, matches, run_all
+
+EXAMPLE = ROOT / "example_project"
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example project as `make example` leaves it."""
+    from example.odfbuild_project import ExampleProject
+
+    project = ExampleProject.fresh(tmp_path_factory.mktemp("docs") / "example_project")
+    project.ok("apply", "--auto-approve")
+    return project.root
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "document",
+    [document for document in DOCUMENTS if commands(document)],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_commands_do_what_the_document_shows(built: Path, tmp_path: Path, document: Path) -> None:
+    folder = tmp_path / "example_project"
+    shutil.copytree(built, folder)
+    assert not run_all(commands(document), folder)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_to_files(document: Path) -> None:
+    links = [link for link in _LINK.findall(document.read_text()) if "://" not in link]
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("promised", "printed", "same"),
+    [
+        ("a\nb", "a\nb", True),
+        ("a\nb", "a\nc", False),
+        ("a … c", "a b c", True),
+        ("a\n…\nd", "a\nb\nc\nd", True),
+        ("a\n…", "a", True),
+        ("a", "a\nb", False),
+        ("", "anything", True),
+        ("1.0", "1x0", False),
+    ],
+)
+def test_promised_output_is_compared_line_by_line(promised: str, printed: str, same: bool) -> None:
+    assert matches(promised, printed) is same
+
+
+def test_the_example_keeps_within_six_megabytes() -> None:
+    from example.odfbuild_project import MADE_BY_APPLY
+
+    files = [
+        path
+        for path in EXAMPLE.rglob("*")
+        if path.is_file() and not set(path.relative_to(EXAMPLE).parts) & set(MADE_BY_APPLY)
+    ]
+    assert sum(path.stat().st_size for path in files) < 6_000_000
