@@ -1,0 +1,148 @@
+"""A plan as plain values, and its digest.
+
+The document holds what a reviewer approves and nothing that differs from one making of the same
+plan to the next: no time, no version of the tool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.odf.multihash import Multihash
+from odfbuild.plan.model import (
+    Action,
+    DatasetPlan,
+    EventChange,
+    Plan,
+    Reason,
+    ReasonCode,
+)
+from odfbuild.plan.plain import to_plain
+
+FORMAT_VERSION = "1.0"
+"""Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Everything that the digest covers."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "project": plan.project,
+        "env": None,
+        "applyable": plan.applyable,
+        "complete": True,
+        "errored": not plan.applyable,
+        "datasets": [_dataset(d) for d in plan.datasets if Action.FORGET not in d.actions],
+        "forgotten": [
+            {"id": str(d.id), "name": d.name, "head": str(d.expected_head)}
+            for d in plan.datasets
+            if Action.FORGET in d.actions
+        ],
+        "drift": [],
+        "summary": summary(plan),
+    }
+
+
+def plan_digest(plan: Plan) -> str:
+    """`sha256:…` over the canonical JSON of the document: sorted keys, no spaces, UTF-8."""
+    return digest_of(plan_document(plan))
+
+
+def digest_of(document: dict[str, Any]) -> str:
+    """The digest of a document that `plan_document` made."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def summary(plan: Plan) -> dict[str, int]:
+    """The counts of the closing line, and how many are left to polling, refused and forgotten."""
+    return {
+        "create": plan.count(Action.CREATE),
+        "change": plan.count(Action.APPEND),
+        "run": plan.count(Action.RUN),
+        "reset": 0,
+        "delete": 0,
+        "poll": plan.count(Action.POLL),
+        "refuse": plan.count(Action.REFUSE),
+        "forget": plan.count(Action.FORGET),
+    }
+
+
+def category(dataset: DatasetPlan) -> str | None:
+    """What kind of change the definition brings; `None` when it brings none."""
+    if dataset.refusal is not None:
+        return "breaking"
+    if Action.CREATE in dataset.actions:
+        return "new"
+    if dataset.changes:
+        shaping = SetTransform | SetPollingSource
+        forward = any(isinstance(change.after, shaping) for change in dataset.changes)
+        return "forward-only" if forward else "metadata"
+    if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
+        return "cosmetic"
+    return None
+
+
+def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
+    pending = dataset.pending
+    return {
+        "id": str(dataset.id) if dataset.id else None,
+        "name": dataset.name,
+        "kind": dataset.kind.name,
+        "actions": [action.name.lower() for action in dataset.actions],
+        "category": category(dataset),
+        "expected_head": _text(dataset.expected_head),
+        "inputs": list(dataset.inputs),
+        "reasons": [_reason(reason) for reason in dataset.reasons],
+        "events": [_event(dataset, change) for change in dataset.changes],
+        "records_under_old_query": dataset.records_under_old_query,
+        "pending": pending
+        and {
+            "records": pending.records,
+            "bytes": pending.bytes,
+            "exact": pending.exact,
+            "files": list(pending.files),
+        },
+        "affected_columns": None,
+        "refusal": _refusal(dataset),
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    plain: dict[str, Any] = {"code": reason.code.value, "message": reason.message}
+    if reason.input is not None:
+        plain["input"] = reason.input
+    if reason.from_block is not None or reason.to_block is not None:
+        plain["from"] = {"block": _text(reason.from_block), "offset": reason.from_offset}
+        plain["to"] = {"block": _text(reason.to_block), "offset": reason.to_offset}
+    plain["children"] = [_reason(child) for child in reason.children]
+    return plain
+
+
+def _event(dataset: DatasetPlan, change: EventChange) -> dict[str, Any]:
+    place = dataset.location
+    return {
+        "kind": change.after.KIND,
+        "before": to_plain(change.before),
+        "after": to_plain(change.after),
+        "source": place and {"file": place.file, "line": place.line, "instance": place.instance},
+    }
+
+
+def _refusal(dataset: DatasetPlan) -> dict[str, Any] | None:
+    error = dataset.refusal
+    if error is None:
+        return None
+    return {
+        "code": error.code,
+        "message": error.message,
+        "notes": list(error.notes),
+        "help": error.help,
+    }
+
+
+def _text(block: Multihash | None) -> str | None:
+    return None if block is None else str(block)

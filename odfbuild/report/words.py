@@ -1,0 +1,36 @@
+"""Numbers and pieces of text as people read them."""
+
+from __future__ import annotations
+
+from odfbuild.odf.multihash import Multihash
+
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
+
+COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "dim": 2}
+
+
+def count(number: int, noun: str) -> str:
+    """`1 record`, `12,400 records`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes in decimal units with one digit: `812 bytes`, `40.3 KB`."""
+    if number < 1000:
+        return count(number, "byte")
+    value = float(number)
+    for unit in _UNITS:
+        if value < 999.95 or unit == _UNITS[-1]:
+            return f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable: the last unit takes everything")
+
+
+def short(block: Multihash | None) -> str:
+    """The last digits of a hash, `-` for none."""
+    return block.short if block else "-"
+
+
+def paint(text: str, color: str | None, *, on: bool) -> str:
+    """`text` in a colour if colours are on."""
+    return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if on and color else text
