@@ -1,0 +1,1 @@
+"""Where chains and objects live: layout, head by compare-and-swap, claims, cache."""

@@ -1,0 +1,160 @@
+"""The disposable folder `.odfbuild/`, and in it the projections of all datasets in one file.
+
+A projection is cached under the head that it belongs to, so it is right or not asked for. The file
+is written by rename, checked by length and checksum when read, and ignored when it is damaged or of
+another layout: deleting it changes nothing but time.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.files import read_small, stage
+from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
+
+_MAGIC = b"odfbuild projections 1\n"
+_HEADER = len(_MAGIC) + len(LAYOUT) + 4
+
+_CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
+# This folder is a cache of odfbuild; deleting it changes nothing but time.
+# For information about cache directory tags see https://bford.info/cachedir/
+"""
+
+
+def prepare_cache_folder(folder: Path) -> None:
+    """Create the cache folder, hidden from Git and from backups."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
+        file = folder / name
+        if not file.exists():
+            stage(folder, content).replace(file)
+
+
+class ProjectionCache:
+    """Projections by alias, each with the text of the head that it belongs to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "projections.bin"
+        self._entries: dict[str, tuple[bytes, bytes | Projection]] = {}
+        self._live: dict[str, FrozenProjection] = {}
+        self._changed = False
+        self._loaded = False
+
+    def load(self) -> None:
+        """Read the file once; later calls do nothing."""
+        if self._loaded:
+            return
+        self._loaded = True
+        with _no_garbage_collection():
+            self._entries = {**_read(self.file), **self._entries}
+
+    def get(self, alias: str, head: bytes) -> Projection | None:
+        """The projection at that head."""
+        entry = self._entries.get(alias)
+        return self._projection(alias, entry[1]) if entry and entry[0] == head else None
+
+    def latest(self, alias: str) -> Projection | None:
+        """The projection of `alias` at whatever head it was last seen."""
+        entry = self._entries.get(alias)
+        return self._projection(alias, entry[1]) if entry else None
+
+    def put(self, alias: str, head: bytes, projection: Projection) -> None:
+        """Remember a projection; `save` makes it last."""
+        self._entries[alias] = (head, projection)
+        self._live.pop(alias, None)
+        self._changed = True
+
+    def keep_only(self, aliases: Mapping[str, object]) -> None:
+        """Forget datasets that are gone."""
+        gone = self._entries.keys() - aliases.keys()
+        for alias in gone:
+            del self._entries[alias]
+            self._live.pop(alias, None)
+        self._changed = self._changed or bool(gone)
+
+    def save(self) -> None:
+        """Write the file if anything changed. A folder that cannot be written keeps no cache."""
+        if not self._changed:
+            return
+        with _no_garbage_collection():
+            payload = marshal.dumps(
+                {
+                    alias: (head, kept if isinstance(kept, bytes) else freeze(kept))
+                    for alias, (head, kept) in self._entries.items()
+                }
+            )
+        data = _MAGIC + LAYOUT + zlib.crc32(payload).to_bytes(4, "little") + payload
+        try:
+            prepare_cache_folder(self.folder)
+            stage(self.folder, data).replace(self.file)
+        except OSError:
+            return  # a read-only checkout: the next reader computes again
+        self._changed = False
+
+    def _projection(self, alias: str, kept: bytes | Projection) -> Projection:
+        if isinstance(kept, Projection):
+            return kept
+        live = self._live.get(alias)
+        if live is None:
+            live = self._live[alias] = FrozenProjection.of(kept)
+        return live
+
+
+def project(store: DatasetStore, head: Multihash, before: Projection | None) -> Projection:
+    """The projection at `head`, extended from `before` when that lies in its history.
+
+    Reads only the blocks after `before`; the whole chain when `before` is not part of it.
+    """
+    from odfbuild.odf import projection
+
+    blocks = []
+    current: Multihash | None = head
+    known = before.head if before else None
+    while current is not None and current != known:
+        block = store.read_block(current)
+        blocks.append((current, block))
+        current = block.prev_block_hash
+    state = before if current is not None else None
+    for hash, block in reversed(blocks):
+        if state is None:
+            state = projection.start(hash, block)
+        else:
+            state = projection.advance(state, hash, block)
+    assert state is not None  # `head` is a block, or the block that `before` stands on
+    return state
+
+
+def _read(file: Path) -> dict[str, tuple[bytes, bytes | Projection]]:
+    try:
+        data = read_small(file)
+    except OSError:
+        return {}
+    stamp = _MAGIC + LAYOUT
+    if len(data) < _HEADER or data[: len(stamp)] != stamp:
+        return {}
+    payload = memoryview(data)[_HEADER:]
+    if zlib.crc32(payload) != int.from_bytes(data[len(stamp) : _HEADER], "little"):
+        return {}
+    entries: dict[str, tuple[bytes, bytes | Projection]] = marshal.loads(payload)
+    return entries
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    # Thousands of new tuples make the collector run over all of them again and again.
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,177 @@
+"""Which process works on which dataset: locks that the kernel frees when a process dies.
+
+One lock file for all datasets, one byte of it for each (at an offset drawn from the alias): ten
+thousand claims need one file descriptor. Record locks exclude processes from each other and name
+the holder; threads of one process are kept apart by a table. A claim only saves work: what keeps a
+chain whole is the compare-and-swap of its head.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import struct
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+# Layout of `struct flock`, and where the holder's process id stands in it.
+_FLOCK, _PID = ("hhqqi", 4) if sys.platform == "linux" else ("qqihh", 2)
+
+
+@dataclass(slots=True)
+class Claim:
+    """What was claimed: `won` by us, `held` by others (alias → who, for messages).
+
+    A context manager; leaving it frees what was won.
+    """
+
+    won: frozenset[str]
+    held: Mapping[str, str]
+    _held_bytes: tuple[int, ...] = field(repr=False, default=())
+    _file: _LockFile | None = field(repr=False, default=None)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Free what was won; a second call does nothing."""
+        if self._file is not None:
+            self._file.free(self._held_bytes)
+            self._file = None
+
+
+def claim(folder: Path, aliases: Iterable[str]) -> Claim:
+    """Claim every alias that nobody else holds; never waits. `folder` keeps the lock file."""
+    names = list(aliases)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _mutex:
+        file = _lock_file(folder)
+        won: dict[str, int] = {}
+        mine: set[int] = set()
+        held: dict[str, str] = {}
+        for name in names:
+            offset = _offset(name)
+            holder = None if offset in mine else file.take(offset)
+            if holder is None:
+                won[name] = offset
+                mine.add(offset)
+            else:
+                held[name] = _describe(folder, holder)
+        if won:
+            _sign(folder)
+    return Claim(frozenset(won), held, tuple(mine), file)
+
+
+class _LockFile:
+    """An open lock file of this process and the bytes that it owns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Never closed while bytes are owned: closing any descriptor frees all record locks on it.
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self.pid = os.getpid()
+        self.owned: set[int] = set()
+
+    def is_current(self) -> bool:
+        """Whether this is still the file at `path`, and this process the one that opened it."""
+        try:
+            there = self.path.stat()
+        except FileNotFoundError:
+            return False
+        here = os.fstat(self.fd)
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino) and (
+            self.pid == os.getpid()
+        )
+
+    def take(self, offset: int) -> int | None:
+        """Own a byte; otherwise the id of the process that owns it (0: unknown)."""
+        if offset in self.owned:
+            return self.pid
+        try:
+            fcntl.lockf(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
+        except (BlockingIOError, PermissionError):
+            return _holder(self.fd, offset)
+        self.owned.add(offset)
+        return None
+
+    def free(self, offsets: Iterable[int]) -> None:
+        """Give bytes back."""
+        with _mutex:
+            if self.pid != os.getpid():
+                return  # a fork does not inherit record locks
+            for offset in offsets:
+                fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, offset, os.SEEK_SET)
+                self.owned.discard(offset)
+
+
+_mutex = threading.RLock()
+_open_files: dict[Path, _LockFile] = {}
+
+
+def _lock_file(folder: Path) -> _LockFile:
+    path = folder.resolve() / "claims"
+    file = _open_files.get(path)
+    if file is None or not file.is_current():
+        if file is not None and not (file.owned and file.pid == os.getpid()):
+            os.close(file.fd)
+        file = _open_files[path] = _LockFile(path)
+    return file
+
+
+def _offset(alias: str) -> int:
+    # 62 bits: two aliases of a project meet at one byte with a probability of about 10⁻¹¹.
+    digest = hashlib.sha256(alias.lower().encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2
+
+
+def _holder(fd: int, offset: int) -> int:
+    if sys.platform == "linux":
+        query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+    else:
+        query = struct.pack(_FLOCK, offset, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    answer = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, query))
+    pid: int = answer[_PID]
+    return pid
+
+
+def _sign(folder: Path) -> None:
+    """Leave the start of this process for messages, and clear away what dead processes left."""
+    for name in os.listdir(folder):  # noqa: PTH208 (a few short names)
+        if name.isdigit() and int(name) != os.getpid() and not _is_alive(int(name)):
+            (folder / name).unlink(missing_ok=True)
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    (folder / str(os.getpid())).write_text(now, encoding="ascii")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _describe(folder: Path, pid: int) -> str:
+    if pid <= 0:
+        return "another process"
+    try:
+        since = (folder / str(pid)).read_text(encoding="ascii")
+    except OSError:
+        return f"process {pid}"
+    return f"process {pid}, since {since}"

@@ -1,0 +1,221 @@
+"""Bring a dataset into being: a key pair, a Seed, its first events, and then a head.
+
+A marker file in the folder names the identity that is being made, from before the key is stored
+until after the head is there, so that an attempt that died can be told from anything else and
+cleared away, key included. While it works, the creator holds the lock of the folder.
+Source: Open Data Fabric, "Dataset Identity"; reference behaviour, order of creation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import ChainError, EnvironmentProblem, StaleHeadError
+from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder, write_file
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import DatasetKind, MetadataEvent
+    from odfbuild.odf.timestamp import Timestamp
+
+MARKER = f"{PENDING}creation"
+
+_GITIGNORE = b"""\
+# Data and checkpoints live beside the chains, but outside Git; so do files that are being written.
+**/data/f1620*
+**/checkpoints/f1620*
+.pending-*
+"""
+
+StagedObjects = Sequence[tuple[Path, Multihash]]
+
+
+def create_dataset(
+    state: Path,
+    keys: Path,
+    alias: str,
+    kind: DatasetKind,
+    events: Sequence[MetadataEvent],
+    system_time: Timestamp,
+    objects: StagedObjects = (),
+    checkpoints: StagedObjects = (),
+) -> tuple[DatasetStore, DatasetId]:
+    """Create the dataset; see `Workspace.create`."""
+    from odfbuild.odf.model import Seed
+
+    name = str(DatasetAlias.parse(alias))
+    store = DatasetStore(state / name, name)
+    prepare_state_folder(state)
+    with reserve(state, keys, store):
+        try:
+            dataset_id = make_identity(store, keys)
+            for staged, hash in objects:
+                store.put_object("data", staged, hash)
+            for staged, hash in checkpoints:
+                store.put_object("checkpoints", staged, hash)
+            make_folder(store.path / "info")
+            write_file(store.path / "info" / "alias", name.encode())
+            seed = Seed(dataset_id=dataset_id, dataset_kind=kind)
+            store.append(None, (seed, *events), system_time)
+        except BaseException:
+            if store.head() is None:
+                clear_unfinished(store.path, keys)
+            raise
+        (store.path / MARKER).unlink(missing_ok=True)
+    return store, dataset_id
+
+
+def prepare_state_folder(state: Path) -> None:
+    """Create the folder of all chains, with what Git shall not see of it."""
+    make_folder(state)
+    ignore = state / ".gitignore"
+    if not ignore.exists():
+        write_file(ignore, _GITIGNORE)
+
+
+@contextlib.contextmanager
+def reserve(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
+    """Make the dataset's folder and hold its lock; the name must be free and nobody else at it.
+
+    The lock of `state` is held only while names are compared.
+    """
+    with ExitStack() as stack:
+        with folder_lock(state):
+            _check_free(state, store)
+            if store.path.is_dir():
+                try:
+                    stack.enter_context(folder_lock(store.path, wait=False))
+                except BlockingIOError:
+                    raise StaleHeadError(
+                        f"'{store.name}' is being created by someone else right now",
+                        code="E0701",
+                        dataset=store.name,
+                        help="wait until it is done, then run `odfbuild plan` again",
+                    ) from None
+                _refuse_foreign(store)
+                clear_unfinished(store.path, keys, keep_folder=True)
+            else:
+                make_folder(store.path)
+                stack.enter_context(folder_lock(store.path))
+        yield
+
+
+def make_identity(store: DatasetStore, keys: Path) -> DatasetId:
+    """A fresh Ed25519 pair: mark the folder with the DID, then store the key (PKCS8 PEM)."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    dataset_id = DatasetId(public)
+    write_file(store.path / MARKER, dataset_id.multibase.encode())
+    prepare_key_folder(keys)
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    # Staged under the DID, so that clearing finds it also when we are killed before the rename.
+    write_file(keys / dataset_id.multibase, pem, mode=0o600, token=dataset_id.multibase)
+    return dataset_id
+
+
+def prepare_key_folder(keys: Path) -> None:
+    """Create the key store for its owner only, hidden from Git.
+
+    `EnvironmentProblem` E0930 when others may enter it.
+    """
+    make_folder(keys, mode=0o700)
+    mode = keys.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise EnvironmentProblem(
+            f"the folder of private keys is open to others (mode {mode:o})",
+            code="E0930",
+            notes=(f"folder: {keys}",),
+            help=f"chmod 700 {keys}",
+        )
+    ignore = keys / ".gitignore"
+    if not ignore.exists():
+        write_file(ignore, b"*\n", mode=0o600)
+
+
+def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> None:
+    """Remove what an unfinished creation left in `folder`, and its key; needs the lock."""
+    marker = folder / MARKER
+    for name in FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        dataset_id = marker.read_text(encoding="ascii")
+        if dataset_id:
+            (keys / dataset_id).unlink(missing_ok=True)
+            (keys / f"{PENDING}{dataset_id}").unlink(missing_ok=True)
+        # Last, so that whoever is killed here leaves a folder that is still recognised.
+        marker.unlink()
+    for staged in folder.glob(f"{PENDING}*"):
+        staged.unlink(missing_ok=True)
+    if not keep_folder:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        with contextlib.suppress(OSError):
+            sync_folder(folder.parent)
+
+
+def _check_free(state: Path, store: DatasetStore) -> None:
+    """`StaleHeadError` when the dataset exists, `ChainError` when its name collides."""
+    store.check_head(None)
+    account, _, name = store.name.rpartition("/")
+    parent = state / account if account else state
+    twin = _twin(state, account) or _twin(parent, name, datasets=True)
+    if twin is not None:
+        raise ChainError(
+            f"'{store.name}' and '{twin.relative_to(state)}' are the same but for case",
+            code="E0620",
+            dataset=store.name,
+            help="use the name that exists, or another one",
+        )
+    if account and (parent / "refs" / "head").exists():
+        raise ChainError(
+            f"'{store.name}' cannot lie in '{account}', which is a dataset itself",
+            code="E0621",
+            dataset=store.name,
+            help="choose another account name",
+        )
+
+
+def _refuse_foreign(store: DatasetStore) -> None:
+    """`ChainError` unless the folder is empty or holds nothing but an unfinished creation."""
+    found = {item.name for item in store.path.iterdir()}
+    if MARKER in found and found <= {*FOLDERS, MARKER} | {
+        n for n in found if n.startswith(PENDING)
+    }:
+        return
+    strangers = sorted(n for n in found if not n.startswith(PENDING))
+    if strangers:
+        raise ChainError(
+            f"'{store.name}' cannot be created: its folder has no head, but other files",
+            code="E0622",
+            dataset=store.name,
+            notes=(f"folder: {store.path}", f"in it: {', '.join(strangers[:5])}"),
+            help="if this was a dataset, restore refs/head; otherwise move the folder away",
+        )
+
+
+def _twin(folder: Path, name: str, *, datasets: bool = False) -> Path | None:
+    """An entry of `folder` that differs from `name` only in case."""
+    if not name or not folder.is_dir():
+        return None
+    for other in os.listdir(folder):  # noqa: PTH208 (ten thousand names, on every creation)
+        if other != name and other.lower() == name.lower():
+            if datasets and not (folder / other / "refs" / "head").exists():
+                continue
+            return folder / other
+    return None

@@ -1,0 +1,284 @@
+"""One dataset on disk: blocks, objects and a head that moves by compare-and-swap.
+
+Layout: `blocks/<hash>`, `data/<hash>`, `checkpoints/<hash>`, `refs/head` (hash text, no newline),
+`info/alias`. A commit goes data object → checkpoint object → blocks → head; before the last step
+nothing is visible, after it everything is. Sources: Open Data Fabric, "Dataset Layout"; reference
+behaviour, write order and atomicity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.files import folder_lock, make_folder, move_file, read_small, write_file
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import MetadataBlock, MetadataEvent
+    from odfbuild.odf.rules import ChainState
+    from odfbuild.odf.timestamp import Timestamp
+
+ObjectKind = Literal["data", "checkpoints"]
+FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
+
+_BLOCK_PREFIX = bytes.fromhex("1620")
+
+
+class DatasetStore:
+    """The dataset in the folder `path`, which need not exist yet; `name` is used in messages."""
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self.path = path
+        self.name = name or path.name
+        self._rules: tuple[Multihash, ChainState] | None = None
+
+    def __repr__(self) -> str:
+        return f"DatasetStore({str(self.path)!r})"
+
+    # --- Reading ---
+
+    def head(self) -> Multihash | None:
+        """The newest block; `None` when this is not (or not yet) a dataset.
+
+        `IntegrityError` E0805 when `refs/head` holds anything but a hash.
+        """
+        file = self.path / "refs" / "head"
+        try:
+            text = read_small(file)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return parse_head(text, self.name, file)
+
+    def block_path(self, block: Multihash) -> Path:
+        """Where a block is kept."""
+        return self.path / "blocks" / str(block)
+
+    def object_path(self, kind: ObjectKind, hash: Multihash) -> Path:
+        """Where a data or checkpoint object is kept, whether or not it is there."""
+        return self.path / kind / str(hash)
+
+    def read_raw(self, block: Multihash) -> bytes:
+        """The bytes of a block as they were committed, checked against their hash.
+
+        Raises `IntegrityError`: E0801 when the bytes differ, E0802 when there is no such block.
+        """
+        try:
+            data = read_small(f"{self.path}/blocks/{block}")
+        except FileNotFoundError:
+            raise self._damage(
+                "E0802", f"block {block} of '{self.name}' is missing", block
+            ) from None
+        if _BLOCK_PREFIX + hashlib.sha3_256(data).digest() != block.binary:
+            found = Multihash.sha3_256(data)
+            raise self._damage(
+                "E0801",
+                f"block {block} of '{self.name}' is not what was committed",
+                block,
+                f"its bytes hash to {found}",
+            )
+        return data
+
+    def read_block(self, block: Multihash) -> MetadataBlock:
+        """A block, checked against its hash; `IntegrityError` as `read_raw`, or E0803."""
+        from odfbuild.odf.flatbuffers_form import decode_block
+
+        data = self.read_raw(block)
+        try:
+            return decode_block(data)
+        except (IntegrityError, ChainError) as error:
+            raise self._damage(
+                "E0803",
+                f"block {block} of '{self.name}' cannot be read: {error}",
+                block,
+                "its bytes match its hash, so it was written like this",
+            ) from error
+
+    def walk(
+        self, head: Multihash, tail: Multihash | None = None
+    ) -> Iterator[tuple[Multihash, MetadataBlock]]:
+        """Blocks of `(tail, head]`, newest first; down to the seed without `tail`.
+
+        `ChainError` E0610 when the seed is reached and `tail` was not met.
+        """
+        current: Multihash | None = head
+        while current is not None and current != tail:
+            block = self.read_block(current)
+            yield current, block
+            current = block.prev_block_hash
+        if current is None and tail is not None:
+            raise ChainError(
+                f"block {tail} is not in the history of '{self.name}' before {head}",
+                code="E0610",
+                dataset=self.name,
+                notes=("the history of this dataset was rewritten, or another chain was meant",),
+                help=f"compare with `odfbuild log {self.name}`",
+            )
+
+    # --- Writing, in the order of a commit ---
+
+    def put_object(self, kind: ObjectKind, staged: Path, hash: Multihash) -> None:
+        """Take over the file `staged`, whose bytes have that hash. It is gone afterwards.
+
+        An object that is there already, with the same size, is left alone.
+        """
+        target = self.object_path(kind, hash)
+        try:
+            if target.stat().st_size == staged.stat().st_size:
+                staged.unlink()
+                return
+        except FileNotFoundError:
+            make_folder(target.parent)
+        move_file(staged, target)
+
+    def put_block(self, data: bytes) -> Multihash:
+        """Store the bytes of a block, its own or a peer's; returns the hash. No head moves."""
+        hash = Multihash.sha3_256(data)
+        target = self.block_path(hash)
+        if not self._holds(target, data):
+            make_folder(target.parent)
+            write_file(target, data)
+        return hash
+
+    def swap_head(self, expected: Multihash | None, new: Multihash) -> None:
+        """Move the head from `expected` (`None`: there is none) to `new`, for everyone at once.
+
+        `StaleHeadError` E0701 when the head is not `expected`; nothing is changed then.
+        """
+        refs = self.path / "refs"
+        make_folder(refs)
+        with folder_lock(refs):
+            self.check_head(expected)
+            write_file(refs / "head", str(new).encode())
+
+    def check_head(self, expected: Multihash | None) -> None:
+        """`StaleHeadError` E0701 unless the head is `expected`."""
+        actual = self.head()
+        if actual != expected:
+            raise StaleHeadError(
+                f"'{self.name}' was changed by someone else in the meantime",
+                code="E0701",
+                dataset=self.name,
+                notes=(
+                    f"expected head: {expected or 'none'}",
+                    f"actual head:   {actual or 'none'}",
+                    "nothing was written to it",
+                ),
+                help="run `odfbuild plan` again, then apply",
+            )
+
+    def append(
+        self,
+        expected_head: Multihash | None,
+        events: Sequence[MetadataEvent],
+        system_time: Timestamp,
+    ) -> Multihash:
+        """Append events in one step: all of them are visible afterwards, or none. Returns the head.
+
+        All get the same `system_time`. Raises `ChainError` when an event breaks a rule of the chain
+        (nothing is written then) and `StaleHeadError` when the head is not `expected_head`.
+        """
+        self.check_head(expected_head)
+        blocks, state = self.prepare(expected_head, events, system_time)
+        head = expected_head
+        for data in blocks:
+            head = self.put_block(data)
+        if head is None:
+            raise ValueError("a chain cannot begin without events")
+        if head != expected_head:
+            self.swap_head(expected_head, head)
+            self._rules = (head, state) if state is not None else None
+        return head
+
+    def prepare(
+        self,
+        head: Multihash | None,
+        events: Sequence[MetadataEvent],
+        system_time: Timestamp,
+    ) -> tuple[list[bytes], ChainState | None]:
+        """The blocks that `append` would store, oldest first, and the rules' new state.
+
+        `ChainError` when an event breaks a rule. Writes nothing.
+        """
+        from odfbuild.odf.flatbuffers_form import encode_block
+        from odfbuild.odf.model import MetadataBlock
+        from odfbuild.odf.rules import advance, check
+
+        state = self.rule_state(head)
+        number = 0 if head is None else self.read_block(head).sequence_number + 1
+        blocks = []
+        for event in events:
+            block = MetadataBlock(
+                system_time=system_time,
+                prev_block_hash=head,
+                sequence_number=number,
+                event=event,
+            )
+            check(state, block)
+            data = encode_block(block)
+            head = Multihash.sha3_256(data)
+            state = advance(state, head, block)
+            blocks.append(data)
+            number += 1
+        return blocks, state
+
+    def rule_state(self, head: Multihash | None) -> ChainState | None:
+        """What the chain rules need to know of the history up to `head`; `None` before the seed.
+
+        The state of the last head is kept, so that appending again reads only what is new.
+        """
+        from odfbuild.odf.rules import advance
+
+        known, state = self._rules or (None, None)
+        pending: list[tuple[Multihash, MetadataBlock]] = []
+        current = head
+        while current is not None and current != known:
+            block = self.read_block(current)
+            pending.append((current, block))
+            current = block.prev_block_hash
+        if current is None:
+            state = None
+        for hash, block in reversed(pending):
+            state = advance(state, hash, block)
+        if head is not None and state is not None:
+            self._rules = (head, state)
+        return state
+
+    # --- Helpers ---
+
+    def _holds(self, target: Path, data: bytes) -> bool:
+        try:
+            return read_small(target) == data
+        except FileNotFoundError:
+            return False
+
+    def _damage(self, code: str, message: str, block: Multihash, *notes: str) -> IntegrityError:
+        return IntegrityError(
+            message,
+            code=code,
+            dataset=self.name,
+            notes=(*notes, f"file: {self.block_path(block)}"),
+            help="restore that file (git checkout, a backup, or pull from a peer); "
+            f"`odfbuild verify {self.name}` lists all damage",
+        )
+
+
+def parse_head(text: bytes, name: str, file: Path) -> Multihash:
+    """The hash in a head file; `IntegrityError` E0805 for anything else, also a newline."""
+    try:
+        head = Multihash.parse(text.decode("ascii"))
+    except ValueError:
+        head = None
+    if head is None or str(head).encode() != text:
+        raise IntegrityError(
+            f"the head of '{name}' does not hold the hash of a block",
+            code="E0805",
+            dataset=name,
+            notes=(f"file: {file}", f"content: {text[:100]!r}"),
+            help="restore that file (git checkout, or a backup): it holds the hash of the newest "
+            "block and nothing else",
+        )
+    return head

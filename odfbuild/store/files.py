@@ -1,0 +1,108 @@
+"""Files that are either not there or whole, also after a power cut, and locks on folders.
+
+A file appears under its name by rename, after its bytes are on disk; the folder that lists it is
+synced next. Staging files are called `.pending-…` and stand in the same folder as their target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+PENDING = ".pending-"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the list of names in `folder` durable."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Create `folder` (and what is above it) durably; nothing if it is there."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode)
+    sync_folder(folder.parent)
+
+
+def stage(folder: Path, data: bytes, mode: int = 0o666, token: str | None = None) -> Path:
+    """Write `data` to a new staging file in `folder` and sync it; `token` is its last name."""
+    staged = folder / f"{PENDING}{token or secrets.token_hex(8)}"
+    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return staged
+
+
+def write_file(target: Path, data: bytes, mode: int = 0o666, token: str | None = None) -> None:
+    """Write or replace `target` durably; readers see the old bytes or the new, never a part."""
+    staged = stage(target.parent, data, mode, token)
+    staged.replace(target)
+    sync_folder(target.parent)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move `source` to `target` durably, over file systems if need be."""
+    fd = os.open(source, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        staged = target.parent / f"{PENDING}{secrets.token_hex(8)}"
+        shutil.copyfile(source, staged)
+        move_file(staged, target)
+        source.unlink()
+        return
+    sync_folder(target.parent)
+
+
+def read_small(path: str | Path) -> bytes:
+    """Bytes of a small file, without the cost of a file object."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(fd, 65_536)
+        if len(data) < 65_536:
+            return data
+        parts = [data]
+        while more := os.read(fd, 1 << 20):
+            parts.append(more)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the exclusive lock of `folder` among all threads and processes that ask for it.
+
+    The kernel frees it when the process dies. `BlockingIOError` when it is taken and `wait` is
+    false. The folder itself is locked: no lock file lies around among the files of a dataset.
+    """
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(fd)

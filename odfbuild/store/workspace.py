@@ -1,0 +1,223 @@
+"""All datasets of a project: found by folder, projected through the cache, claimed, created.
+
+A dataset with the alias `name` lives in `<state>/name`, one with `account/name` in
+`<state>/account/name`. A folder without `refs/head` is not a dataset. Two aliases that differ only
+in case are the same alias.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import ChainError, Errors, OdfbuildError
+from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.cache import ProjectionCache, prepare_cache_folder, project
+from odfbuild.store.claims import Claim, claim
+from odfbuild.store.dataset import DatasetStore, parse_head
+from odfbuild.store.files import read_small
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import DatasetKind, MetadataEvent
+    from odfbuild.odf.projection import Projection
+    from odfbuild.odf.timestamp import Timestamp
+
+
+class Workspace:
+    """Datasets below `state`, their private keys in `keys`, disposable files in `cache`.
+
+    Methods may be called from several threads at once.
+    """
+
+    def __init__(self, state: Path, keys: Path, cache: Path) -> None:
+        self.state = state
+        self.keys = keys
+        self.cache = cache
+        self._projections = ProjectionCache(cache)
+        self._stores: dict[str, DatasetStore] = {}
+        self._by_id: dict[DatasetId, str] = {}
+        self._mutex = threading.RLock()
+
+    # --- Finding ---
+
+    def aliases(self) -> list[str]:
+        """Aliases of all datasets, sorted."""
+        return sorted(self.heads())
+
+    def heads(self) -> dict[str, bytes]:
+        """Text of the head of every dataset, by alias in its committed spelling.
+
+        `ChainError` E0620 when two aliases differ only in case.
+        """
+        heads: dict[str, bytes] = {}
+        for name in _folders(self.state):
+            text = _head_text(f"{self.state}/{name}")
+            if text is not None:
+                heads[name] = text
+                continue
+            for inner in _folders(self.state / name):
+                text = _head_text(f"{self.state}/{name}/{inner}")
+                if text is not None:
+                    heads[f"{name}/{inner}"] = text
+        if len({alias.lower() for alias in heads}) < len(heads):
+            raise _same_but_for_case(heads)
+        return heads
+
+    def find(self, alias: str) -> str | None:
+        """The committed spelling of `alias`, whose case does not count; `None`: no such dataset."""
+        if _head_text(f"{self.state}/{alias}") is not None:
+            return alias
+        folder, found = self.state, []
+        for part in alias.split("/"):
+            match = next((n for n in _folders(folder) if n.lower() == part.lower()), None)
+            if match is None:
+                return None
+            folder = folder / match
+            found.append(match)
+        return "/".join(found) if _head_text(str(folder)) is not None else None
+
+    def dataset(self, alias: str) -> DatasetStore:
+        """The store of a dataset, which need not exist; `ValueError` if `alias` is not an alias."""
+        with self._mutex:
+            store = self._stores.get(alias)
+            if store is None:
+                name = self.find(alias) or str(DatasetAlias.parse(alias))
+                store = self._stores[alias] = self._stores.setdefault(
+                    name, DatasetStore(self.state / name, name)
+                )
+            return store
+
+    # --- Projections ---
+
+    def projection(self, alias: str) -> Projection | None:
+        """What the chain of `alias` says at its head; `None` when there is no such dataset."""
+        name = self.find(alias)
+        if name is None:
+            return None
+        with self._mutex:
+            self._projections.load()
+        return self._project(name, _head_text(f"{self.state}/{name}"))
+
+    def projections(self, aliases: Iterable[str] | None = None) -> dict[str, Projection]:
+        """Projections by alias, of all datasets or of those `aliases` that exist, sorted.
+
+        Raises `IntegrityError` for a damaged chain, `Errors` for several.
+        """
+        heads = self.heads()
+        if aliases is not None:
+            wanted = {alias.lower() for alias in aliases}
+            heads = {alias: text for alias, text in heads.items() if alias.lower() in wanted}
+        with self._mutex:
+            self._projections.load()
+            if aliases is None:
+                self._projections.keep_only(heads)
+        result: dict[str, Projection] = {}
+        errors: list[OdfbuildError] = []
+        for alias in sorted(heads):
+            try:
+                projection = self._project(alias, heads[alias])
+            except OdfbuildError as error:
+                errors.append(error)
+            else:
+                if projection is not None:
+                    result[alias] = projection
+        with self._mutex:
+            self._projections.save()
+        if errors:
+            raise errors[0] if len(errors) == 1 else Errors(errors)
+        return result
+
+    def resolve(self, dataset_id: DatasetId) -> str | None:
+        """Alias of the dataset with that identity; `None` when it has no chain here."""
+        with self._mutex:
+            alias = self._by_id.get(dataset_id)
+        if alias is not None:
+            projection = self.projection(alias)
+            if projection is not None and projection.dataset_id == dataset_id:
+                return alias
+        found = {projection.dataset_id: name for name, projection in self.projections().items()}
+        with self._mutex:
+            self._by_id = found
+        return found.get(dataset_id)
+
+    def _project(self, alias: str, text: bytes | None) -> Projection | None:
+        if text is None:
+            return None
+        known = self._projections.get(alias, text)
+        if known is None:
+            store = self.dataset(alias)
+            head = parse_head(text, alias, store.path / "refs" / "head")
+            known = project(store, head, self._projections.latest(alias))
+            with self._mutex:
+                self._projections.put(alias, text, known)
+        return known
+
+    # --- Working ---
+
+    def claim(self, aliases: Iterable[str]) -> Claim:
+        """Claim datasets for this process, those that nobody else holds; never waits.
+
+        Works for datasets that do not exist yet, too. Use as a context manager.
+        """
+        prepare_cache_folder(self.cache)
+        return claim(self.cache / "locks", aliases)
+
+    def create(
+        self,
+        alias: str,
+        kind: DatasetKind,
+        events: Sequence[MetadataEvent],
+        system_time: Timestamp,
+        *,
+        objects: Sequence[tuple[Path, Multihash]] = (),
+        checkpoints: Sequence[tuple[Path, Multihash]] = (),
+    ) -> DatasetStore:
+        """Create a dataset with a fresh identity: Seed and `events`, visible in one step.
+
+        `objects` are staged data files, `checkpoints` staged checkpoint files; both are taken
+        over. What an earlier creation left unfinished is cleared away first. `StaleHeadError` E0701
+        when the dataset exists or is just being created, `ChainError` when an event breaks a rule;
+        nothing is left behind then.
+        """
+        from odfbuild.store.creation import create_dataset
+
+        store, dataset_id = create_dataset(
+            self.state, self.keys, alias, kind, events, system_time, objects, checkpoints
+        )
+        with self._mutex:
+            self._stores[alias] = store
+            self._by_id[dataset_id] = alias
+        return store
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [e.name for e in entries if is_name(e.name) and e.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _head_text(folder: str) -> bytes | None:
+    try:
+        return read_small(f"{folder}/refs/head")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _same_but_for_case(heads: Iterable[str]) -> ChainError:
+    seen: dict[str, str] = {}
+    for alias in sorted(heads):
+        other = seen.setdefault(alias.lower(), alias)
+        if other != alias:
+            break
+    return ChainError(
+        f"'{other}' and '{alias}' are the same alias: case does not count",
+        code="E0620",
+        dataset=alias,
+        help="rename or remove one of the two folders",
+    )
