@@ -50,7 +50,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """How to carry a plan out: `jobs` datasets at once, stop starting new ones when `cancel` is set.
+    """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
 
     `locate` maps an error about a query to the place in the project's files.
     """

@@ -44,10 +44,10 @@ def apply(
 
         console.result(render_plan(made, color=console.color, full=False))
     todo = any(item.actions or item.refusal for item in made.datasets)
-    if todo and made.has_changes and not auto_approve and console.interactive:
-        if not console.confirm("Do this?"):
-            console.note("Nothing was done.")
-            return 1
+    ask = todo and made.has_changes and not auto_approve and console.interactive
+    if ask and not console.confirm("Do this?"):
+        console.note("Nothing was done.")
+        return 1
     outcome = _carry_out(state, found, jobs) if todo else _nothing()
     if as_json:
         from odfbuild.report.listing import outcome_to_data

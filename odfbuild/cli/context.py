@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +62,7 @@ def existing(workspace: Workspace, name: str) -> str:
     )
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """Form of a verb's output."""
 
     text = "text"

@@ -1,0 +1,101 @@
+"""Look before deciding: read the project, its chains and its local sources, and make the plan.
+
+Reads files only: no JVM, no network. Writes nothing but the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.graph.build import Graph, build_graph
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.ingest.probe import probe
+from odfbuild.odf.model import SetPollingSource
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.build import build_plan
+from odfbuild.plan.model import Plan
+from odfbuild.plan.slices import ChainSlices
+from odfbuild.project.load import load_project
+from odfbuild.project.model import Project
+from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import MetadataBlock
+    from odfbuild.odf.multihash import Multihash
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A project as it is now, and the plan that follows from it."""
+
+    project: Project
+    graph: Graph
+    workspace: Workspace
+    projections: Mapping[str, Projection]
+    plan: Plan
+
+    def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
+        """`error` with its place in a query turned into the place in the project's files."""
+        from odfbuild.apply.locate import locate
+
+        return locate(self.project, dataset, error)
+
+
+def read_definitions(
+    start: Path | None,
+) -> tuple[Project, Workspace, Mapping[str, Projection]]:
+    """The project around `start`, checked, and its chains; raises `Errors` with all problems."""
+    project, workspace, projections, _ = _read(start)
+    return project, workspace, projections
+
+
+def survey(start: Path | None) -> Survey:
+    """Read everything that a plan depends on. Raises `Errors` when the project is wrong."""
+    project, workspace, projections, graph = _read(start)
+    slices = ChainSlices(
+        {name: projection.head for name, projection in projections.items()},
+        _BlockReader(workspace).read,
+    )
+    facts = _probe_all(project, projections)
+    plan = build_plan(project, graph, projections, facts, slices)
+    return Survey(project, graph, workspace, projections, plan)
+
+
+def _read(
+    start: Path | None,
+) -> tuple[Project, Workspace, Mapping[str, Projection], Graph]:
+    project = load_project(start)
+    config = project.config
+    workspace = Workspace(config.state, config.keys, config.cache)
+    projections = workspace.projections()
+    ids = {name: projection.dataset_id for name, projection in projections.items()}
+    return project, workspace, projections, build_graph(project, ids)
+
+
+def _probe_all(
+    project: Project, projections: Mapping[str, Projection]
+) -> dict[str, SourceFacts]:
+    states = {
+        name.lower(): projection.source_state for name, projection in projections.items()
+    }
+    facts = {}
+    for definition in project.definitions:
+        name = definition.name
+        for event in definition.snapshot.metadata:
+            if isinstance(event, SetPollingSource):
+                facts[name] = probe(event, states.get(name.lower()), project.config.root)
+    return facts
+
+
+class _BlockReader:
+    """Reads blocks of any dataset, opening each dataset once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def read(self, dataset: str, block: Multihash) -> MetadataBlock:
+        return self._workspace.dataset(dataset).read_block(block)
