@@ -89,7 +89,7 @@ class DatasetStore:
         data = self.read_raw(block)
         try:
             return decode_block(data)
-        except (IntegrityError, ChainError) as error:
+        except ValueError as error:
             raise self._damage(
                 "E0803",
                 f"block {block} of '{self.name}' cannot be read: {error}",
