@@ -31,17 +31,19 @@ class ChainSlices:
     def __init__(
         self, heads: Mapping[str, Multihash], read: Callable[[str, Multihash], MetadataBlock]
     ) -> None:
-        self._heads = heads
+        # Names of datasets are compared without regard to case.
+        self._heads = {alias.lower(): (alias, head) for alias, head in heads.items()}
         self._read = read
 
     def since(self, dataset: str, block: Multihash | None) -> tuple[DataSlice, ...] | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
         found: list[DataSlice] = []
-        at: Multihash | None = self._heads[dataset]
+        alias, head = self._heads[dataset.lower()]
+        at: Multihash | None = head
         while at != block:
             if at is None:
                 return None
-            current = self._read(dataset, at)
+            current = self._read(alias, at)
             if isinstance(current.event, AddData | ExecuteTransform) and current.event.new_data:
                 found.append(current.event.new_data)
             at = current.prev_block_hash

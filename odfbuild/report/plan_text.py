@@ -42,7 +42,7 @@ _COLORS = {
 def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     """The plan as lines of text, without a newline at the end.
 
-    `full` shows every detail of every dataset however many there are, and the whole tree of reasons.
+    `full` shows every detail of every dataset however many there are, and whole trees of reasons.
     """
     shown = _shown(plan)
     if not any(d.actions for d in shown):
@@ -207,11 +207,11 @@ def _compares(dataset: DatasetPlan) -> bool:
 def _reason(reason: Reason) -> str:
     text = f"{reason.code.value}: {reason.message}"
     if reason.to_offset is not None:
-        # Half-open like the protocol's intervals; nothing was consumed before offset 0.
-        first = -1 if reason.from_offset is None else reason.from_offset
-        text += f", offsets ({first}, {reason.to_offset}]"
+        first = 0 if reason.from_offset is None else reason.from_offset + 1
+        if first <= reason.to_offset:
+            text += f", offsets {first} to {reason.to_offset}"
     if reason.to_block is not None:
-        text += f", blocks ({short(reason.from_block)}, {short(reason.to_block)}]"
+        text += f", block {short(reason.from_block)} → {short(reason.to_block)}"
     return text
 
 

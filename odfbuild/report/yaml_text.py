@@ -1,4 +1,4 @@
-"""Plain values as YAML-like lines for people: block text for queries, no quotes where none are needed.
+"""Plain values as YAML-like lines for people: block text for queries, quotes only where needed.
 
 Made for reading and for line diffs, not for parsing.
 """

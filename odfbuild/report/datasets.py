@@ -1,0 +1,84 @@
+"""The list of datasets: `ls`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.model import Action, Plan, ReasonCode
+from odfbuild.report.table import render_table
+from odfbuild.report.words import size
+
+_HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
+_RIGHT = frozenset({2, 3, 4})
+_STATUS = {
+    Action.CREATE: "new",
+    Action.APPEND: "changed",
+    Action.RUN: "stale",
+    Action.POLL: "to be checked",
+    Action.FORGET: "no definition",
+    Action.REFUSE: "refused",
+}
+
+
+def statuses(plan: Plan) -> dict[str, str]:
+    """How each dataset stands by a plan, by name: `stale`, `up to date`, …"""
+    found = {}
+    for dataset in plan.datasets:
+        if dataset.actions:
+            found[dataset.name] = ", ".join(_STATUS[action] for action in dataset.actions)
+        elif any(reason.code is ReasonCode.INPUT_HAS_NO_DATA for reason in dataset.reasons):
+            found[dataset.name] = "waiting"
+        else:
+            found[dataset.name] = "up to date"
+    return found
+
+
+def render_datasets(
+    projections: Mapping[str, Projection], status: Mapping[str, str] | None = None
+) -> str:
+    """Datasets with a chain as a table, by name; with `status` also those that have none yet."""
+    names = sorted({*projections, *(status or ())})
+    if not names:
+        return "There are no datasets yet."
+    rows = []
+    for name in names:
+        row = _row(name, projections.get(name))
+        rows.append((*row, status.get(name, "")) if status is not None else row)
+    header = _HEADER if status is None else (*_HEADER, "STATUS")
+    return render_table(header, rows, _RIGHT)
+
+
+def _row(name: str, state: Projection | None) -> tuple[str, ...]:
+    if state is None:
+        return (name, *["-"] * (len(_HEADER) - 1))
+    return (
+        name,
+        state.kind.name,
+        f"{state.records:,}",
+        size(state.data_bytes) if state.data_bytes else "-",
+        str(state.blocks),
+        str(state.watermark or "-"),
+        state.head.short,
+    )
+
+
+def datasets_to_data(
+    projections: Mapping[str, Projection], status: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The same as plain values, with full hashes and ids."""
+    return [
+        {
+            "name": name,
+            "id": str(state.dataset_id),
+            "kind": state.kind.name,
+            "records": state.records,
+            "bytes": state.data_bytes,
+            "blocks": state.blocks,
+            "watermark": str(state.watermark) if state.watermark else None,
+            "head": str(state.head),
+            **({} if status is None else {"status": status.get(name)}),
+        }
+        for name, state in sorted(projections.items())
+    ]

@@ -1,0 +1,73 @@
+"""How an apply ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.report.words import count, paint
+
+_COLORS = {
+    Status.COMMITTED: "green",
+    Status.NOOP: None,
+    Status.SKIPPED: "yellow",
+    Status.FAILED: "red",
+    Status.LOST: "magenta",
+}
+LISTED = 200
+"""Of more datasets than this, those that ended well are only counted."""
+
+
+def render_outcome(outcome: ApplyOutcome, *, color: bool = False) -> str:
+    """A line for each dataset with what became of it and why, then the counts."""
+    shown = outcome.datasets
+    if len(shown) > LISTED:
+        shown = tuple(d for d in shown if d.status not in (Status.COMMITTED, Status.NOOP))
+    width = min(40, max((len(dataset.name) for dataset in shown), default=0))
+    lines = [_line(dataset, width, color) for dataset in shown]
+    if outcome.interrupted:
+        lines.append("Interrupted: what is committed stays; run apply again to go on.")
+    return "\n".join([*lines, "", closing_line(outcome)] if lines else [closing_line(outcome)])
+
+
+def closing_line(outcome: ApplyOutcome) -> str:
+    """The last line of every apply; its form is stable."""
+    return "Apply: " + ", ".join(f"{n} {name}" for name, n in _counts(outcome).items()) + "."
+
+
+def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "interrupted": outcome.interrupted,
+        "exit_code": outcome.exit_code,
+        "datasets": [
+            {
+                "name": d.name,
+                "status": d.status.value,
+                "because": d.because or None,
+                "blocks": d.blocks,
+                "records": d.records,
+                "seconds": round(d.seconds, 3),
+                "error": d.error
+                and {"code": d.error.code, "message": d.error.message, "help": d.error.help},
+            }
+            for d in outcome.datasets
+        ],
+        "summary": _counts(outcome),
+    }
+
+
+def _counts(outcome: ApplyOutcome) -> dict[str, int]:
+    return {status.value: len(outcome.having(status)) for status in Status}
+
+
+def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
+    # Padding inside the colour, so that columns stay aligned.
+    status = paint(f"{dataset.status.value:<9}", _COLORS[dataset.status], on=color)
+    parts = []
+    if dataset.blocks:
+        parts.append(f"{count(dataset.blocks, 'block')}, {count(dataset.records, 'record')}")
+    because = dataset.because or (dataset.error.message if dataset.error else "")
+    if because:
+        parts.append(because)
+    return f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()

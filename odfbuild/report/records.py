@@ -1,0 +1,81 @@
+"""Records of a dataset: `tail`."""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.report.table import render_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OPERATIONS = ("+A", "-R", "-C", "+C")
+"""Append, retract, correct from, correct to: by number of the operation column."""
+
+
+def render_records(table: pa.Table, op_column: str = "op") -> str:
+    """Records as a table in the order of columns; numbers are flush right."""
+    import pyarrow as pa
+
+    right = frozenset(
+        index
+        for index, field in enumerate(table.schema)
+        if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    )
+    rows = [[_text(value) for value in row.values()] for row in records_to_data(table, op_column)]
+    return render_table(table.column_names, rows, right)
+
+
+def records_to_data(table: pa.Table, op_column: str = "op") -> list[dict[str, Any]]:
+    """Records as plain values: operations by sign, times as RFC 3339 text, bytes as base64."""
+    return [
+        {
+            name: _operation(value) if name == op_column else _plain(value)
+            for name, value in record.items()
+        }
+        for record in table.to_pylist()
+    ]
+
+
+def _operation(value: Any) -> Any:
+    known = isinstance(value, int) and 0 <= value < len(OPERATIONS)
+    return OPERATIONS[value] if known else value
+
+
+def _plain(value: Any) -> Any:
+    plain: Any
+    match value:
+        case bool() | int() | str() | None:
+            plain = value
+        case float():
+            plain = value if math.isfinite(value) else str(value)
+        case datetime():
+            plain = _time(value)
+        case date():
+            plain = value.isoformat()
+        case bytes():
+            plain = b64encode(value).decode()
+        case dict():
+            plain = {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            plain = [_plain(item) for item in value]
+        case _:
+            plain = str(value)
+    return plain
+
+
+def _time(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat()
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
