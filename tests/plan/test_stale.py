@@ -1,0 +1,234 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.model import DatasetKind, MergeStrategyAppend, MergeStrategySnapshot, SetInfo
+from odfbuild.plan.document import plan_digest
+from odfbuild.plan.model import Action, Pending, ReasonCode
+
+from .worlds import UNCHANGED, Chain, World, news, pipeline, polling, transform
+
+
+def codes(world: World, name: str) -> list[ReasonCode]:
+    return [reason.code for reason in world.planned(name).reasons]
+
+
+def test_nothing_changed_is_idle_everywhere():
+    plan = pipeline().plan()
+    assert all(dataset.is_idle for dataset in plan.datasets)
+    assert not plan.has_changes
+
+
+def test_an_idle_dataset_says_why_it_is_idle():
+    world = pipeline()
+    assert codes(world, "flights") == [ReasonCode.SOURCE_UNCHANGED]
+    assert codes(world, "late") == [ReasonCode.UP_TO_DATE]
+
+
+def test_a_root_that_never_ran_runs():
+    world = World().root("r").has("r", news(100))
+    world.commit("r")
+    assert codes(world, "r") == [ReasonCode.NEVER_RUN, ReasonCode.SOURCE_HAS_NEWS]
+    assert world.planned("r").actions == (Action.RUN,)
+
+
+def test_a_new_root_is_created_and_run():
+    world = World().root("r").has("r", news(100))
+    assert world.planned("r").actions == (Action.CREATE, Action.RUN)
+    assert codes(world, "r")[0] is ReasonCode.NEW
+
+
+def test_a_remote_source_is_left_to_apply():
+    world = pipeline().has("flights", SourceFacts("unknown"))
+    assert world.planned("flights").actions == (Action.POLL,)
+    assert codes(world, "flights") == [ReasonCode.SOURCE_NOT_CHECKED]
+    assert world.planned("worst").actions == (Action.POLL,)
+    assert not world.plan().has_changes
+
+
+def test_a_remote_source_that_was_never_read_is_run():
+    world = World().root("r").has("r", SourceFacts("unknown"))
+    assert world.planned("r").actions == (Action.CREATE, Action.RUN)
+
+
+def test_a_missing_source_is_refused_and_its_new_readers_with_it():
+    world = World().root("r").has("r", SourceFacts("missing", message="data/r.csv"))
+    world.derivative("d", "r")
+    refusal = world.planned("r").refusal
+    assert refusal is not None and "data/r.csv" in refusal.message
+    assert codes(world, "d") == [ReasonCode.INPUT_REFUSED]
+
+
+def test_appending_without_a_query_keeps_every_record():
+    world = World().root("r", polling(merge=MergeStrategyAppend())).has("r", news(100))
+    assert world.planned("r").pending == Pending(
+        records=100, bytes=2_000, exact=True, files=("data/2.csv",)
+    )
+
+
+def test_a_ledger_may_keep_fewer_records():
+    world = World().root("r").has("r", news(100))
+    pending = world.planned("r").pending
+    assert pending is not None and not pending.exact
+
+
+def test_an_advanced_input_gives_exact_records_bytes_blocks_and_offsets():
+    world = pipeline()
+    before = world.chains["flights"].now
+    after = world.chains["flights"].add(7, watermark=3).add(4, watermark=4).now
+    plan = world.planned("late")
+    assert plan.actions == (Action.RUN,)
+    assert plan.pending == Pending(records=11, bytes=110, exact=True)
+    (reason,) = plan.reasons
+    assert reason.code is ReasonCode.INPUT_ADVANCED
+    assert (reason.from_block, reason.from_offset) == (before.head, 49)
+    assert (reason.to_block, reason.to_offset) == (after.head, 60)
+
+
+def test_a_derivative_that_never_ran_reads_everything():
+    world = World().root("r").derivative("d", "r")
+    world.commit("r").add(30)
+    world.commit("d")
+    world.has("r", UNCHANGED)
+    assert codes(world, "d") == [ReasonCode.NEVER_RUN, ReasonCode.INPUT_ADVANCED]
+    assert world.planned("d").pending == Pending(records=30, bytes=300, exact=True)
+
+
+def test_an_input_without_data_and_without_plan_makes_its_reader_wait():
+    world = World().define("pushed", DatasetKind.Root).derivative("d", "pushed")
+    for name in world.order:
+        world.commit(name)
+    assert world.planned("d").is_idle
+    assert codes(world, "d") == [ReasonCode.NEVER_RUN, ReasonCode.INPUT_HAS_NO_DATA]
+
+
+def test_news_reach_every_descendant_with_numbers():
+    world = pipeline().has("flights", news(100))
+    assert [d.actions for d in world.plan().datasets] == [(Action.RUN,)] * 3
+    late, worst = world.planned("late"), world.planned("worst")
+    assert late.pending == Pending(records=100, bytes=None, exact=False)
+    assert worst.pending == Pending(records=100, bytes=None, exact=False)
+
+
+def test_causes_lead_down_to_the_root():
+    (reason,) = pipeline().has("flights", news(100)).planned("worst").reasons
+    assert (reason.code, reason.input) == (ReasonCode.UPSTREAM_PLANNED, "late")
+    (child,) = reason.children
+    assert (child.code, child.input) == (ReasonCode.UPSTREAM_PLANNED, "flights")
+    assert [root.code for root in child.children] == [ReasonCode.SOURCE_HAS_NEWS]
+
+
+def test_committed_and_planned_records_of_inputs_add_up():
+    world = pipeline().has("flights", news(100))
+    world.chains["flights"].add(8)
+    pending = world.planned("late").pending
+    assert pending is not None and pending.records == 108
+
+
+def test_behind_a_join_nothing_is_promised():
+    query = "SELECT a.* FROM flights AS a JOIN flights AS b ON a.id = b.id"
+    world = pipeline().has("flights", news(100))
+    world.derivative("late", "flights", query=query)
+    assert world.planned("late").pending == Pending(records=100, bytes=None, exact=False)
+    pending = world.planned("worst").pending
+    assert pending is not None and pending.records is None
+
+
+def test_behind_a_snapshot_nothing_is_promised():
+    merge = MergeStrategySnapshot(primary_key=("id",))
+    world = World().root("r", polling(merge=merge)).derivative("d", "r").has("r", news(100))
+    pending = world.planned("d").pending
+    assert pending is not None and pending.records is None
+
+
+def test_a_changed_query_alone_runs_nothing():
+    world = pipeline().derivative("late", "flights", query="SELECT * FROM flights WHERE id > 9")
+    assert world.planned("late").actions == (Action.APPEND,)
+    assert world.planned("worst").is_idle
+
+
+def test_an_input_that_only_got_a_description_is_no_reason_to_run():
+    world = pipeline()
+    world.chains["flights"].append(SetInfo(description="All flights"))
+    assert world.planned("late").is_idle
+
+
+def test_a_watermark_that_moved_alone_is_a_reason_to_run():
+    world = pipeline()
+    world.chains["late"].run(0, world.chains["flights"], watermark=9)
+    plan = world.planned("worst")
+    assert plan.actions == (Action.RUN,)
+    assert plan.pending == Pending(records=0, bytes=0)
+
+
+def test_a_rewritten_input_is_refused_and_named():
+    world = pipeline()
+    other = Chain("flights", DatasetKind.Root, salt="rewritten")
+    for event in world.definitions["flights"].snapshot.metadata:
+        other.append(event)
+    world.chains["flights"] = other.add(60)
+    plan = world.planned("late")
+    assert plan.actions == (Action.REFUSE,)
+    assert [reason.code for reason in plan.reasons] == [ReasonCode.INPUT_REWRITTEN]
+    assert plan.refusal is not None and "flights" in plan.refusal.message
+    assert world.planned("worst").is_idle
+
+
+def test_a_chain_without_definition_is_forgotten_and_never_deleted():
+    world = pipeline()
+    del world.definitions["worst"]
+    plan = world.planned("worst")
+    assert plan.actions == (Action.FORGET,)
+    assert not world.plan().has_changes
+
+
+def test_inputs_come_before_their_readers():
+    world = pipeline()
+    assert [dataset.name for dataset in world.plan().datasets] == ["flights", "late", "worst"]
+
+
+def test_a_diamond_shows_one_path_for_each_input():
+    world = World().root("r").has("r", news(1))
+    world.derivative("a0", "r").derivative("b0", "r")
+    for level in range(1, 12):
+        below = level - 1
+        query = f"SELECT * FROM a{below}"
+        for side in "ab":
+            inputs = (f"a{below}", f"b{below}")
+            world.define(f"{side}{level}", DatasetKind.Derivative, transform(*inputs, query=query))
+    reasons = world.planned("b11").reasons
+    assert sum(map(size_of, reasons)) < 60
+
+
+def size_of(reason) -> int:
+    return 1 + sum(map(size_of, reason.children))
+
+
+@given(st.lists(st.integers(1, 50), max_size=5), st.integers(0, 5))
+def test_pending_is_what_came_after_the_last_run(batches, seen):
+    world = World().root("r").derivative("d", "r").has("r", UNCHANGED)
+    chain = world.commit("r").add(1)
+    world.commit("d")
+    for number, records in enumerate(batches):
+        if number == seen:
+            world.chains["d"].run(1, chain)
+        chain.add(records)
+    unread = batches[seen:] if seen < len(batches) else [1, *batches]
+    pending = world.planned("d").pending
+    assert pending == Pending(records=sum(unread), bytes=10 * sum(unread), exact=True)
+
+
+@given(st.booleans(), st.booleans(), st.integers(0, 3))
+def test_planning_twice_gives_the_same_digest(is_news, changed, extra):
+    def build():
+        world = pipeline()
+        if is_news:
+            world.has("flights", news())
+        if changed:
+            world.derivative("late", "flights", query="SELECT 1 AS one FROM flights")
+        for _ in range(extra):
+            world.chains["late"].run(3, world.chains["flights"], watermark=2)
+        return world.plan()
+
+    assert build() == build()
+    assert plan_digest(build()) == plan_digest(build())
