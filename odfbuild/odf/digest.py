@@ -1,0 +1,346 @@
+"""Hashes of data: logical (the records, whatever file they are in) and physical (the file).
+
+The logical hash is arrow-digest's record digest, version 0, over SHA3-256: a header of column names
+and levels, then one digest for each leaf column. Row order, column order, names and types count;
+nullability, metadata and batch boundaries do not. Values are encoded by whole columns, and columns
+are hashed in parallel. Source: Open Data Fabric, "Data Hashing"; arrow-digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfbuild.odf.multihash import ARROW0_SHA3_256, SHA3_256, Multihash
+
+_PARALLEL_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
+_UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
+
+
+class UnsupportedType(TypeError):
+    """A column of a type that has no logical hash."""
+
+
+class LogicalHasher:
+    """Logical hash of a stream of record batches that have `schema`."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._header = hashlib.sha3_256()
+        self._columns: list[Any] = []
+        self._pool: ThreadPoolExecutor | None = None
+        for field in schema:
+            self._register(field, 0)
+
+    def _register(self, field: pa.Field, level: int) -> None:
+        name = field.name.encode()
+        self._header.update(struct.pack("<Q", len(name)) + name + struct.pack("<Q", level))
+        if pa.types.is_struct(field.type):
+            for child in field.type:
+                self._register(child, level + 1)
+            return
+        try:
+            prefix = type_prefix(field.type)
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column '{field.name}': {error}") from None
+        self._columns.append(hashlib.sha3_256(prefix))
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Add the records of a batch."""
+        if batch.num_rows == 0:
+            return
+        leaves = [leaf for array in batch.columns for leaf in _leaves(array)]
+        work = zip(self._columns, leaves, strict=True)
+        if batch.nbytes < _PARALLEL_BYTES:
+            for column, (array, valid) in work:
+                _feed(column, array, valid)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="digest")
+        for done in [self._pool.submit(_feed, c, array, valid) for c, (array, valid) in work]:
+            done.result()
+
+    def finish(self) -> Multihash:
+        """The hash of everything added so far; ends the stream."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        total = self._header.copy()
+        for column in self._columns:
+            total.update(column.digest())
+        return Multihash.of(ARROW0_SHA3_256, total.digest())
+
+
+def array_digest(array: pa.Array) -> bytes:
+    """Digest of a single array that is not a struct (arrow-digest, array digest)."""
+    hasher = hashlib.sha3_256(type_prefix(array.type))
+    if len(array):
+        _feed(hasher, array, _own_validity(array))
+    return hasher.digest()
+
+
+def physical_hash(path: Path) -> tuple[Multihash, int]:
+    """SHA3-256 of a file, and its size in bytes."""
+    hasher = hashlib.sha3_256()
+    size = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            hasher.update(chunk)
+            size += len(chunk)
+    return Multihash.of(SHA3_256, hasher.digest()), size
+
+
+# --- Types ---
+
+
+def type_prefix(kind: pa.DataType) -> bytes:
+    """What a column's hash starts with, so that equal bytes of unequal types differ."""
+    types = pa.types
+    if types.is_boolean(kind):
+        return struct.pack("<H", 5)
+    if types.is_integer(kind):
+        return struct.pack("<HBQ", 1, types.is_signed_integer(kind), kind.bit_width)
+    if types.is_floating(kind):
+        return struct.pack("<HQ", 2, kind.bit_width)
+    if _is_binary(kind):
+        return struct.pack("<H", 3)
+    if _is_text(kind):
+        return struct.pack("<H", 4)
+    if types.is_decimal(kind):
+        return struct.pack("<HQQq", 6, kind.bit_width, kind.precision, kind.scale)
+    if types.is_date(kind):
+        return struct.pack("<HQH", 7, kind.bit_width, 0 if types.is_date32(kind) else 1)
+    if types.is_time(kind):
+        return struct.pack("<HQH", 8, kind.bit_width, _UNITS[kind.unit])
+    if types.is_timestamp(kind):
+        zone = b"\0" if kind.tz is None else struct.pack("<Q", len(kind.tz)) + kind.tz.encode()
+        return struct.pack("<HH", 9, _UNITS[kind.unit]) + zone
+    if _is_list(kind):
+        if pa.types.is_struct(kind.value_type):
+            raise UnsupportedType("lists of structs have no logical hash")
+        return struct.pack("<H", 11) + type_prefix(kind.value_type)
+    raise UnsupportedType(f"{kind} has no logical hash")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    )
+
+
+# --- Which values count as null ---
+
+Validity = np.ndarray | None
+"""True where a value is there; `None`: all are."""
+
+
+def _own_validity(array: pa.Array) -> Validity:
+    return _mask(array) if array.null_count else None
+
+
+def _mask(array: pa.Array) -> np.ndarray:
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _leaves(array: pa.Array) -> Iterator[tuple[pa.Array, Validity]]:
+    """The leaf columns below a top-level column, depth first."""
+    if not pa.types.is_struct(array.type):
+        yield array, _own_validity(array)
+        return
+    parent = _mask(array) if array.buffers()[0] is not None else None
+    yield from _members(array, parent)
+
+
+def _members(array: pa.Array, parent: Validity) -> Iterator[tuple[pa.Array, Validity]]:
+    for index in range(array.type.num_fields):
+        child = array.field(index)
+        own = _mask(child) if child.buffers()[0] is not None else None
+        combined = _combine(parent, own)
+        if pa.types.is_struct(child.type):
+            yield from _members(child, combined)
+        else:
+            yield child, combined
+
+
+def _combine(parent: Validity, own: Validity) -> Validity:
+    """The reference's rule for members of structs, which peers' hashes depend on.
+
+    Two bitmaps are ORed, and one without nulls next to one with nulls makes both count as absent.
+    """
+    if parent is None:
+        return own if own is not None and not own.all() else None
+    if own is None:
+        return parent if not parent.all() else None
+    if parent.all() or own.all():
+        return None
+    either = parent | own
+    return None if either.all() else either
+
+
+# --- Values as bytes ---
+
+
+def _feed(hasher: Any, array: pa.Array, valid: Validity) -> None:
+    kind = array.type
+    if pa.types.is_boolean(kind) or _width(kind) is not None:
+        hasher.update(memoryview(_fixed(array, valid)[0]))
+    else:
+        data, _ = _encode(array, valid)
+        hasher.update(memoryview(np.ascontiguousarray(data)))
+
+
+def _encode(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
+    """Encoded values as one byte array, and where each begins (one more offset than values)."""
+    if pa.types.is_boolean(array.type) or _width(array.type) is not None:
+        data, sizes = _fixed(array, valid)
+        return data, _offsets(sizes)
+    payload, lengths = _payload(array, valid)
+    counts = _counts(array, lengths, valid)
+    return _prefixed(counts, payload, lengths, valid)
+
+
+def _width(kind: pa.DataType) -> int | None:
+    """Bytes of a fixed-width value; `None` for values of varying length."""
+    if _is_binary(kind) or _is_text(kind) or _is_list(kind):
+        return None
+    return int(kind.bit_width) // 8
+
+
+def _fixed(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
+    rows = len(array)
+    if pa.types.is_boolean(array.type):
+        raw = pa.Array.from_buffers(
+            array.type, rows, [None, array.buffers()[1]], offset=array.offset
+        )
+        data = np.asarray(raw.to_numpy(zero_copy_only=False), dtype=np.uint8) + np.uint8(1)
+        if valid is not None:
+            data = np.where(valid, data, np.uint8(0)).astype(np.uint8)
+        return data, np.ones(rows, np.int64)
+    width = int(array.type.bit_width) // 8
+    start = array.offset * width
+    flat = np.frombuffer(array.buffers()[1], np.uint8)[start : start + rows * width]
+    if valid is None:
+        return flat, np.full(rows, width, np.int64)
+    matrix = flat.reshape(rows, width).copy()
+    matrix[~valid] = 0
+    # A null keeps its first byte, which is zero now; a value keeps all of its bytes.
+    keep = np.repeat(valid[:, None], width, axis=1)
+    keep[:, 0] = True
+    return matrix[keep], np.where(valid, width, 1).astype(np.int64)
+
+
+def _offsets(sizes: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _payload(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes behind the length prefixes of all values that are there, and their sizes (0: null)."""
+    kind = array.type
+    if _is_list(kind):
+        return _list_payload(array, valid)
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        start = array.offset * width
+        flat = np.frombuffer(array.buffers()[1], np.uint8)[start : start + len(array) * width]
+        if valid is None:
+            return flat, np.full(len(array), width, np.int64)
+        return flat.reshape(len(array), width)[valid].ravel(), np.where(valid, width, 0)
+    plain = array.cast(pa.large_binary())
+    offsets = np.frombuffer(plain.buffers()[1], np.int64)[
+        plain.offset : plain.offset + len(plain) + 1
+    ]
+    lengths = np.diff(offsets)
+    body = plain.buffers()[2]
+    data = np.frombuffer(body, np.uint8) if body is not None else np.empty(0, np.uint8)
+    data = data[offsets[0] : offsets[-1]]
+    if valid is None:
+        return data, lengths
+    if (lengths[~valid] == 0).all():
+        return data, lengths
+    return data[np.repeat(valid, lengths)], np.where(valid, lengths, 0)
+
+
+def _list_payload(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        items = array.values.slice(array.offset * size, len(array) * size)
+        counts = np.full(len(array), size, np.int64)
+    else:
+        layout = np.int64 if pa.types.is_large_list(kind) else np.int32
+        offsets = np.frombuffer(array.buffers()[1], layout)[
+            array.offset : array.offset + len(array) + 1
+        ].astype(np.int64)
+        items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+        counts = np.diff(offsets)
+    if valid is not None:
+        if counts[~valid].any():
+            items = items.filter(pa.array(np.repeat(valid, counts)))
+        counts = np.where(valid, counts, 0)
+    data, item_offsets = _encode(items, _own_validity(items))
+    bounds = item_offsets[_offsets(counts)]
+    return data, np.diff(bounds)
+
+
+def _counts(array: pa.Array, lengths: np.ndarray, valid: Validity) -> np.ndarray:
+    """What the length prefix of each value says: bytes, or items of a list."""
+    if not _is_list(array.type):
+        return lengths
+    if pa.types.is_fixed_size_list(array.type):
+        return np.full(len(array), array.type.list_size, np.int64)
+    counts = pc.list_value_length(array).fill_null(0)
+    return np.asarray(counts.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _prefixed(
+    counts: np.ndarray, payload: np.ndarray, lengths: np.ndarray, valid: Validity
+) -> tuple[np.ndarray, np.ndarray]:
+    rows = len(counts)
+    prefix = counts.astype("<u8").view(np.uint8).reshape(rows, 8)
+    prefix_sizes = np.full(rows, 8, np.int64)
+    if valid is not None:
+        prefix = prefix.copy()
+        prefix[~valid] = 0
+        keep = np.repeat(valid[:, None], 8, axis=1)
+        keep[:, 0] = True
+        prefix, prefix_sizes = prefix[keep], np.where(valid, 8, 1).astype(np.int64)
+    joined = pc.binary_join_element_wise(
+        _binary(prefix.ravel(), prefix_sizes), _binary(payload, lengths), pa.scalar(b"", pa.large_binary())
+    )
+    offsets = np.frombuffer(joined.buffers()[1], np.int64)[: rows + 1]
+    body = joined.buffers()[2]
+    data = np.frombuffer(body, np.uint8) if body is not None else np.empty(0, np.uint8)
+    return data[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _binary(data: np.ndarray, sizes: np.ndarray) -> pa.Array:
+    buffers = [None, pa.py_buffer(_offsets(sizes)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
+
+
