@@ -163,7 +163,7 @@ def _assemble(
         verdict = IDLE
     elif state is None:
         actions = (Action.CREATE,)
-        reasons = (_NEW, *reasons)
+        reasons = (_NEW, *(() if reasons is UP_TO_DATE else reasons))
     elif difference is not NO_DIFFERENCE:
         actions = (Action.APPEND,) if difference.changes else ()
         reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)

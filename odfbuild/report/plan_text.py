@@ -133,8 +133,10 @@ def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
     if full and dataset.pending is not None:
         lines += [f"reads {file}" for file in dataset.pending.files]
     for reason in dataset.reasons:
-        if reason.code not in _SAID_ALREADY:
-            lines += _reason_tree(reason) if full else [_reason(reason) + _root_cause(reason)]
+        if full:
+            lines += _reason_tree(reason)
+        elif reason.code not in _SAID_ALREADY:
+            lines.append(_reason(reason) + _root_cause(reason))
     return lines
 
 
@@ -146,6 +148,8 @@ _SAID_ALREADY = {
     ReasonCode.VOCAB_CHANGED,
     ReasonCode.INFO_CHANGED,
     ReasonCode.SCHEMA_CHANGED,
+    # Why it does not run as well is told by `--full`.
+    ReasonCode.SOURCE_UNCHANGED,
 }
 
 

@@ -1,0 +1,142 @@
+import json
+import re
+
+import pytest
+
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStepNdJson,
+    SetInfo,
+)
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.report.plan_json import plan_to_data
+from odfbuild.report.plan_text import closing_line, render_plan
+
+from ..plan.worlds import World, news, pipeline, polling
+from .golden import assert_golden
+
+MAKE_IT_STRICT = "SELECT *\nFROM flights\nWHERE id > 15\n"
+
+
+def fresh() -> World:
+    world = World().root("flights", polling(), SetInfo(description="All flights"))
+    world.derivative("late", "flights").derivative("worst", "late")
+    facts = SourceFacts(
+        "news", ("data/1.csv", "data/2.csv"), 81_083, True, 1_904_112, "2 files were never read"
+    )
+    return world.has("flights", facts)
+
+
+def changed_query() -> World:
+    return pipeline().derivative("late", "flights", query=MAKE_IT_STRICT)
+
+
+def everything() -> World:
+    world = changed_query().has("flights", news(28_330))
+    world.chains["flights"].add(8, watermark=3)
+    world.root("remote").has("remote", SourceFacts("unknown", message="https is read by apply"))
+    world.commit("remote").add(1)
+    push = AddPushSource(source_name="gps", read=ReadStepNdJson(), merge=MergeStrategyAppend())
+    world.root("positions", push)
+    snapshot = MergeStrategySnapshot(primary_key=("id",))
+    world.root("planes", polling(merge=snapshot)).has("planes", news(3_322))
+    world.root("weather", polling(merge=snapshot))
+    world.commit("weather").add(5)
+    world.root("weather", polling())
+    world.root("airlines", polling(), SetInfo(description="Carriers", keywords=("a", "b")))
+    world.commit("airlines").add(16)
+    world.has("airlines", SourceFacts("unchanged"))
+    world.root("airlines", polling(), SetInfo(description="Airlines", keywords=("a", "b")))
+    world.derivative("tidy", "flights")
+    world.commit("tidy").run(5, world.chains["flights"], watermark=3)
+    world.derivative("tidy", "flights", query="SELECT * FROM flights WHERE id > 0 -- all")
+    world.root("gone")
+    world.commit("gone").add(2)
+    del world.definitions["gone"]
+    return world
+
+
+SCREENS = {
+    "plan-nothing": pipeline,
+    "plan-fresh": fresh,
+    "plan-news": lambda: pipeline().has("flights", news(28_330)),
+    "plan-changed-query": changed_query,
+    "plan-everything": everything,
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_plan_reads_like_this(name):
+    assert_golden(f"{name}.txt", render_plan(SCREENS[name]().plan()))
+
+
+@pytest.mark.parametrize("name", ["plan-news", "plan-everything"])
+def test_a_plan_in_full_reads_like_this(name):
+    assert_golden(f"{name}-full.txt", render_plan(SCREENS[name]().plan(), full=True))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_colour_adds_nothing_but_colour(name):
+    plan = SCREENS[name]().plan()
+    colored = render_plan(plan, color=True)
+    assert re.sub(r"\x1b\[\d+m", "", colored) == render_plan(plan)
+
+
+def test_colour_marks_the_glyphs():
+    assert "\x1b[36m>\x1b[0m late" in render_plan(SCREENS["plan-news"]().plan(), color=True)
+
+
+def test_the_closing_line_is_the_last_one():
+    plan = everything().plan()
+    assert render_plan(plan).splitlines()[-1] == closing_line(plan)
+    assert (
+        closing_line(plan) == "Plan: 2 to create, 2 to change, 5 to run, 0 to reset, 0 to delete."
+    )
+
+
+def test_a_cosmetic_change_is_told_and_changes_nothing():
+    world = pipeline().derivative("late", "flights", query="SELECT * FROM flights WHERE id > 0")
+    text = render_plan(world.plan())
+    assert text.splitlines() == [
+        "  = late  cosmetic: nothing is appended",
+        "",
+        "No changes. All datasets are up to date.",
+    ]
+
+
+def test_of_thousands_of_datasets_only_some_are_listed():
+    world = World()
+    for number in range(1_000):
+        world.define(f"d{number}", DatasetKind.Root, polling()).has(f"d{number}", news(1))
+    text = render_plan(world.plan())
+    assert len(text.splitlines()) < 220
+    assert "  … and 800 more datasets; --full lists all" in text
+    assert len(render_plan(world.plan(), full=True).splitlines()) > 2_000
+
+
+@pytest.mark.parametrize("name", ["plan-nothing", "plan-changed-query", "plan-everything"])
+def test_a_plan_as_json_looks_like_this(name):
+    data = plan_to_data(
+        SCREENS[name]().plan(), created_at=Timestamp(0), tool_version="0.0.0", git=None
+    )
+    assert_golden(f"{name}.json", json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def test_the_digest_covers_neither_time_nor_version_nor_git():
+    plan = everything().plan()
+    git = {"commit": "3f0c1d2", "dirty": True}
+    first = plan_to_data(plan, created_at=Timestamp(0), tool_version="1")
+    second = plan_to_data(plan, created_at=Timestamp(1), tool_version="2", git=git)
+    assert first["plan_digest"] == second["plan_digest"]
+    assert first["plan_digest"].startswith("sha256:")
+
+
+def test_the_digest_changes_with_the_head_of_a_dataset():
+    world = pipeline()
+    before = plan_to_data(world.plan())["plan_digest"]
+    world.chains["worst"].append(SetInfo(description="moved"))
+    assert plan_to_data(world.plan())["plan_digest"] != before
