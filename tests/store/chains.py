@@ -12,8 +12,8 @@ from odfbuild.odf.model import (
     AddData,
     DataField,
     DataSchema,
-    DataSlice,
     DatasetKind,
+    DataSlice,
     DataTypeInt32,
     DataTypeInt64,
     DataTypeTimestamp,
@@ -70,7 +70,7 @@ def info(text: str) -> SetInfo:
 
 
 def slice_file(file: Path, first: int, count: int, *, shift: int = 0) -> DataSlice:
-    """A data file of `count` records from offset `first`; `shift` makes the file's offsets wrong."""
+    """A data file of `count` records from `first`; `shift` makes the offsets in it wrong."""
     from odfbuild.odf.digest import LogicalHasher
 
     moment = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
