@@ -32,8 +32,10 @@ def source_conflict(
     snapshot: DatasetSnapshot, projection: Projection | None, location: Location | None
 ) -> PlanError | None:
     """Polling and pushing exclude each other in one chain; `None` when they do not meet."""
-    polling = any(isinstance(e, SetPollingSource) for e in snapshot.metadata)
-    pushing = [e.source_name for e in snapshot.metadata if isinstance(e, AddPushSource)]
+    polling, pushing = False, False
+    for event in snapshot.metadata:
+        polling = polling or isinstance(event, SetPollingSource)
+        pushing = pushing or isinstance(event, AddPushSource)
     if polling and pushing:
         problem = "has a polling source and push sources, and a chain allows only one kind"
     elif polling and projection is not None and projection.push_sources:

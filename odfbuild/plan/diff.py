@@ -143,6 +143,8 @@ def _changes(
         if before == event:
             continue
         after = _resolved(event, ids)
+        if before == after:
+            continue
         # An absent vocabulary is the default one, not a missing event.
         base = SetVocab() if before is None and isinstance(after, SetVocab) else before
         likeness = Likeness.DIFFERENT if base is None else compare(base, after)
@@ -178,6 +180,8 @@ def _resolved(event: MetadataEvent, ids: Identities) -> MetadataEvent:
 
 
 def _resolved_input(declared: TransformInput, ids: Identities) -> TransformInput:
+    if declared.alias and isinstance(declared.dataset_ref, DatasetId):
+        return declared
     return TransformInput(
         dataset_ref=resolve(declared.dataset_ref, ids),
         alias=declared.alias or str(declared.dataset_ref),
