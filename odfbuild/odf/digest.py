@@ -147,9 +147,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 def _is_list(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(
-        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    )
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 # --- Which values count as null ---
@@ -331,7 +329,9 @@ def _prefixed(
         keep[:, 0] = True
         prefix, prefix_sizes = prefix[keep], np.where(valid, 8, 1).astype(np.int64)
     joined = pc.binary_join_element_wise(
-        _binary(prefix.ravel(), prefix_sizes), _binary(payload, lengths), pa.scalar(b"", pa.large_binary())
+        _binary(prefix.ravel(), prefix_sizes),
+        _binary(payload, lengths),
+        pa.scalar(b"", pa.large_binary()),
     )
     offsets = np.frombuffer(joined.buffers()[1], np.int64)[: rows + 1]
     body = joined.buffers()[2]
@@ -342,5 +342,3 @@ def _prefixed(
 def _binary(data: np.ndarray, sizes: np.ndarray) -> pa.Array:
     buffers = [None, pa.py_buffer(_offsets(sizes)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
-
-

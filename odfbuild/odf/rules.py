@@ -1,90 +1,91 @@
-"""The rules of the metadata chain: what may follow what.
+"""The rules that every block of a chain keeps, as pure functions.
 
-A chain is replayed block by block into a small state; `check` tells whether one more block fits,
-`advance` adds it. Each rule has its own message and the reference's name for it. Sources: Open Data
-Fabric, "Metadata Chain", "Event types"; reference behaviour, metadata-chain validation.
+`check` says whether a block may follow, `advance` carries what later rules need to know: a chain of
+n blocks is validated in n steps, whether it is appended to, planned or verified. Neither reads
+anything. Whether an event suits the kind of the dataset is not a rule of the chain: that is checked
+where definitions are read. Source: Open Data Fabric, "Metadata Chain"; reference behaviour, "chain
+validation".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from odfbuild.errors import ChainError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
-    DataField,
-    DataTypeList,
-    DataTypeOption,
-    DataTypeStruct,
+    DataSchema,
     DisablePollingSource,
     DisablePushSource,
     ExecuteTransform,
     ExecuteTransformInput,
     FetchStepEthereumLogs,
     MetadataBlock,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepJson,
+    ReadStepNdJson,
     Seed,
     SetDataSchema,
     SetPollingSource,
     SetTransform,
-    TransformSql,
+    SourceState,
+    Transform,
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 
-DataEvent = AddData | ExecuteTransform
+_CODES = {
+    "FirstBlockMustBeSeed": "E0601",
+    "AppendingSeedBlockToNonEmptyChain": "E0602",
+    "PrevBlockNotFound": "E0603",
+    "SequenceIntegrity": "E0604",
+    "SystemTimeIsNotMonotonic": "E0605",
+    "WatermarkIsNotMonotonic": "E0606",
+    "OffsetsAreNotSequential": "E0607",
+    "InvalidEvent": "E0608",
+    "NoOpEvent": "E0609",
+    "HashMismatch": "E0611",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LastData:
+    """The newest block with an event of one kind that carries data."""
+
+    last_offset: int | None
+    checkpoint: Multihash | None
+    watermark: Timestamp | None
+    source_state: SourceState | None = None
+    inputs: tuple[ExecuteTransformInput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainState:
-    """What the rules need to know of the blocks up to `head`."""
+    """What the rules need to know of a chain whose newest block is `head`.
+
+    `data` is the newest `AddData` or `ExecuteTransform`, `added` and `executed` the newest of each.
+    `push_sources` holds the latest of each name that was not disabled since.
+    """
 
     head: Multihash
     sequence_number: int
     system_time: Timestamp
-    last_data: DataEvent | None = None
-    transform: SetTransform | None = None
-    inputs: tuple[DatasetId, ...] | None = None
-    """Ids that the next `ExecuteTransform` must list, in order."""
+    data: _LastData | None = None
+    added: _LastData | None = None
+    executed: _LastData | None = None
     schema: SetDataSchema | None = None
+    transform: SetTransform | None = None
     polling: bool = False
     push_sources: Mapping[str, AddPushSource] = field(default_factory=dict)
 
 
-def check(state: ChainState | None, block: MetadataBlock) -> None:
-    """Raise `ChainError` unless `block` may follow the chain in `state` (`None`: it is empty)."""
-    _check_block(state, block)
-    if state is None:
-        return
-    _check_link(state, block)
-    event = block.event
-    if isinstance(event, AddData | ExecuteTransform):
-        _check_data(state, event)
-    match event:
-        case AddData():
-            _check_add_data(state, event)
-        case ExecuteTransform():
-            _check_execute_transform(state, event)
-        case SetPollingSource():
-            if state.push_sources:
-                raise _invalid("a polling source cannot be added while push sources are active")
-        case AddPushSource():
-            _check_push_source(state, event)
-        case DisablePollingSource():
-            if not state.polling:
-                raise _invalid("there is no polling source to disable")
-        case DisablePushSource():
-            if event.source_name not in state.push_sources:
-                raise _invalid(f"there is no push source '{event.source_name}' to disable")
-        case SetDataSchema():
-            _check_schema(state, event)
-
-
 def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> ChainState:
-    """The state one block further on; the block is not checked."""
-    event = block.event
+    """The state after `block`, whose hash is `head`; does not check anything."""
     if state is None:
         return ChainState(
             head=head, sequence_number=block.sequence_number, system_time=block.system_time
@@ -92,309 +93,363 @@ def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> 
     after = replace(
         state, head=head, sequence_number=block.sequence_number, system_time=block.system_time
     )
-    match event:
-        case AddData() | ExecuteTransform():
-            ids = state.inputs
-            if isinstance(event, ExecuteTransform):
-                ids = tuple(i.dataset_id for i in event.query_inputs)
-            return replace(after, last_data=event, inputs=ids)
-        case SetTransform():
-            refs = tuple(i.dataset_ref for i in event.inputs)
-            ids = tuple(ref for ref in refs if isinstance(ref, DatasetId))
-            return replace(after, transform=event, inputs=ids)
-        case SetDataSchema():
-            return replace(after, schema=event)
+    match block.event:
+        case AddData() as event:
+            last = _last(event)
+            return replace(after, data=last, added=last)
+        case ExecuteTransform() as event:
+            last = _last(event)
+            return replace(after, data=last, executed=last)
+        case SetDataSchema() as schema:
+            return replace(after, schema=schema)
+        case SetTransform() as transform:
+            return replace(after, transform=transform)
         case SetPollingSource():
             return replace(after, polling=True)
         case DisablePollingSource():
             return replace(after, polling=False)
-        case AddPushSource():
-            return replace(after, push_sources={**state.push_sources, event.source_name: event})
-        case DisablePushSource():
-            kept = {k: v for k, v in state.push_sources.items() if k != event.source_name}
+        case AddPushSource() as source:
+            return replace(after, push_sources={**state.push_sources, source.source_name: source})
+        case DisablePushSource(source_name=name):
+            kept = {key: value for key, value in state.push_sources.items() if key != name}
             return replace(after, push_sources=kept)
     return after
 
 
-# --- Rules on the block alone ---
+def _last(event: AddData | ExecuteTransform) -> _LastData:
+    data, checkpoint = event.new_data, event.new_checkpoint
+    return _LastData(
+        last_offset=data.offset_interval.end if data else event.prev_offset,
+        checkpoint=checkpoint.physical_hash if checkpoint else None,
+        watermark=event.new_watermark,
+        source_state=event.new_source_state if isinstance(event, AddData) else None,
+        inputs=event.query_inputs if isinstance(event, ExecuteTransform) else (),
+    )
 
 
-def _check_block(state: ChainState | None, block: MetadataBlock) -> None:
+def check(state: ChainState | None, block: MetadataBlock) -> None:
+    """Raise `ChainError` unless `block` may be the next block; `state` is `None` before the seed.
+
+    `ChainError.rule` is the reference's name of the kind of error.
+    """
     event = block.event
-    if isinstance(event, Seed):
-        if block.prev_block_hash is not None or state is not None:
-            raise _error(
-                "AppendingSeedBlockToNonEmptyChain", "a Seed can only be the first block"
-            )
-    elif block.prev_block_hash is None:
-        raise _error("FirstBlockMustBeSeed", "the first block of a chain must be a Seed")
-    if state is None and block.prev_block_hash is not None:
-        raise _error("PrevBlockNotFound", f"previous block {block.prev_block_hash} is not there")
-    if state is None and block.sequence_number != 0:
-        raise _error(
-            "SequenceIntegrity",
-            f"sequence numbers start with 0, not with {block.sequence_number}",
-        )
+    _check_seed(state, block)
+    match event:
+        case AddData() | ExecuteTransform():
+            _check_data_alone(event)
+        case AddPushSource():
+            _check_read(event.read)
+            _check_queries(event.preprocess)
+        case SetPollingSource():
+            _check_polling(event)
+        case SetTransform():
+            _check_transform(event)
+    if state is None:
+        return
+    _check_link(state, block)
     match event:
         case AddData():
-            if not (
-                event.new_data
-                or event.new_checkpoint
-                or event.new_watermark
-                or event.new_source_state
-            ):
-                raise _error("NoOpEvent", "the event is empty")
-            _check_interval(event)
+            _check_progress(state, event)
+            _check_added(state, event)
         case ExecuteTransform():
-            if not (event.new_data or event.new_checkpoint or event.new_watermark):
-                raise _error("NoOpEvent", "the event is empty")
-            _check_interval(event)
-        case SetPollingSource():
-            _check_source(event)
-            fetch = event.fetch
-            if (
-                isinstance(fetch, FetchStepEthereumLogs)
-                and fetch.chain_id is None
-                and fetch.node_url is None
-            ):
-                raise _invalid("an Ethereum source must specify chainId or nodeUrl")
-        case AddPushSource():
-            _check_source(event)
-        case SetTransform():
-            _check_inputs(event)
-            _check_normal(event.transform, "transform")
+            _check_progress(state, event)
+            _check_executed(state, event)
+        case AddPushSource() | SetPollingSource() | DisablePollingSource() | DisablePushSource():
+            _check_source_change(state, event)
+        case SetDataSchema(schema=DataSchema() as schema) if state.schema is not None:
+            _check_schema(state.schema, schema)
 
 
-def _check_interval(event: DataEvent) -> None:
-    if event.new_data is None:
+def check_hash(expected: Multihash, actual: Multihash) -> None:
+    """Raise `ChainError` unless a block that came from elsewhere has the hash it was named by."""
+    if expected != actual:
+        _refuse("HashMismatch", f"the block hashes to {actual}, not to {expected}")
+
+
+def _refuse(rule: str, message: str, *notes: str, help: str | None = None) -> NoReturn:
+    error = ChainError(message, code=_CODES[rule], notes=notes, help=help)
+    error.rule = rule
+    raise error
+
+
+# --- Place in the chain ---
+
+
+def _check_seed(state: ChainState | None, block: MetadataBlock) -> None:
+    previous = block.prev_block_hash
+    if isinstance(block.event, Seed):
+        if previous is not None or state is not None:
+            _refuse(
+                "AppendingSeedBlockToNonEmptyChain", "a chain has only one Seed, its first block"
+            )
+        if block.sequence_number != 0:
+            _refuse(
+                "SequenceIntegrity",
+                f"the first block has sequence number {block.sequence_number}, not 0",
+            )
         return
-    interval = event.new_data.offset_interval
-    if interval.end < interval.start:
-        raise _invalid(f"offset interval [{interval.start}, {interval.end}] is reversed")
-
-
-def _check_source(event: SetPollingSource | AddPushSource) -> None:
-    if event.preprocess is not None:
-        _check_normal(event.preprocess, "preprocess")
-    if event.read.schema is not None and event.read.ddl_schema is not None:
-        raise _invalid("both a DDL and an ODF schema are given")
-
-
-def _check_inputs(event: SetTransform) -> None:
-    if not event.inputs:
-        raise _invalid("a transformation must have at least one input")
-    for each in event.inputs:
-        if not isinstance(each.dataset_ref, DatasetId):
-            raise _invalid(f"input '{each.dataset_ref}' is not resolved to a DID")
-        if each.alias is None:
-            raise _invalid(f"input {each.dataset_ref} has no alias")
-    ids = [each.dataset_ref for each in event.inputs]
-    if len(set(ids)) < len(ids):
-        raise _invalid("an input is listed twice")
-
-
-def _check_normal(transform: TransformSql, what: str) -> None:
-    if transform.query is not None:
-        raise _invalid(f"queries of {what} are not in normal form: `query` is set")
-    if not transform.queries:
-        raise _invalid(f"{what} has no queries")
-    *steps, last = transform.queries
-    if last.alias is not None:
-        raise _invalid(f"the last query of {what} has an alias")
-    if any(step.alias is None for step in steps):
-        raise _invalid(f"a query of {what} that is not the last one has no alias")
-
-
-# --- Rules on the block and its predecessor ---
+    if previous is None:
+        _refuse("FirstBlockMustBeSeed", "the first block of a chain must be a Seed")
+    if state is None:
+        _refuse("PrevBlockNotFound", f"the previous block {previous} does not exist")
 
 
 def _check_link(state: ChainState, block: MetadataBlock) -> None:
     if block.prev_block_hash != state.head:
-        raise _error("PrevBlockNotFound", f"previous block {block.prev_block_hash} is not the head")
+        _refuse(
+            "PrevBlockNotFound",
+            "the block does not follow the newest one",
+            f"its previous block: {block.prev_block_hash}",
+            f"the newest block:   {state.head}",
+        )
     if block.sequence_number != state.sequence_number + 1:
-        raise _error(
+        _refuse(
             "SequenceIntegrity",
-            f"block {block.sequence_number} cannot follow block {state.sequence_number}",
+            f"block number {block.sequence_number} follows block number {state.sequence_number}",
         )
     if block.system_time < state.system_time:
-        raise _error(
+        _refuse(
             "SystemTimeIsNotMonotonic",
-            f"system time {block.system_time} is before that of the previous block, "
+            f"the system time {block.system_time} lies before that of the previous block, "
             f"{state.system_time}",
+            help="check the clock of this machine",
         )
 
 
-def _check_data(state: ChainState, event: DataEvent) -> None:
-    last = state.last_data
-    if last is not None and last.new_watermark is not None:
-        new = event.new_watermark
-        if new is None or new < last.new_watermark:
-            raise _error(
-                "WatermarkIsNotMonotonic",
-                f"watermark {new or 'none'} is behind the last one, {last.new_watermark}",
-            )
-    if last is not None and event.prev_offset != last_offset(last):
-        raise _invalid(
-            f"prevOffset {event.prev_offset} is not the last offset, {last_offset(last)}"
+# --- Sources and transformations ---
+
+
+def _check_polling(event: SetPollingSource) -> None:
+    fetch = event.fetch
+    if isinstance(fetch, FetchStepEthereumLogs) and not (
+        fetch.chain_id is not None or fetch.node_url is not None
+    ):
+        _refuse("InvalidEvent", "an EthereumLogs source needs a chainId or a nodeUrl")
+    _check_read(event.read)
+    _check_queries(event.preprocess)
+
+
+def _check_read(read: ReadStep) -> None:
+    if read.schema is not None and read.ddl_schema is not None:
+        _refuse(
+            "InvalidEvent",
+            "a read step has both a schema and a ddlSchema",
+            help="keep one of the two",
         )
-    if event.new_data is not None:
-        expected = 0 if event.prev_offset is None else event.prev_offset + 1
-        start = event.new_data.offset_interval.start
-        if start != expected:
-            raise _error(
-                "OffsetsAreNotSequential", f"offsets start with {start} instead of {expected}"
+
+
+def _check_queries(transform: Transform | None) -> None:
+    if transform is None:
+        return
+    if transform.query is not None:
+        _refuse(
+            "InvalidEvent", "a committed transform lists its queries, and has no single `query`"
+        )
+    if not transform.queries:
+        _refuse("InvalidEvent", "a transform has no query")
+    *views, result = transform.queries
+    if result.alias is not None:
+        _refuse("InvalidEvent", f"the last query is the result and has no alias: '{result.alias}'")
+    if any(step.alias is None for step in views):
+        _refuse("InvalidEvent", "every query but the last needs an alias")
+
+
+def _check_transform(event: SetTransform) -> None:
+    if not event.inputs:
+        _refuse("InvalidEvent", "a transform has no inputs")
+    for each in event.inputs:
+        if not isinstance(each.dataset_ref, DatasetId):
+            _refuse("InvalidEvent", f"the input '{each.dataset_ref}' was not resolved to a DID")
+        if each.alias is None:
+            _refuse("InvalidEvent", f"the input {each.dataset_ref} has no alias")
+    if len({each.dataset_ref for each in event.inputs}) < len(event.inputs):
+        _refuse("InvalidEvent", "a dataset is listed twice among the inputs")
+    _check_queries(event.transform)
+
+
+SourceChange = SetPollingSource | AddPushSource | DisablePollingSource | DisablePushSource
+
+
+def _check_source_change(state: ChainState, event: SourceChange) -> None:
+    match event:
+        case SetPollingSource() if state.push_sources:
+            names = ", ".join(f"'{name}'" for name in sorted(state.push_sources))
+            _refuse(
+                "InvalidEvent",
+                f"a polling source cannot be set while push sources are active: {names}",
+                help="disable them first (DisablePushSource)",
             )
+        case AddPushSource() if state.polling:
+            _refuse(
+                "InvalidEvent",
+                "a push source cannot be added while the polling source is active",
+                help="disable it first (DisablePollingSource)",
+            )
+        case AddPushSource():
+            existing = state.push_sources.get(event.source_name)
+            if existing is not None and _with_defaults(existing) == _with_defaults(event):
+                _refuse("NoOpEvent", f"the push source '{event.source_name}' is there already")
+        case DisablePollingSource() if not state.polling:
+            _refuse("NoOpEvent", "there is no active polling source to disable")
+        case DisablePushSource() if event.source_name not in state.push_sources:
+            _refuse("NoOpEvent", f"there is no active push source '{event.source_name}' to disable")
 
 
-def last_offset(event: DataEvent) -> int | None:
-    """Offset of the last record up to and including the event."""
-    return event.new_data.offset_interval.end if event.new_data else event.prev_offset
+_FORMATS = {"encoding": "utf8", "date_format": "rfc3339", "timestamp_format": "rfc3339"}
 
 
-# --- Rules on one kind of event ---
+def _with_defaults(event: AddPushSource) -> AddPushSource:
+    """The event with what absent fields of its read step mean."""
+    read = event.read
+    if not isinstance(read, ReadStepCsv | ReadStepJson | ReadStepNdJson):
+        return event
+    defaults: dict[str, object] = dict(_FORMATS)
+    if isinstance(read, ReadStepCsv):
+        defaults |= {"separator": ",", "quote": '"', "escape": "\\"}
+        defaults |= {"header": False, "infer_schema": False, "null_value": ""}
+    absent = {name: value for name, value in defaults.items() if getattr(read, name) is None}
+    return replace(event, read=replace(read, **absent))  # type: ignore[arg-type]
 
 
-def _check_push_source(state: ChainState, event: AddPushSource) -> None:
-    if state.polling:
-        raise _invalid("a push source cannot be added while a polling source is active")
-    if state.push_sources.get(event.source_name) == event:
-        raise _error("NoOpEvent", f"push source '{event.source_name}' is like that already")
+# --- Data ---
 
 
-def _check_add_data(state: ChainState, event: AddData) -> None:
-    last = state.last_data if isinstance(state.last_data, AddData) else None
-    _check_schema_known(state, event)
-    _check_checkpoint(event, last)
+def _check_data_alone(event: AddData | ExecuteTransform) -> None:
+    has_state = isinstance(event, AddData) and event.new_source_state is not None
+    if not (event.new_data or event.new_checkpoint or event.new_watermark or has_state):
+        _refuse("NoOpEvent", "the event is empty")
     if event.new_data is None:
-        advanced = (
-            (_checkpoint(event) is not None and _checkpoint(event) != event.prev_checkpoint)
-            or event.new_watermark != (last.new_watermark if last else None)
-            or event.new_source_state != (last.new_source_state if last else None)
+        return
+    interval = event.new_data.offset_interval
+    expected = 0 if event.prev_offset is None else event.prev_offset + 1
+    if interval.start != expected:
+        _refuse(
+            "OffsetsAreNotSequential",
+            f"the new records start at offset {interval.start}, expected {expected}",
         )
-        if not advanced:
-            raise _error(
-                "NoOpEvent",
-                "the event has no data and advances neither checkpoint, watermark nor source state",
-            )
+    if interval.end < interval.start:
+        _refuse(
+            "InvalidEvent", f"the offset interval [{interval.start}, {interval.end}] is not valid"
+        )
 
 
-def _check_execute_transform(state: ChainState, event: ExecuteTransform) -> None:
-    _check_schema_known(state, event)
-    if state.inputs is None:
-        raise _invalid("ExecuteTransform must come after a SetTransform")
-    if tuple(i.dataset_id for i in event.query_inputs) != state.inputs:
-        raise _invalid("inputs must be those of the last SetTransform, in the same order")
-    last = state.last_data if isinstance(state.last_data, ExecuteTransform) else None
+def _check_progress(state: ChainState, event: AddData | ExecuteTransform) -> None:
+    """Watermarks and offsets continue those of the newest block with data of either kind."""
+    last = state.data
     if last is not None:
-        for new, old in zip(event.query_inputs, last.query_inputs, strict=False):
-            _check_input(new, old)
-    _check_checkpoint(event, last)
-    if event.new_data is None:
-        advanced = (
-            (_checkpoint(event) is not None and _checkpoint(event) != event.prev_checkpoint)
-            or event.new_watermark != (last.new_watermark if last else None)
-            or any(i.new_block_hash is not None for i in event.query_inputs)
-        )
-        if not advanced:
-            raise _error(
-                "NoOpEvent",
-                "the event has no data and advances neither checkpoint, watermark nor inputs",
+        new = event.new_watermark
+        if last.watermark is not None and (new is None or new < last.watermark):
+            _refuse(
+                "WatermarkIsNotMonotonic",
+                f"the watermark goes back from {last.watermark} to {new or 'none'}",
+            )
+        if event.prev_offset != last.last_offset:
+            _refuse(
+                "InvalidEvent",
+                f"the event continues from offset {_or_none(event.prev_offset)}, "
+                f"the chain's last offset is {_or_none(last.last_offset)}",
             )
 
 
-def _check_input(new: ExecuteTransformInput, old: ExecuteTransformInput) -> None:
-    where = f"input {new.dataset_id}"
-    if new.new_block_hash is not None and new.new_block_hash == new.prev_block_hash:
-        raise _invalid(f"{where}: the interval of blocks is empty")
-    if new.new_offset is not None and new.new_offset == new.prev_offset:
-        raise _invalid(f"{where}: the interval of offsets is empty")
-    if new.prev_block_hash != (old.new_block_hash or old.prev_block_hash):
-        raise _invalid(f"{where}: prevBlockHash is not the last block that was consumed")
-    consumed = old.prev_offset if old.new_offset is None else old.new_offset
-    if new.prev_offset != consumed:
-        raise _invalid(f"{where}: prevOffset is not the last offset that was consumed")
-    if new.new_offset is not None and new.new_block_hash is None:
-        raise _invalid(f"{where}: there are new offsets without new blocks")
-
-
-def _check_schema_known(state: ChainState, event: DataEvent) -> None:
+def _check_schema_present(state: ChainState, event: AddData | ExecuteTransform) -> None:
     if event.new_data is not None and state.schema is None:
-        raise _invalid("a SetDataSchema must come before the first data")
+        _refuse("InvalidEvent", "records cannot be added before a SetDataSchema event")
 
 
-def _check_checkpoint(event: DataEvent, last: DataEvent | None) -> None:
-    if event.prev_checkpoint != (_checkpoint(last) if last else None):
-        raise _invalid("prevCheckpoint is not the last checkpoint of the chain")
+def _check_checkpoint(last: _LastData | None, event: AddData | ExecuteTransform) -> None:
+    expected = last.checkpoint if last else None
+    if event.prev_checkpoint != expected:
+        _refuse(
+            "InvalidEvent",
+            f"the event continues from checkpoint {_or_none(event.prev_checkpoint)}, "
+            f"the last one in the chain is {_or_none(expected)}",
+        )
 
 
-def _checkpoint(event: DataEvent) -> Multihash | None:
-    return event.new_checkpoint.physical_hash if event.new_checkpoint else None
+def _moves(last: _LastData | None, event: AddData | ExecuteTransform) -> bool:
+    checkpoint = event.new_checkpoint.physical_hash if event.new_checkpoint else None
+    watermark = last.watermark if last else None
+    return (
+        event.new_data is not None
+        or checkpoint != event.prev_checkpoint
+        or event.new_watermark != watermark
+    )
 
 
-def _check_schema(state: ChainState, event: SetDataSchema) -> None:
-    if state.schema is None:
-        return
-    if event == state.schema:
-        raise _error("NoOpEvent", "the schema is the one in force already")
-    if event.schema is None or state.schema.schema is None:
-        # Raw Arrow schemas are compared where Arrow is at hand, before data is written.
-        return
-    problem = _evolution(state.schema.schema.fields, event.schema.fields)
-    if problem:
-        raise _invalid(f"the schema does not follow from the one in force: {problem}")
+def _check_added(state: ChainState, event: AddData) -> None:
+    last = state.added
+    _check_schema_present(state, event)
+    _check_checkpoint(last, event)
+    if not _moves(last, event) and event.new_source_state == (last.source_state if last else None):
+        _refuse(
+            "NoOpEvent",
+            "the event neither has records nor advances checkpoint, watermark or source state",
+        )
 
 
-def _evolution(old: tuple[DataField, ...], new: tuple[DataField, ...]) -> str | None:
-    """Why `new` may not follow `old`; optional columns may be added, everything else stays."""
-    found = {each.name: each for each in new}
-    known = {each.name for each in old}
-    for each in old:
-        if each.name not in found:
-            return f"column '{each.name}' is missing"
-        problem = _type_evolution(each.type, found[each.name].type)
-        if problem:
-            return f"column '{each.name}' {problem}"
-    for each in new:
-        if each.name not in known and not isinstance(each.type, DataTypeOption):
-            return f"new column '{each.name}' is not optional"
-    return None
+def _check_executed(state: ChainState, event: ExecuteTransform) -> None:
+    last = state.executed
+    _check_schema_present(state, event)
+    if state.transform is None:
+        _refuse("InvalidEvent", "ExecuteTransform comes before any SetTransform")
+    committed = [each.dataset_ref for each in state.transform.inputs]
+    if [each.dataset_id for each in event.query_inputs] != committed:
+        _refuse("InvalidEvent", "the inputs are not those of SetTransform in the same order")
+    if last is not None:
+        for number, (new, old) in enumerate(
+            zip(event.query_inputs, last.inputs, strict=False), start=1
+        ):
+            _check_input(number, new, old)
+    _check_checkpoint(last, event)
+    advanced = any(each.new_block_hash is not None for each in event.query_inputs)
+    if not _moves(last, event) and not advanced:
+        _refuse(
+            "NoOpEvent",
+            "the event neither has records nor advances inputs, checkpoint or watermark",
+        )
 
 
-def _type_evolution(old: object, new: object) -> str | None:
-    match old, new:
-        case DataTypeOption(), DataTypeOption():
-            return _type_evolution(old.inner, new.inner)
-        case DataTypeOption(), _:
-            return "was optional and is required"
-        case _, DataTypeOption():
-            return "was required and is optional"
-        case DataTypeStruct(), DataTypeStruct():
-            return _evolution(old.fields, new.fields)
-        case DataTypeList(), DataTypeList():
-            if old.fixed_length != new.fixed_length:
-                return "changes its length"
-            return _type_evolution(old.item_type, new.item_type)
-    return None if old == new else "changes its type"
+def _check_input(number: int, new: ExecuteTransformInput, old: ExecuteTransformInput) -> None:
+    def refuse(problem: str) -> NoReturn:
+        _refuse("InvalidEvent", f"input {number}, {new.dataset_id}: {problem}")
+
+    if new.new_block_hash is not None and new.new_block_hash == new.prev_block_hash:
+        refuse("its interval of blocks ends where it begins")
+    if new.new_offset is not None and new.new_offset == new.prev_offset:
+        refuse("its interval of offsets ends where it begins")
+    if new.prev_block_hash != (old.new_block_hash or old.prev_block_hash):
+        refuse("prevBlockHash is not the last block that was consumed")
+    if new.prev_offset != (old.prev_offset if old.new_offset is None else old.new_offset):
+        refuse("prevOffset is not the last offset that was consumed")
+    if new.new_offset is not None and new.new_block_hash is None:
+        refuse("records without the blocks that hold them")
 
 
-def _invalid(message: str) -> ChainError:
-    return _error("InvalidEvent", message)
+def _or_none(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
-_CODES = {
-    "InvalidEvent": "E0601",
-    "NoOpEvent": "E0602",
-    "FirstBlockMustBeSeed": "E0603",
-    "AppendingSeedBlockToNonEmptyChain": "E0604",
-    "PrevBlockNotFound": "E0605",
-    "SequenceIntegrity": "E0606",
-    "SystemTimeIsNotMonotonic": "E0607",
-    "WatermarkIsNotMonotonic": "E0608",
-    "OffsetsAreNotSequential": "E0609",
-}
+# --- Schema ---
 
 
-def _error(rule: str, message: str) -> ChainError:
-    error = ChainError(message, code=_CODES[rule])
-    error.rule = rule
-    return error
+def _check_schema(current: SetDataSchema, new: DataSchema) -> None:
+    from odfbuild.odf.schema_compare import Comparison, compare, forbidden_changes, strip_encoding
+
+    legacy = current.schema is None
+    if current.schema is not None:
+        before = current.schema
+    else:
+        from odfbuild.odf.arrow_schema import schema_of, to_odf
+
+        before = to_odf(schema_of(current))
+    before = strip_encoding(before)
+    if not legacy and compare(before, new) is Comparison.IDENTICAL:
+        _refuse("NoOpEvent", "the new schema is identical to the current one")
+    problems = forbidden_changes(before, new, ignore_optionality=legacy)
+    if problems:
+        _refuse(
+            "InvalidEvent",
+            "the new schema is not compatible with the current one",
+            *problems,
+            help="only new optional columns, another order and other attributes are possible",
+        )
