@@ -12,6 +12,7 @@ from typing import Any
 
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.model import (
     Action,
     DatasetPlan,
@@ -20,7 +21,6 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
-from odfbuild.plan.plain import to_plain
 
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
@@ -126,8 +126,8 @@ def _event(dataset: DatasetPlan, change: EventChange) -> dict[str, Any]:
     place = dataset.location
     return {
         "kind": change.after.KIND,
-        "before": to_plain(change.before),
-        "after": to_plain(change.after),
+        "before": to_data(change.before),
+        "after": to_data(change.after),
         "source": place and {"file": place.file, "line": place.line, "instance": place.instance},
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from odfbuild.odf.model import MetadataBlock, SetDataSchema
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.plain import to_plain
+from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.words import paint
 from odfbuild.report.yaml_text import yaml_lines
 
@@ -23,7 +23,7 @@ def render_log(blocks: Blocks, *, color: bool = False) -> str:
 
 def log_to_data(blocks: Blocks) -> list[dict[str, Any]]:
     """The same as plain values, in the form of the YAML manifests, with the hash of each block."""
-    return [{"blockHash": str(name), **to_plain(block)} for name, block in blocks]
+    return [{"blockHash": str(name), **to_data(block)} for name, block in blocks]
 
 
 def _block(block: MetadataBlock, name: Multihash, color: bool) -> list[str]:
@@ -48,6 +48,6 @@ def _details(block: MetadataBlock) -> dict[str, Any]:
                 for field in schema_of(event)
             }
         }
-    plain: dict[str, Any] = to_plain(event)
+    plain: dict[str, Any] = to_data(event)
     plain.pop("kind")
     return plain

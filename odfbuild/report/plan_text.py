@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from difflib import unified_diff
 
 from odfbuild.odf.model import MergeStrategySnapshot, SetPollingSource
+from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.document import category, summary
 from odfbuild.plan.model import (
     Action,
@@ -19,7 +20,6 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
-from odfbuild.plan.plain import to_plain
 from odfbuild.report.words import count, paint, short, size
 from odfbuild.report.yaml_text import yaml_lines
 
@@ -155,7 +155,7 @@ _SAID_ALREADY = {
 
 def _change(change: EventChange, color: bool) -> list[str]:
     """The difference between two events as a unified diff of their readable form."""
-    before, after = ({} if e is None else to_plain(e) for e in (change.before, change.after))
+    before, after = ({} if e is None else to_data(e) for e in (change.before, change.after))
     same_kind = before.pop("kind", None) == after.pop("kind", None)
     if change.before is not None and not same_kind:
         return []
