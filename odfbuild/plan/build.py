@@ -11,7 +11,7 @@ from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.ingest.facts import SourceFacts
-from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import SetPollingSource, SetTransform, TransformInput
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff
@@ -202,7 +202,7 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
 
 def _forgotten(name: str, projection: Projection) -> DatasetPlan:
     return DatasetPlan(
-        name=str(DatasetAlias.parse(name)),
+        name=name,
         kind=projection.kind,
         id=projection.dataset_id,
         expected_head=projection.head,

@@ -188,7 +188,7 @@ def _amount(dataset: DatasetPlan) -> str:
     if pending.records is None:
         text = "an unknown number of records"
     elif pending.records == 0:
-        text = "no records; the watermark moves"
+        text = "no new records"
     elif _compares(dataset):
         text = f"{count(pending.records, 'record')} to compare with the last state"
     else:
