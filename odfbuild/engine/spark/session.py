@@ -1,0 +1,129 @@
+"""The Spark session: pinned configuration, one session for each request, progress, end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.spark.java import Gateway, find_java, launch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PINNED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.timeType.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "128",
+}
+"""Settings that can change a result. They are part of the engine's version."""
+
+_LOCAL = {
+    "spark.app.name": "odfbuild",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.submit.deployMode": "client",
+}
+
+
+_STOP_SECONDS = 2
+
+
+def engine_version() -> str:
+    """What computes: release of Spark and a digest of the settings that matter."""
+    import pyspark
+
+    text = "\n".join(f"{name}={value}" for name, value in sorted(PINNED.items()))
+    return f"{pyspark.__version__}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+class Session:
+    """A running Spark, with a scratch folder that goes away with it."""
+
+    def __init__(self) -> None:
+        self.scratch = Path(tempfile.mkdtemp(prefix="odfbuild-spark-"))
+        self._gateway: Gateway | None = None
+        try:
+            self.spark = self._start()
+        except BaseException:
+            self.stop()
+            raise
+        atexit.register(self.stop)
+
+    def request(self) -> SparkSession:
+        """A session of its own for one request: own views, same pinned settings."""
+        session = self.spark.newSession()
+        for name, value in PINNED.items():
+            session.conf.set(name, value)
+        return session
+
+    def stop(self) -> None:
+        """End Spark and remove the scratch folder; harmless when done twice."""
+        atexit.unregister(self.stop)
+        spark, self.spark = getattr(self, "spark", None), None  # type: ignore[assignment]
+        if spark is not None:
+            with contextlib.suppress(Exception):  # a JVM that died is stopped already
+                spark.stop()
+        if self._gateway is not None:
+            process = self._gateway.process
+            if process.stdin is not None:
+                process.stdin.close()
+            # It may go on to write its class archive, which nobody has to wait for.
+            with contextlib.suppress(Exception):
+                process.wait(_STOP_SECONDS)
+            self._gateway = None
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _start(self) -> SparkSession:
+        # Spark logs each refused query with its stack on stderr; the error itself reaches the user.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        conf = {
+            **_LOCAL,
+            **PINNED,
+            "spark.master": os.environ.get("ODFBUILD_SPARK_MASTER", "local[*]"),
+            "spark.local.dir": str(self.scratch / "local"),
+            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
+        }
+        self._gateway = launch(find_java(), conf, self.scratch, _memory())
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
+        try:
+            from pyspark import SparkContext
+            from pyspark.sql import SparkSession
+
+            # PySpark keeps the gateway of an earlier session of this process, which has ended.
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+            session: SparkSession = SparkSession.builder.getOrCreate()
+        finally:
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+        session.sparkContext.setLogLevel("OFF")
+        return session
+
+
+def _memory() -> str:
+    """Heap of the JVM: ODFBUILD_SPARK_MEMORY, or half of the machine's memory up to 4 GiB."""
+    named = os.environ.get("ODFBUILD_SPARK_MEMORY")
+    if named:
+        return named
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(4096, total // 2 // (1 << 20))}m"
