@@ -208,7 +208,7 @@ class DatasetStore:
         from odfbuild.odf.rules import advance, check
 
         state = self.rule_state(head)
-        number = 0 if head is None else self.read_block(head).sequence_number + 1
+        number = 0 if state is None else state.sequence_number + 1
         blocks = []
         for event in events:
             block = MetadataBlock(
@@ -217,7 +217,11 @@ class DatasetStore:
                 sequence_number=number,
                 event=event,
             )
-            check(state, block)
+            try:
+                check(state, block)
+            except ChainError as error:
+                error.dataset = self.name
+                raise
             data = encode_block(block)
             head = Multihash.sha3_256(data)
             state = advance(state, head, block)

@@ -24,9 +24,7 @@ from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-_MEND_BLOCK = (
-    "restore the file as it was committed: git checkout, a backup, or pull it from a peer"
-)
+_MEND_BLOCK = "restore the file as it was committed: git checkout, a backup, or pull it from a peer"
 _MEND_OBJECT = "restore the file as it was committed: from a backup, or pull it from a peer"
 _MEND_CHAIN = (
     "the chain was written by something that does not keep its rules; "
