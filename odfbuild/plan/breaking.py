@@ -86,7 +86,7 @@ def _kind(snapshot: DatasetSnapshot, projection: Projection) -> _Found:
     if snapshot.kind is projection.kind:
         return []
     was, now = projection.kind.name.lower(), snapshot.kind.name.lower()
-    return [("E0301", f"it is a {was} dataset in its chain and {now} in the definition", ())]
+    return [("E0312", f"it is a {was} dataset in its chain and {now} in the definition", ())]
 
 
 def _of_event(change: EventChange, projection: Projection) -> _Found:

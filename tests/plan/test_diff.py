@@ -196,7 +196,7 @@ def refused(world: World, name: str) -> str:
 def test_another_kind_of_dataset_is_refused():
     world = pipeline()
     world.define("worst", DatasetKind.Root, polling())
-    assert refused(world, "worst") == "E0301"
+    assert refused(world, "worst") == "E0312"
 
 
 def test_another_list_of_inputs_is_refused_once_it_ran():
