@@ -176,16 +176,15 @@ def _latest(events: tuple[MetadataEvent, ...]) -> tuple[MetadataEvent, ...]:
 def _resolved(event: MetadataEvent, ids: Identities) -> MetadataEvent:
     if not isinstance(event, SetTransform):
         return event
-    return replace(event, inputs=tuple(_resolved_input(i, ids) for i in event.inputs))
+    inputs = tuple(_resolved_input(declared, ids) for declared in event.inputs)
+    return event if inputs == event.inputs else replace(event, inputs=inputs)
 
 
 def _resolved_input(declared: TransformInput, ids: Identities) -> TransformInput:
-    if declared.alias and isinstance(declared.dataset_ref, DatasetId):
+    ref = resolve(declared.dataset_ref, ids)
+    if declared.alias and ref is declared.dataset_ref:
         return declared
-    return TransformInput(
-        dataset_ref=resolve(declared.dataset_ref, ids),
-        alias=declared.alias or str(declared.dataset_ref),
-    )
+    return TransformInput(dataset_ref=ref, alias=declared.alias or str(declared.dataset_ref))
 
 
 def _removed_sources(snapshot: DatasetSnapshot, projection: Projection) -> list[EventChange]:
