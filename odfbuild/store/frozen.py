@@ -31,7 +31,7 @@ def _classes() -> list[type]:
     return [*sorted(found - {Enum}, key=lambda c: c.__name__), QueryEra]
 
 
-def _names(cls: type) -> tuple[str, ...]:
+def _names(cls: Any) -> tuple[str, ...]:
     if issubclass(cls, Enum):
         return tuple(cls.__members__)
     return tuple(field.name for field in dataclasses.fields(cls))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -225,7 +226,7 @@ def _submit_objects(
                 "data",
                 data.physical_hash,
                 link,
-                lambda p=path, d=data, c=offset_column: check_slice(p, d, c, logical=logical),
+                partial(check_slice, path, data, offset_column, logical=logical),
             )
         if (checkpoint := event.new_checkpoint) is not None:
             path = store.object_path("checkpoints", checkpoint.physical_hash)
@@ -233,7 +234,7 @@ def _submit_objects(
                 "checkpoint",
                 checkpoint.physical_hash,
                 link,
-                lambda p=path, c=checkpoint: check_checkpoint(p, c),
+                partial(check_checkpoint, path, checkpoint),
             )
     return tasks
 
