@@ -1,216 +1,526 @@
-"""Schemas of data between Arrow and the two forms in which chains hold them.
+"""Arrow schemas on the wire: the raw form (a bare IPC `Schema` table) and the ODF form.
 
-Raw form (up to 0.36): a bare Arrow IPC `Schema` table. ODF form (from 0.37): `DataSchema`. Source:
-Arrow columnar format, `Schema.fbs`; specification, "Data Schema"; RFC-016.
+`SetDataSchema` holds one of them: raw Arrow up to protocol 0.36, ODF from 0.37. The raw form is
+built field by field in the order in which the reference's Arrow library builds it, because the bytes
+are part of the block's hash. Sources: Arrow `Schema.fbs`; ODF RFC-016.
 """
 
 from __future__ import annotations
 
+import json
 import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.odf import model
-from odfbuild.odf.model import DataField, DataSchema, DataType, SetDataSchema, TimeUnit
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeBinary,
+    DataTypeBool,
+    DataTypeDate,
+    DataTypeDecimal,
+    DataTypeDuration,
+    DataTypeFloat16,
+    DataTypeFloat32,
+    DataTypeFloat64,
+    DataTypeInt8,
+    DataTypeInt16,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeNull,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+    DataTypeTime,
+    DataTypeTimestamp,
+    DataTypeUInt8,
+    DataTypeUInt16,
+    DataTypeUInt32,
+    DataTypeUInt64,
+    SetDataSchema,
+    TimeUnit,
+)
 
-_UNIT_NAMES = {
+BUFFER = "arrow.apache.org/bufferEncoding"
+DATE = "arrow.apache.org/dateEncoding"
+DECIMAL = "arrow.apache.org/decimalEncoding"
+
+_UNITS = {
     "s": TimeUnit.Second,
     "ms": TimeUnit.Millisecond,
     "us": TimeUnit.Microsecond,
     "ns": TimeUnit.Nanosecond,
 }
-_UNITS = {unit: name for name, unit in _UNIT_NAMES.items()}
+_UNIT_NAMES = {unit: name for name, unit in _UNITS.items()}
 
 
-class UnsupportedSchema(TypeError):
-    """A type that one of the two forms cannot express."""
+class UnsupportedSchemaError(ValueError):
+    """A type that the other form of schema cannot express; the message names the column."""
+
+
+class InvalidAttributeError(ValueError):
+    """An encoding attribute that is not well formed."""
 
 
 def schema_of(event: SetDataSchema) -> pa.Schema:
-    """The Arrow schema of a `SetDataSchema` in either form."""
-    if event.schema is not None:
-        return from_odf(event.schema)
-    if event.raw_arrow_schema is None:
-        raise UnsupportedSchema("the event holds no schema")
-    return from_raw(event.raw_arrow_schema)
+    """The Arrow schema that an event sets, in whichever form it stands there."""
+    if event.raw_arrow_schema is not None:
+        return from_raw(event.raw_arrow_schema)
+    if event.schema is None:
+        raise ValueError("a SetDataSchema event without a schema")
+    return from_odf(event.schema)
+
+
+# --- Raw Arrow form ---
+
+
+def from_raw(raw: bytes) -> pa.Schema:
+    """Read a bare IPC `Schema` table; `ValueError` when it is not one.
+
+    Arrow reads schemas only inside a `Message`. Offsets in FlatBuffers are relative, so a message
+    table put in front of the bytes can point at the schema in them.
+    """
+    if len(raw) < 8:
+        raise ValueError("not an Arrow schema: too short")
+    root = struct.unpack_from("<I", raw)[0]
+    vtable = struct.pack("<HHHHH", 10, 12, 8, 10, 4)  # sizes; version, header_type, header
+    table = struct.pack("<iIhBx", 12, 32 + root - 20, 4, 1)  # metadata version 5, Schema
+    front = (struct.pack("<I", 16) + vtable).ljust(16, b"\0") + table.ljust(16, b"\0")
+    message = front + raw
+    message += bytes(-len(message) % 8)
+    framed = struct.pack("<II", 0xFFFFFFFF, len(message)) + message
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(framed))
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"not an Arrow schema: {error}") from error
 
 
 def to_raw(schema: pa.Schema) -> bytes:
-    """The bare Arrow IPC `Schema` table of `schema`, without metadata."""
-    message = schema.remove_metadata().serialize()
-    return _extract_header(message.to_pybytes())
+    """Write a bare IPC `Schema` table; `UnsupportedSchemaError` for types that it cannot hold."""
+    import flatbuffers
+
+    builder = flatbuffers.Builder(1024)
+    fields = [_raw_field(builder, field) for field in schema]
+    vector = _offsets(builder, fields)
+    metadata = _raw_metadata(builder, schema.metadata)
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(1, vector, 0)
+    if metadata:
+        builder.PrependUOffsetTRelativeSlot(2, metadata, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
 
 
-def from_raw(data: bytes) -> pa.Schema:
-    """Read a bare Arrow IPC `Schema` table; `UnsupportedSchema` when it is none."""
+def _raw_field(builder: Any, field: pa.Field) -> int:
+    metadata = _raw_metadata(builder, field.metadata)
+    name = builder.CreateString(field.name)
     try:
-        return pa.ipc.read_schema(pa.py_buffer(_wrap(data)))
-    except (pa.ArrowException, OSError, struct.error) as error:
-        raise UnsupportedSchema(f"not an Arrow schema: {error}") from None
+        tag, kind, children = _raw_type(builder, field.type)
+    except UnsupportedSchemaError as error:
+        raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
+    builder.StartObject(7)
+    builder.PrependUOffsetTRelativeSlot(0, name, 0)
+    builder.PrependUint8Slot(2, tag, 0)
+    builder.PrependBoolSlot(1, field.nullable, False)
+    builder.PrependUOffsetTRelativeSlot(5, children, 0)
+    builder.PrependUOffsetTRelativeSlot(3, kind, 0)
+    if metadata:
+        builder.PrependUOffsetTRelativeSlot(6, metadata, 0)
+    return int(builder.EndObject())
 
 
-def _extract_header(message: bytes) -> bytes:
-    """Cut the schema out of an encapsulated IPC message, as a buffer of its own.
+def _raw_type(builder: Any, kind: pa.DataType) -> tuple[int, int, int]:
+    """Union tag, type table and vector of children."""
+    t = pa.types
+    if t.is_integer(kind):
+        children = _offsets(builder, [])
+        builder.StartObject(2)
+        builder.PrependBoolSlot(1, t.is_signed_integer(kind), False)
+        builder.PrependInt32Slot(0, kind.bit_width, 0)
+        return 2, builder.EndObject(), children
+    if t.is_floating(kind):
+        children = _offsets(builder, [])
+        builder.StartObject(1)
+        builder.PrependInt16Slot(0, {16: 0, 32: 1, 64: 2}[kind.bit_width], 0)
+        return 3, builder.EndObject(), children
+    if t.is_timestamp(kind):
+        zone = builder.CreateString(kind.tz or "")
+        builder.StartObject(2)
+        builder.PrependInt16Slot(0, _UNITS[kind.unit].value, 0)
+        if kind.tz:
+            builder.PrependUOffsetTRelativeSlot(1, zone, 0)
+        return 10, builder.EndObject(), _offsets(builder, [])
+    if t.is_map(kind):
+        entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+        child = _raw_field(builder, entries)
+        builder.StartObject(1)
+        builder.PrependBoolSlot(0, kind.keys_sorted, False)
+        return 17, builder.EndObject(), _offsets(builder, [child])
+    for matches, tag, slots in _RAW_TYPES:
+        if matches(kind):
+            members = [kind.field(i) for i in range(kind.num_fields)]
+            below = [_raw_field(builder, member) for member in members]
+            values = slots(kind)
+            builder.StartObject(max(len(values), 1) if values else 0)
+            for slot, (width, value, default) in enumerate(values):
+                getattr(builder, f"Prepend{width}Slot")(slot, value, default)
+            return tag, builder.EndObject(), _offsets(builder, below)
+    raise UnsupportedSchemaError(f"{kind} is not supported")
 
-    References inside a FlatBuffer are relative and lead forward from tables (and back to layouts
-    in front of them), so the message bytes stay valid behind another root reference.
-    """
-    body = message[8:]  # continuation marker and length
-    root = struct.unpack_from("<I", body, 0)[0]
-    layout = root - struct.unpack_from("<i", body, root)[0]
-    header = root + struct.unpack_from("<H", body, layout + 4 + 2 * 2)[0]
-    table = header + struct.unpack_from("<I", body, header)[0]
-    return struct.pack("<I", table) + body[4:]
+
+_Slots = tuple[tuple[str, Any, Any], ...]
+_t = pa.types
 
 
-def _wrap(data: bytes) -> bytes:
-    """An IPC message around a bare schema: table, then the schema's bytes behind it."""
-    root = struct.unpack_from("<I", data, 0)[0]
-    # Layout (version, header type, header), then the table that uses it, 8-byte aligned.
-    layout = struct.pack("<HHHHH", 10, 12, 10, 8, 4)
-    head = struct.pack("<I", 16) + b"\0\0" + layout
-    table_at = len(head)
-    reference_at = table_at + 4
-    body_at = 32
-    table = struct.pack("<iIBxh", 10, body_at + root - reference_at, 1, 4)
-    message = (head + table).ljust(body_at, b"\0") + data
-    message += b"\0" * (-len(message) % 8)
-    return b"\xff\xff\xff\xff" + struct.pack("<I", len(message)) + message
+def _no_slots(_: pa.DataType) -> _Slots:
+    return ()
+
+
+_RAW_TYPES: tuple[
+    tuple[Callable[[pa.DataType], bool], int, Callable[[pa.DataType], _Slots]], ...
+] = (
+    (_t.is_null, 1, _no_slots),
+    (_t.is_binary, 4, _no_slots),
+    (_t.is_string, 5, _no_slots),
+    (_t.is_boolean, 6, _no_slots),
+    (
+        _t.is_decimal,
+        7,
+        lambda k: (("Int32", k.precision, 0), ("Int32", k.scale, 0), ("Int32", k.bit_width, 128)),
+    ),
+    (_t.is_date32, 8, lambda _: (("Int16", 0, 1),)),
+    (_t.is_date64, 8, lambda _: (("Int16", 1, 1),)),
+    (_t.is_list, 12, _no_slots),
+    (_t.is_struct, 13, _no_slots),
+    (_t.is_fixed_size_binary, 15, lambda k: (("Int32", k.byte_width, 0),)),
+    (_t.is_fixed_size_list, 16, lambda k: (("Int32", k.list_size, 0),)),
+    (_t.is_duration, 18, lambda k: (("Int16", _UNITS[k.unit].value, 1),)),
+    (_t.is_large_binary, 19, _no_slots),
+    (_t.is_large_string, 20, _no_slots),
+    (_t.is_large_list, 21, _no_slots),
+    (_t.is_binary_view, 23, _no_slots),
+    (_t.is_string_view, 24, _no_slots),
+    (_t.is_time, 9, lambda k: (("Int16", _UNITS[k.unit].value, 1), ("Int32", k.bit_width, 32))),
+)
+
+
+def _offsets(builder: Any, items: list[int]) -> int:
+    builder.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        builder.PrependUOffsetTRelative(item)
+    return int(builder.EndVector())
+
+
+def _raw_metadata(builder: Any, metadata: Mapping[bytes, bytes] | None) -> int:
+    pairs = []
+    for key, value in sorted((metadata or {}).items()):
+        names = builder.CreateString(key.decode()), builder.CreateString(value.decode())
+        builder.StartObject(2)
+        builder.PrependUOffsetTRelativeSlot(0, names[0], 0)
+        builder.PrependUOffsetTRelativeSlot(1, names[1], 0)
+        pairs.append(int(builder.EndObject()))
+    return _offsets(builder, pairs) if pairs else 0
 
 
 # --- ODF form ---
 
+_PLAIN: tuple[tuple[pa.DataType, type], ...] = (
+    (pa.null(), DataTypeNull),
+    (pa.bool_(), DataTypeBool),
+    (pa.float16(), DataTypeFloat16),
+    (pa.float32(), DataTypeFloat32),
+    (pa.float64(), DataTypeFloat64),
+    (pa.int8(), DataTypeInt8),
+    (pa.int16(), DataTypeInt16),
+    (pa.int32(), DataTypeInt32),
+    (pa.int64(), DataTypeInt64),
+    (pa.uint8(), DataTypeUInt8),
+    (pa.uint16(), DataTypeUInt16),
+    (pa.uint32(), DataTypeUInt32),
+    (pa.uint64(), DataTypeUInt64),
+)
+_TO_PLAIN = dict(_PLAIN)
+_FROM_PLAIN = {odf: arrow for arrow, odf in _PLAIN}
+
 
 def to_odf(schema: pa.Schema) -> DataSchema:
-    """The ODF form of an Arrow schema; `UnsupportedSchema` for types that it does not have."""
-    return DataSchema(fields=tuple(_field_to_odf(field) for field in schema))
+    """The ODF form, with how Arrow lays values out kept in attributes (`strip_encoding` drops them).
+
+    `UnsupportedSchemaError` names a column of a type that ODF has not.
+    """
+    fields = tuple(_odf_field(field) for field in schema)
+    return DataSchema(fields=fields, extra=_to_extra(schema.metadata) or None)
 
 
-def from_odf(schema: DataSchema) -> pa.Schema:
-    """The Arrow schema of an ODF schema, with the default encoding of each type."""
-    return pa.schema([_field_from_odf(field) for field in schema.fields])
+def _odf_field(field: pa.Field) -> DataField:
+    try:
+        kind, encoding = _odf_type(field.type)
+    except UnsupportedSchemaError as error:
+        raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
+    extra = {**_to_extra(field.metadata), **encoding}
+    return DataField(name=field.name, type=_optional(kind, field.nullable), extra=extra or None)
 
 
-def _field_to_odf(field: pa.Field) -> DataField:
-    return DataField(name=field.name, type=_optional(field))
+def _optional(kind: DataType, nullable: bool) -> DataType:
+    return DataTypeOption(inner=kind) if nullable else kind
 
 
-def _optional(field: pa.Field) -> DataType:
-    inner = _to_odf(field.type)
-    return model.DataTypeOption(inner=inner) if field.nullable else inner
+def _to_extra(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Attributes from Arrow metadata, where values are text: JSON objects and lists, or strings."""
+    extra: dict[str, Any] = {}
+    for key, value in (metadata or {}).items():
+        name, text = key.decode(), value.decode()
+        # What Parquet readers and Spark add says where a column came from, not what it is.
+        if name.startswith(("PARQUET:", "org.apache.spark")) or name == "ARROW:schema":
+            continue
+        extra[name] = json.loads(text) if text[:1] in ("{", "[") and _is_json(text) else text
+    return extra
 
 
-_SIMPLE: dict[Any, Any] = {
-    pa.bool_(): model.DataTypeBool,
-    pa.date32(): model.DataTypeDate,
-    pa.date64(): model.DataTypeDate,
-    pa.float16(): model.DataTypeFloat16,
-    pa.float32(): model.DataTypeFloat32,
-    pa.float64(): model.DataTypeFloat64,
-    pa.int8(): model.DataTypeInt8,
-    pa.int16(): model.DataTypeInt16,
-    pa.int32(): model.DataTypeInt32,
-    pa.int64(): model.DataTypeInt64,
-    pa.uint8(): model.DataTypeUInt8,
-    pa.uint16(): model.DataTypeUInt16,
-    pa.uint32(): model.DataTypeUInt32,
-    pa.uint64(): model.DataTypeUInt64,
-    pa.null(): model.DataTypeNull,
-    pa.string(): model.DataTypeString,
-    pa.large_string(): model.DataTypeString,
-    pa.string_view(): model.DataTypeString,
-    pa.binary(): model.DataTypeBinary,
-    pa.large_binary(): model.DataTypeBinary,
-    pa.binary_view(): model.DataTypeBinary,
-}
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
-def _to_odf(kind: pa.DataType) -> DataType:
-    types = pa.types
-    if kind in _SIMPLE:
-        return _SIMPLE[kind]()
-    if types.is_fixed_size_binary(kind):
-        return model.DataTypeBinary(fixed_length=kind.byte_width)
-    if types.is_decimal(kind):
-        return model.DataTypeDecimal(precision=kind.precision, scale=kind.scale)
-    if types.is_duration(kind):
-        return model.DataTypeDuration(unit=_UNIT_NAMES[kind.unit])
-    if types.is_time(kind):
-        return model.DataTypeTime(unit=_UNIT_NAMES[kind.unit])
-    if types.is_timestamp(kind):
-        return model.DataTypeTimestamp(unit=_UNIT_NAMES[kind.unit], timezone=kind.tz or "UTC")
-    if types.is_fixed_size_list(kind):
-        return model.DataTypeList(item_type=_optional(kind.value_field), fixed_length=kind.list_size)
-    if types.is_list(kind) or types.is_large_list(kind):
-        return model.DataTypeList(item_type=_optional(kind.value_field))
-    if types.is_map(kind):
-        return model.DataTypeMap(
-            key_type=_to_odf(kind.key_type),
-            value_type=_optional(kind.item_field),
-            keys_sorted=kind.keys_sorted or None,
-        )
-    if types.is_struct(kind):
-        return model.DataTypeStruct(fields=tuple(_field_to_odf(field) for field in kind))
-    raise UnsupportedSchema(f"{kind} has no form in the specification")
+def _to_metadata(extra: Mapping[str, Any] | None) -> dict[str, str] | None:
+    metadata = {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in (extra or {}).items()
+        if key not in (BUFFER, DATE, DECIMAL)
+    }
+    return metadata or None
 
 
-def _field_from_odf(field: DataField) -> pa.Field:
-    return _named(field.name, field.type)
+def _buffer(kind: str, bits: int) -> dict[str, Any]:
+    return {BUFFER: {"kind": kind, "offsetBitWidth": bits}}
 
 
-def _named(name: str, kind: DataType) -> pa.Field:
-    if isinstance(kind, model.DataTypeOption):
-        if isinstance(kind.inner, model.DataTypeOption):
-            raise UnsupportedSchema("an option of an option")
-        return pa.field(name, _from_odf(kind.inner), nullable=True)
-    return pa.field(name, _from_odf(kind), nullable=False)
+def _odf_type(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
+    """The ODF type and the attributes that say how Arrow lays it out."""
+    t = pa.types
+    if kind in _TO_PLAIN:
+        return _TO_PLAIN[kind](), {}
+    if t.is_string(kind) or t.is_large_string(kind):
+        return DataTypeString(), _buffer("Contiguous", 64 if t.is_large_string(kind) else 32)
+    if t.is_string_view(kind):
+        return DataTypeString(), _buffer("View", 32)
+    if t.is_fixed_size_binary(kind):
+        return DataTypeBinary(fixed_length=kind.byte_width), {}
+    if t.is_binary(kind) or t.is_large_binary(kind):
+        return DataTypeBinary(), _buffer("Contiguous", 64 if t.is_large_binary(kind) else 32)
+    if t.is_binary_view(kind):
+        return DataTypeBinary(), _buffer("View", 32)
+    if t.is_date(kind):
+        return DataTypeDate(), {DATE: {"unit": "Millisecond"}} if t.is_date64(kind) else {}
+    if t.is_decimal(kind):
+        decimal = DataTypeDecimal(precision=kind.precision, scale=kind.scale)
+        return decimal, {DECIMAL: {"bitWidth": kind.bit_width}}
+    if t.is_timestamp(kind):
+        return DataTypeTimestamp(unit=_UNITS[kind.unit], timezone=kind.tz), {}
+    if t.is_time(kind):
+        return DataTypeTime(unit=_UNITS[kind.unit]), {}
+    if t.is_duration(kind):
+        return DataTypeDuration(unit=_UNITS[kind.unit]), {}
+    if t.is_map(kind):
+        key, _ = _odf_type(kind.key_type)
+        value, _ = _odf_type(kind.item_type)
+        value = _optional(value, kind.item_field.nullable)
+        return DataTypeMap(key_type=key, value_type=value, keys_sorted=kind.keys_sorted), {}
+    if t.is_struct(kind):
+        return DataTypeStruct(fields=tuple(_odf_field(member) for member in kind)), {}
+    return _odf_list(kind)
 
 
-_FROM_SIMPLE = {
-    model.DataTypeBool: pa.bool_(),
-    model.DataTypeDate: pa.date32(),
-    model.DataTypeFloat16: pa.float16(),
-    model.DataTypeFloat32: pa.float32(),
-    model.DataTypeFloat64: pa.float64(),
-    model.DataTypeInt8: pa.int8(),
-    model.DataTypeInt16: pa.int16(),
-    model.DataTypeInt32: pa.int32(),
-    model.DataTypeInt64: pa.int64(),
-    model.DataTypeUInt8: pa.uint8(),
-    model.DataTypeUInt16: pa.uint16(),
-    model.DataTypeUInt32: pa.uint32(),
-    model.DataTypeUInt64: pa.uint64(),
-    model.DataTypeNull: pa.null(),
-    model.DataTypeString: pa.string(),
-}
+def _odf_list(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
+    t = pa.types
+    encodings = (
+        (t.is_list, _buffer("Contiguous", 32)),
+        (t.is_large_list, _buffer("Contiguous", 64)),
+        (t.is_list_view, _buffer("View", 32)),
+        (t.is_large_list_view, _buffer("View", 64)),
+        (t.is_fixed_size_list, {}),
+    )
+    for matches, encoding in encodings:
+        if matches(kind):
+            # How items are laid out is not recorded: only columns and members have attributes.
+            item, _ = _odf_type(kind.value_type)
+            length = kind.list_size if t.is_fixed_size_list(kind) else None
+            item = _optional(item, kind.value_field.nullable)
+            return DataTypeList(item_type=item, fixed_length=length), encoding
+    raise UnsupportedSchemaError(f"{kind} is not supported")
 
 
-def _from_odf(kind: DataType) -> pa.DataType:
-    simple = _FROM_SIMPLE.get(type(kind))
-    if simple is not None:
-        return simple
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """How Arrow lays out values whose field does not say: attribute values as `bufferEncoding` has."""
+
+    string: Mapping[str, Any] | None = None
+    binary: Mapping[str, Any] | None = None
+    list: Mapping[str, Any] | None = None
+
+
+_DEFAULT = Layouts()
+
+
+def from_odf(schema: DataSchema, layouts: Layouts = _DEFAULT) -> pa.Schema:
+    """The Arrow form; encoding attributes are applied, other ones become field metadata.
+
+    `UnsupportedSchemaError` names a column that Arrow cannot hold, `InvalidAttributeError` a
+    malformed encoding.
+    """
+    fields = [_arrow_field(field, layouts) for field in schema.fields]
+    return pa.schema(fields, metadata=_to_metadata(schema.extra))
+
+
+def _arrow_field(field: DataField, layouts: Layouts) -> pa.Field:
+    kind, nullable = _unwrap(field.type)
+    try:
+        arrow = _arrow_type(kind, encoding_of(field.extra) or {}, layouts)
+    except UnsupportedSchemaError as error:
+        raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
+    return pa.field(field.name, arrow, nullable=nullable, metadata=_to_metadata(field.extra))
+
+
+def _unwrap(kind: DataType) -> tuple[DataType, bool]:
+    if not isinstance(kind, DataTypeOption):
+        return kind, False
+    if isinstance(kind.inner, DataTypeOption):
+        raise UnsupportedSchemaError("an Option within an Option")
+    return kind.inner, True
+
+
+def _arrow_type(kind: DataType, encoding: Mapping[str, Any], layouts: Layouts) -> pa.DataType:
     match kind:
-        case model.DataTypeBinary(fixed_length=length):
-            return pa.binary() if length is None else pa.binary(length)
-        case model.DataTypeDecimal(precision=precision, scale=scale):
-            return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-        case model.DataTypeDuration(unit=unit):
-            return pa.duration(_unit(unit))
-        case model.DataTypeTime(unit=unit):
-            name = _unit(unit)
-            return pa.time32(name) if name in ("s", "ms") else pa.time64(name)
-        case model.DataTypeTimestamp(unit=unit, timezone=zone):
-            return pa.timestamp(_unit(unit), zone or "UTC")
-        case model.DataTypeList(item_type=item, fixed_length=length):
-            field = _named("item", item)
-            return pa.list_(field) if length is None else pa.list_(field, length)
-        case model.DataTypeMap(key_type=key, value_type=value, keys_sorted=keys_sorted):
-            return pa.map_(_named("keys", key), _named("values", value), keys_sorted=bool(keys_sorted))
-        case model.DataTypeStruct(fields=fields):
-            return pa.struct([_field_from_odf(field) for field in fields])
-    raise UnsupportedSchema(f"{type(kind).__name__} has no Arrow type")
+        case DataTypeString():
+            return _buffered(
+                encoding.get(BUFFER) or layouts.string,
+                (pa.string(), pa.large_string(), pa.string_view(), None),
+            )
+        case DataTypeBinary(fixed_length=None):
+            return _buffered(
+                encoding.get(BUFFER) or layouts.binary,
+                (pa.binary(), pa.large_binary(), pa.binary_view(), None),
+            )
+        case DataTypeBinary():
+            return pa.binary(kind.fixed_length)
+        case DataTypeDate():
+            unit = encoding.get(DATE, {}).get("unit", "Day")
+            return pa.date64() if unit == "Millisecond" else pa.date32()
+        case DataTypeDecimal():
+            return _arrow_decimal(kind, encoding.get(DECIMAL, {}).get("bitWidth"))
+        case DataTypeTimestamp():
+            return pa.timestamp(_unit(kind.unit), kind.timezone or "UTC")
+        case DataTypeTime():
+            unit = _unit(kind.unit)
+            return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+        case DataTypeDuration():
+            return pa.duration(_unit(kind.unit))
+        case DataTypeStruct():
+            return pa.struct([_arrow_field(member, layouts) for member in kind.fields])
+        case DataTypeMap():
+            key = pa.field("keys", _arrow_type(kind.key_type, {}, layouts), nullable=False)
+            inner, nullable = _unwrap(kind.value_type)
+            value = pa.field("values", _arrow_type(inner, {}, layouts), nullable=nullable)
+            return pa.map_(key, value, keys_sorted=bool(kind.keys_sorted))
+        case DataTypeList():
+            inner, nullable = _unwrap(kind.item_type)
+            item = pa.field("item", _arrow_type(inner, {}, layouts), nullable=nullable)
+            if kind.fixed_length is not None:
+                return pa.list_(item, kind.fixed_length)
+            return _buffered(
+                encoding.get(BUFFER) or layouts.list,
+                (
+                    pa.list_(item),
+                    pa.large_list(item),
+                    pa.list_view(item),
+                    pa.large_list_view(item),
+                ),
+            )
+        case DataTypeOption():
+            raise UnsupportedSchemaError("an Option within an Option")
+    return _FROM_PLAIN[type(kind)]
 
 
 def _unit(unit: TimeUnit | None) -> str:
-    return _UNITS[unit or TimeUnit.Millisecond]
+    return _UNIT_NAMES[unit or TimeUnit.Millisecond]
+
+
+def _arrow_decimal(kind: DataTypeDecimal, bits: int | None) -> pa.DataType:
+    if bits is None:
+        bits = 128 if kind.precision <= 38 else 256
+    makers: dict[int, tuple[int, Callable[[int, int], pa.DataType]]] = {
+        32: (9, pa.decimal32),
+        64: (18, pa.decimal64),
+        128: (38, pa.decimal128),
+        256: (76, pa.decimal256),
+    }
+    most, make = makers.get(bits, (0, pa.decimal128))
+    if not 1 <= kind.precision <= most:
+        raise UnsupportedSchemaError(f"a decimal of {kind.precision} digits in {bits} bits")
+    return make(kind.precision, kind.scale)
+
+
+def _buffered(
+    encoding: Mapping[str, Any] | None, choices: tuple[pa.DataType | None, ...]
+) -> pa.DataType:
+    """Of contiguous 32, contiguous 64, view 32 and view 64 the one that the encoding asks for."""
+    if not encoding:
+        return choices[0]
+    kind, bits = encoding["kind"], encoding.get("offsetBitWidth") or 32
+    places = {("Contiguous", 32): 0, ("Contiguous", 64): 1, ("View", 32): 2, ("View", 64): 3}
+    place = places.get((kind, bits))
+    chosen = None if place is None else choices[place]
+    if chosen is None:
+        raise UnsupportedSchemaError(f"the encoding {kind} with offsets of {bits} bits")
+    return chosen
+
+
+# --- Encoding attributes ---
+
+_KINDS = {
+    BUFFER: ("kind", ("Contiguous", "View", "RunEnd")),
+    DATE: ("unit", ("Day", "Millisecond")),
+}
+
+
+def encoding_of(extra: Mapping[str, Any] | None) -> dict[str, dict[str, Any]] | None:
+    """The encoding attributes among `extra`, in canonical spelling; `None` without any.
+
+    Enum values may begin with a small letter. `InvalidAttributeError` for what is malformed.
+    """
+    found = (
+        {key: extra[key] for key in (BUFFER, DATE, DECIMAL) if key in (extra or {})}
+        if extra
+        else {}
+    )
+    return {key: _read_encoding(key, value) for key, value in found.items()} or None
+
+
+def _read_encoding(key: str, value: Any) -> dict[str, Any]:
+    def refuse() -> InvalidAttributeError:
+        return InvalidAttributeError(f"not a valid '{key}': {json.dumps(value)}")
+
+    if not isinstance(value, Mapping):
+        raise refuse()
+    result = dict(value)
+    if key in _KINDS:
+        name, spellings = _KINDS[key]
+        text = value.get(name)
+        if not isinstance(text, str) or text[:1].upper() + text[1:] not in spellings:
+            raise refuse()
+        result[name] = text[:1].upper() + text[1:]
+    elif not isinstance(value.get("bitWidth"), int):
+        raise refuse()
+    for name in ("offsetBitWidth", "runEndsBitWidth", "bitWidth"):
+        if value.get(name) is not None and not isinstance(value[name], int):
+            raise refuse()
+    return result

@@ -1,237 +1,418 @@
-"""Columns in DDL: `name TYPE [NOT NULL]`, the form of `read.ddlSchema`.
+"""Columns in DDL text, as read steps declare them: `id BIGINT NOT NULL`.
 
-Source: metadata reference, `ReadStep`; reference behaviour, DDL types. Column names may be quoted with
-backticks or double quotes.
+All types of the specification and the spellings that earlier releases of the reference knew. Names
+are kept as written; columns may hold nulls unless they say `NOT NULL`. With `strict`, exactly what
+the reference's newest release accepts. Sources: Open Data Fabric, "DDL schema"; reference behaviour.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TOKEN = re.compile(r"\s*(?:`([^`]+)`|\"([^\"]+)\"|([A-Za-z_][\w.]*)|(\d+)|([<>(),:\[\]]))")
-
 
 class DdlError(ValueError):
-    """A column that is not DDL: which (`index`, from 0), where in its text, what was meant."""
+    """A column that cannot be read.
+
+    `index` is its place in the list, `offset` where in its text the problem is (both from 0),
+    `length` how much of it is concerned, `suggestion` what was probably meant.
+    """
 
     def __init__(
-        self, message: str, index: int, offset: int = 0, suggestion: str | None = None
+        self, message: str, index: int, offset: int, suggestion: str | None = None, length: int = 1
     ) -> None:
         super().__init__(message)
         self.index = index
         self.offset = offset
         self.suggestion = suggestion
+        self.length = length
 
 
-def parse_ddl(columns: Sequence[str]) -> pa.Schema:
-    """The Arrow schema of DDL columns; raises `DdlError` for the first that is wrong."""
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*)
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<number>\d+)
+      | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
+      | (?P<sign>[<>(),:\[\]])""",
+    re.VERBOSE,
+)
+
+_ALIASES = {
+    "BOOL": "BOOLEAN",
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INTEGER": "INT",
+    "INT4": "INT",
+    "INT8": "BIGINT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "NUMERIC": "DECIMAL",
+    "DEC": "DECIMAL",
+    "VARCHAR": "STRING",
+    "TEXT": "STRING",
+    "CHAR": "STRING",
+    "BYTEA": "BINARY",
+    "VARBINARY": "BINARY",
+    "BLOB": "BINARY",
+    "TIMESTAMPTZ": "TIMESTAMP",
+}
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TYPES = (
+    *_BITS,
+    "BOOLEAN",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+    "STRING",
+    "BINARY",
+    "ARRAY",
+    "STRUCT",
+    "MAP",
+)
+_STRICT = {
+    "BOOL",
+    "BOOLEAN",
+    "INT",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL",
+    "DATE",
+    "TIMESTAMP",
+    "STRING",
+    "VARCHAR",
+    "TEXT",
+    "ARRAY",
+}
+
+
+def parse_ddl(columns: Sequence[str], *, strict: bool = False) -> pa.Schema:
+    """Read column declarations; a text may hold several, separated by commas.
+
+    Raises `DdlError`. `TIMESTAMP` is UTC in milliseconds. `strict` follows the reference's newest
+    release: fewer types, and DATE and DECIMAL columns are required also without NOT NULL.
+    """
     import pyarrow as pa
 
-    fields = []
+    fields: list[pa.Field] = []
     seen: set[str] = set()
     for index, text in enumerate(columns):
-        field = _Parser(text, index).column()
-        if field.name.lower() in seen:
-            raise DdlError(f"column '{field.name}' is there twice", index)
-        seen.add(field.name.lower())
-        fields.append(field)
+        parser = _Parser(text, index, strict)
+        for field, at in parser.columns():
+            if field.name in seen:
+                raise DdlError(
+                    f"column '{field.name}' is declared twice", index, at, None, len(field.name)
+                )
+            seen.add(field.name)
+            fields.append(field)
     return pa.schema(fields)
 
 
 class _Parser:
-    """Recursive descent over one column."""
+    """Recursive descent over the tokens (kind, text, offset) of one declaration."""
 
-    def __init__(self, text: str, index: int) -> None:
-        self.text = text
+    def __init__(self, text: str, index: int, strict: bool) -> None:
         self.index = index
-        self.at = 0
+        self.strict = strict
+        self.end = len(text.rstrip())
+        self.tokens: list[tuple[str, str, int]] = []
+        self.place = 0
+        at = 0
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                self.fail(f"unexpected {text[at]!r}", at)
+            kind = str(match.lastgroup)
+            if kind != "space":
+                self.tokens.append((kind, match.group(), at))
+            at = match.end()
 
-    def column(self) -> pa.Field:
+    def fail(
+        self, message: str, offset: int, suggestion: str | None = None, length: int = 1
+    ) -> NoReturn:
+        raise DdlError(message, self.index, offset, suggestion, length)
+
+    def peek(self) -> tuple[str, str, int]:
+        if self.place < len(self.tokens):
+            return self.tokens[self.place]
+        return "end", "", self.end
+
+    def take(self) -> tuple[str, str, int]:
+        token = self.peek()
+        self.place += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Take the next token if it is that sign or, in any letter case, that word."""
+        kind, found, _ = self.peek()
+        if kind in ("sign", "word") and found.upper() == text:
+            self.place += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        _, found, at = self.peek()
+        if not self.accept(text):
+            self.fail(f"expected '{text}', found {self.show(found)}", at, length=len(found) or 1)
+
+    @staticmethod
+    def show(found: str) -> str:
+        return f"'{found}'" if found else "the end"
+
+    def columns(self) -> list[tuple[pa.Field, int]]:
+        result = [self.column()]
+        while self.accept(","):
+            if self.peek()[0] == "end":
+                break
+            result.append(self.column())
+        kind, found, at = self.peek()
+        if kind != "end":
+            options = ("NOT", "NULL", "UNSIGNED")
+            close = difflib.get_close_matches(found.upper(), options, 1)
+            self.fail(
+                f"unsupported after the type: '{found}' (only NOT NULL is)",
+                at,
+                close[0] if close else None,
+                len(found),
+            )
+        return result
+
+    def column(self) -> tuple[pa.Field, int]:
         import pyarrow as pa
 
+        at = self.peek()[2]
         name = self.name()
-        kind = self.type()
-        required = self.accept("NOT")
-        if required and not self.accept("NULL"):
-            raise self.error("expected NULL after NOT")
-        if not required:
-            self.accept("NULL")
-        if self.peek():
-            raise self.error(f"unexpected '{self.peek()}' behind the type of '{name}'")
-        return pa.field(name, kind, nullable=not required)
+        kind, required = self.type()
+        return pa.field(name, kind, nullable=not (self.not_null() or required)), at
 
-    def type(self) -> pa.DataType:
+    def name(self) -> str:
+        kind, text, at = self.take()
+        if kind == "quoted":
+            mark = text[0]
+            return text[1:-1].replace(mark * 2, mark)
+        if kind == "word":
+            return text
+        return self.fail(f"expected the name of a column, found {self.show(text)}", at)
+
+    def not_null(self) -> bool:
+        if self.accept("NOT"):
+            self.expect("NULL")
+            return True
+        self.accept("NULL")
+        return False
+
+    def type(self) -> tuple[pa.DataType, bool]:
+        """The type, and whether it is required even without NOT NULL."""
         import pyarrow as pa
 
-        start = self.at
-        word = self.name().upper()
-        if word == "ARRAY":
-            kind = self.array()
-        elif word == "STRUCT":
-            kind = self.struct()
-        elif word == "MAP":
-            self.expect("<")
-            key = self.type()
-            self.expect(",")
-            value = self.type()
-            self.expect(">")
-            kind = pa.map_(key, value)
-        else:
-            kind = self.simple(word, start)
-        while self.accept("["):
+        kind, text, at = self.take()
+        if kind != "word":
+            self.fail(f"expected a type, found {self.show(text)}", at, length=len(text) or 1)
+        word = text.upper()
+        name = _ALIASES.get(word, word)
+        if name not in _TYPES or (self.strict and word not in _STRICT):
+            known = sorted(_STRICT) if self.strict else [*_TYPES, *_ALIASES]
+            close = difflib.get_close_matches(word, known, 1, 0.6)
+            self.fail(f"unknown type '{text}'", at, close[0] if close else None, len(text))
+        result = self.of_name(name, word, at)
+        while not self.strict and self.accept("["):
             self.expect("]")
-            kind = pa.list_(kind)
-        return kind
+            result = pa.list_(pa.field("item", result, nullable=True))
+        return result, self.strict and name in ("DATE", "DECIMAL")
 
-    def array(self) -> pa.DataType:
+    def of_name(self, name: str, word: str, at: int) -> pa.DataType:
         import pyarrow as pa
 
-        self.expect("<")
-        item = self.type()
-        self.expect(">")
-        return pa.list_(item)
+        makers: dict[str, Callable[[], pa.DataType]] = {
+            "BOOLEAN": pa.bool_,
+            "FLOAT": pa.float32,
+            "DATE": pa.date32,
+            "BINARY": pa.binary,
+        }
+        if name in makers:
+            return makers[name]()
+        if name in _BITS:
+            return self.integer(name)
+        match name:
+            case "DOUBLE":
+                self.accept("PRECISION")
+                return pa.float64()
+            case "STRING":
+                return self.text(word)
+            case "DECIMAL":
+                return self.decimal(at)
+            case "TIME":
+                return self.time(at)
+            case "TIMESTAMP":
+                return self.timestamp(at)
+            case "ARRAY":
+                self.expect("<")
+                item, _ = self.type()
+                required = self.not_null()
+                self.expect(">")
+                return pa.list_(pa.field("item", item, nullable=not required))
+            case "MAP":
+                self.expect("<")
+                key, _ = self.type()
+                self.expect(",")
+                value, _ = self.type()
+                required = self.not_null()
+                self.expect(">")
+                return pa.map_(key, pa.field("values", value, nullable=not required))
+        return self.struct()
 
     def struct(self) -> pa.DataType:
         import pyarrow as pa
 
         self.expect("<")
-        members = []
-        while True:
+        members: list[pa.Field] = []
+        while not self.accept(">"):
+            if members:
+                self.expect(",")
             name = self.name()
             self.accept(":")
-            kind = self.type()
-            required = self.accept("NOT") and self.accept("NULL")
-            members.append(pa.field(name, kind, nullable=not required))
-            if not self.accept(","):
-                break
-        self.expect(">")
+            kind, _ = self.type()
+            members.append(pa.field(name, kind, nullable=not self.not_null()))
         return pa.struct(members)
 
-    def simple(self, word: str, start: int) -> pa.DataType:
-        if word == "DOUBLE":
-            self.accept("PRECISION")
-        arguments = self.arguments()
-        unsigned = self.accept("UNSIGNED")
-        make = _TYPES.get(("UNSIGNED " if unsigned else "") + word)
-        if make is None:
-            from difflib import get_close_matches
-
-            close = get_close_matches(word, [t for t in _TYPES if " " not in t], n=1)
-            raise DdlError(
-                f"unknown type '{word}'", self.index, start, close[0] if close else None
-            )
-        try:
-            return make(arguments)
-        except (ValueError, IndexError) as error:
-            raise DdlError(f"{word}: {error}", self.index, start) from None
-
-    def arguments(self) -> list[int]:
-        if not self.accept("("):
-            return []
-        numbers = [self.number()]
-        while self.accept(","):
-            numbers.append(self.number())
-        self.expect(")")
-        return numbers
-
-    # --- Tokens ---
-
-    def peek(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None:
-            return self.text[self.at :].strip()[:1]
-        return next(group for group in match.groups() if group is not None)
-
-    def accept(self, word: str) -> bool:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or (match.group(3) or match.group(5) or "").upper() != word:
-            return False
-        self.at = match.end()
-        return True
-
-    def expect(self, word: str) -> None:
-        if not self.accept(word):
-            raise self.error(f"expected '{word}'")
-
-    def name(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or match.group(4) or match.group(5):
-            raise self.error("expected a name")
-        self.at = match.end()
-        return match.group(1) or match.group(2) or match.group(3)
-
-    def number(self) -> int:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or not match.group(4):
-            raise self.error("expected a number")
-        self.at = match.end()
-        return int(match.group(4))
-
-    def error(self, message: str) -> DdlError:
-        return DdlError(f"{message} in '{self.text}'", self.index, self.at)
-
-
-def _plain(name: str) -> Callable[[list[int]], pa.DataType]:
-    def make(arguments: list[int]) -> pa.DataType:
+    def integer(self, name: str) -> pa.DataType:
         import pyarrow as pa
 
-        if arguments:
-            raise ValueError("this type takes no arguments")
-        kind: pa.DataType = getattr(pa, name)()
-        return kind
+        unsigned = self.accept("UNSIGNED")
+        return getattr(pa, f"{'u' if unsigned else ''}int{_BITS[name]}")()
 
-    return make
+    def text(self, word: str) -> pa.DataType:
+        import pyarrow as pa
+
+        at = self.peek()[2]
+        if self.arguments(1):
+            if word == "CHAR":
+                self.fail("CHAR with a length is not supported", at, "STRING")
+            if self.strict:
+                self.fail(f"{word} with a length is not supported", at, "STRING")
+        return pa.string()
+
+    def arguments(self, most: int) -> list[int]:
+        """Up to `most` numbers in parentheses; empty without parentheses."""
+        values: list[int] = []
+        if not self.accept("("):
+            return values
+        while True:
+            kind, text, at = self.take()
+            if kind != "number":
+                self.fail(f"expected a number, found {self.show(text)}", at)
+            values.append(int(text))
+            if len(values) < most and self.accept(","):
+                continue
+            self.expect(")")
+            return values
+
+    def decimal(self, at: int) -> pa.DataType:
+        import pyarrow as pa
+
+        values = self.arguments(2)
+        if self.strict and len(values) < 2:
+            self.fail("DECIMAL needs precision and scale", at, "DECIMAL(38, 10)", 7)
+        precision, scale = (38, 10) if not values else (values[0], (values[1:] or [0])[0])
+        if not 1 <= precision <= 76 or scale > precision:
+            self.fail(
+                f"no decimal has precision {precision} and scale {scale} "
+                "(precision is 1 to 76, scale at most the precision)",
+                at,
+                length=7,
+            )
+        return (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+
+    def digits(self, at: int, default: int) -> str:
+        values = self.arguments(1)
+        digits = values[0] if values else default
+        units = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+        if digits not in units:
+            self.fail(f"{digits} is not a precision of seconds: 0, 3, 6 or 9", at)
+        return units[digits]
+
+    def zone(self) -> None:
+        """`WITH TIME ZONE` and the like; columns are UTC in any case."""
+        if self.accept("WITH") or self.accept("WITHOUT"):
+            self.expect("TIME")
+            self.expect("ZONE")
+
+    def time(self, at: int) -> pa.DataType:
+        import pyarrow as pa
+
+        unit = self.digits(at, 9)
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+
+    def timestamp(self, at: int) -> pa.DataType:
+        import pyarrow as pa
+
+        unit = self.digits(at, 3)
+        if self.strict and unit != "ms":
+            self.fail("only TIMESTAMP with milliseconds is supported", at, "TIMESTAMP")
+        self.zone()
+        return pa.timestamp(unit, "UTC")
 
 
-def _text(arguments: list[int]) -> pa.DataType:
-    import pyarrow as pa
-
-    return pa.string()  # a length, as in VARCHAR(10), is not part of the Arrow type
+# --- Back ---
 
 
-def _decimal(arguments: list[int]) -> pa.DataType:
-    import pyarrow as pa
-
-    precision = arguments[0] if arguments else 38
-    scale = arguments[1] if len(arguments) > 1 else (0 if arguments else 10)
-    return pa.decimal128(precision, scale)
+def to_ddl(schema: pa.Schema) -> list[str]:
+    """Column declarations that `parse_ddl` reads as `schema`; `ValueError` for types without DDL."""
+    return [_column(field) for field in schema]
 
 
-def _timestamp(arguments: list[int]) -> pa.DataType:
-    import pyarrow as pa
-
-    if arguments and arguments[0] not in (0, 3, 6):
-        raise ValueError("precision must be 0, 3 or 6")
-    return pa.timestamp("ms", "UTC")
+def _column(field: pa.Field) -> str:
+    return f"{_quoted(field.name)} {_type_text(field.type)}" + _requirement(field)
 
 
-def _time(arguments: list[int]) -> pa.DataType:
-    import pyarrow as pa
-
-    return pa.time64("us")
+def _requirement(field: pa.Field) -> str:
+    return "" if field.nullable else " NOT NULL"
 
 
-_TYPES: dict[str, Callable[[list[int]], pa.DataType]] = {
-    **dict.fromkeys(("BOOLEAN", "BOOL"), _plain("bool_")),
-    "TINYINT": _plain("int8"),
-    **dict.fromkeys(("SMALLINT", "INT2"), _plain("int16")),
-    **dict.fromkeys(("INT", "INTEGER", "INT4"), _plain("int32")),
-    **dict.fromkeys(("BIGINT", "INT8"), _plain("int64")),
-    "UNSIGNED TINYINT": _plain("uint8"),
-    "UNSIGNED SMALLINT": _plain("uint16"),
-    **dict.fromkeys(("UNSIGNED INT", "UNSIGNED INTEGER"), _plain("uint32")),
-    "UNSIGNED BIGINT": _plain("uint64"),
-    **dict.fromkeys(("FLOAT", "REAL", "FLOAT4"), _plain("float32")),
-    **dict.fromkeys(("DOUBLE", "FLOAT8"), _plain("float64")),
-    **dict.fromkeys(("STRING", "VARCHAR", "TEXT", "CHAR"), _text),
-    **dict.fromkeys(("BINARY", "BYTEA"), _plain("binary")),
-    **dict.fromkeys(("DECIMAL", "NUMERIC"), _decimal),
-    "DATE": _plain("date32"),
-    "TIME": _time,
-    "TIMESTAMP": _timestamp,
-}
+def _quoted(name: str) -> str:
+    if re.fullmatch(r"[^\W\d][\w$]*", name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _type_text(kind: pa.DataType) -> str:
+    from pyarrow import types as t
+
+    if t.is_boolean(kind):
+        return "BOOLEAN"
+    if t.is_integer(kind):
+        name = {bits: name for name, bits in _BITS.items()}[kind.bit_width]
+        return name if t.is_signed_integer(kind) else f"{name} UNSIGNED"
+    if t.is_float32(kind) or t.is_float64(kind):
+        return "FLOAT" if t.is_float32(kind) else "DOUBLE"
+    if t.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if t.is_date32(kind):
+        return "DATE"
+    if t.is_time(kind) or (t.is_timestamp(kind) and kind.tz == "UTC"):
+        digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+        return f"{'TIME' if t.is_time(kind) else 'TIMESTAMP'}({digits})"
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return "STRING"
+    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind):
+        return "BINARY"
+    if t.is_list(kind) or t.is_large_list(kind):
+        item = kind.value_field
+        return f"ARRAY<{_type_text(item.type)}{_requirement(item)}>"
+    if t.is_map(kind):
+        value = kind.item_field
+        return f"MAP<{_type_text(kind.key_type)}, {_type_text(value.type)}{_requirement(value)}>"
+    if t.is_struct(kind):
+        members = (f"{_quoted(m.name)}: {_type_text(m.type)}{_requirement(m)}" for m in kind)
+        return f"STRUCT<{', '.join(members)}>"
+    raise ValueError(f"{kind} has no DDL")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -152,8 +152,8 @@ def _is_list(kind: pa.DataType) -> bool:
 
 # --- Which values count as null ---
 
-Validity = np.ndarray | None
-"""True where a value is there; `None`: all are."""
+Validity = Any
+"""A boolean array, true where a value is there; `None`: all are."""
 
 
 def _own_validity(array: pa.Array) -> Validity:
