@@ -1,8 +1,8 @@
 """Arrow schemas on the wire: the raw form (a bare IPC `Schema` table) and the ODF form.
 
 `SetDataSchema` holds one of them: raw Arrow up to protocol 0.36, ODF from 0.37. The raw form is
-built field by field in the order in which the reference's Arrow library builds it, because the bytes
-are part of the block's hash. Sources: Arrow `Schema.fbs`; ODF RFC-016.
+built field by field in the order in which the reference's Arrow library builds it, because its
+bytes are part of the block's hash. Sources: Arrow `Schema.fbs`; ODF RFC-016.
 """
 
 from __future__ import annotations
@@ -156,6 +156,11 @@ def _raw_type(builder: Any, kind: pa.DataType) -> tuple[int, int, int]:
         if kind.tz:
             builder.PrependUOffsetTRelativeSlot(1, zone, 0)
         return 10, builder.EndObject(), _offsets(builder, [])
+    if t.is_time(kind):
+        builder.StartObject(2)
+        builder.PrependInt32Slot(1, kind.bit_width, 32)
+        builder.PrependInt16Slot(0, _UNITS[kind.unit].value, 1)
+        return 9, builder.EndObject(), _offsets(builder, [])
     if t.is_map(kind):
         entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
         child = _raw_field(builder, entries)
@@ -206,7 +211,6 @@ _RAW_TYPES: tuple[
     (_t.is_large_list, 21, _no_slots),
     (_t.is_binary_view, 23, _no_slots),
     (_t.is_string_view, 24, _no_slots),
-    (_t.is_time, 9, lambda k: (("Int16", _UNITS[k.unit].value, 1), ("Int32", k.bit_width, 32))),
 )
 
 
@@ -250,7 +254,7 @@ _FROM_PLAIN = {odf: arrow for arrow, odf in _PLAIN}
 
 
 def to_odf(schema: pa.Schema) -> DataSchema:
-    """The ODF form, with how Arrow lays values out kept in attributes (`strip_encoding` drops them).
+    """The ODF form; attributes keep how Arrow lays values out (`strip_encoding` drops them).
 
     `UnsupportedSchemaError` names a column of a type that ODF has not.
     """
@@ -361,7 +365,7 @@ def _odf_list(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
-    """How Arrow lays out values whose field does not say: attribute values as `bufferEncoding` has."""
+    """How Arrow lays out values whose field does not say, as `bufferEncoding` would say it."""
 
     string: Mapping[str, Any] | None = None
     binary: Mapping[str, Any] | None = None

@@ -1,8 +1,8 @@
 """Columns in DDL text, as read steps declare them: `id BIGINT NOT NULL`.
 
 All types of the specification and the spellings that earlier releases of the reference knew. Names
-are kept as written; columns may hold nulls unless they say `NOT NULL`. With `strict`, exactly what
-the reference's newest release accepts. Sources: Open Data Fabric, "DDL schema"; reference behaviour.
+are kept as written; columns may hold nulls unless they say `NOT NULL`. `strict` accepts exactly what
+the newest release of the reference does. Sources: Open Data Fabric, "DDL schema"; reference behaviour.
 """
 
 from __future__ import annotations
@@ -268,7 +268,10 @@ class _Parser:
                 value, _ = self.type()
                 required = self.not_null()
                 self.expect(">")
-                return pa.map_(key, pa.field("values", value, nullable=not required))
+                return pa.map_(
+                    pa.field("keys", key, nullable=False),
+                    pa.field("values", value, nullable=not required),
+                )
         return self.struct()
 
     def struct(self) -> pa.DataType:
@@ -367,7 +370,7 @@ class _Parser:
 
 
 def to_ddl(schema: pa.Schema) -> list[str]:
-    """Column declarations that `parse_ddl` reads as `schema`; `ValueError` for types without DDL."""
+    """Declarations that `parse_ddl` reads as `schema`; `ValueError` for types without DDL."""
     return [_column(field) for field in schema]
 
 

@@ -1,152 +1,238 @@
-"""Bring a definition into the form in which a chain holds its events.
+"""Bring a definition into the form in which it is committed, and check what a chain would refuse.
 
-A single `query` becomes a list of one query, and inputs get the alias under which queries see them.
-Also what a definition may not contain. Source: metadata reference, `Transform`, `TransformInput`;
-reference behaviour, snapshot normalisation.
+A single `query` becomes `queries`, the alias of an input defaults to the text of its reference, and
+every event must suit the kind of the dataset. All problems of a definition are found at once, each
+with its path. Resolves no names. Runs for every definition on every plan, so what is in normal form
+already is returned as it is. Source: reference behaviour, "snapshot normalisation".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from odfbuild.odf.model import (
+    AddData,
     AddPushSource,
     DatasetKind,
     DatasetSnapshot,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    FetchStepEthereumLogs,
     MetadataEvent,
-    SetAttachments,
+    ReadStep,
+    Seed,
     SetDataSchema,
-    SetInfo,
-    SetLicense,
     SetPollingSource,
     SetTransform,
-    SetVocab,
     SqlQueryStep,
+    Transform,
     TransformInput,
-    TransformSql,
 )
 
-_ANY_KIND = (SetInfo, SetLicense, SetAttachments, SetVocab, SetDataSchema)
-_ALLOWED: dict[DatasetKind, tuple[type, ...]] = {
-    DatasetKind.Root: (SetPollingSource, AddPushSource, *_ANY_KIND),
-    DatasetKind.Derivative: (SetTransform, *_ANY_KIND),
-}
+Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something a definition may not contain: the path to it, why, and the way out."""
+    """What is wrong at `path` within the snapshot (YAML names), and the way out."""
 
-    path: tuple[str | int, ...]
+    path: Path
     message: str
-    help: str | None = None
+    help: str
 
 
-class InvalidSnapshot(ValueError):
-    """A definition that cannot become a chain, with all its problems."""
+class SnapshotErrors(ValueError):
+    """Everything that is wrong with one definition."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(problem.message for problem in problems))
+        super().__init__("; ".join(problem.message for problem in self.problems))
 
 
 def normalise_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
-    """`snapshot` in normal form (itself if it is); raises `InvalidSnapshot` with all problems."""
+    """The definition in normal form: the same object when it is in it already.
+
+    Raises `SnapshotErrors` with every `Problem`.
+    """
     problems: list[Problem] = []
-    events = []
+    events: list[MetadataEvent] = []
     changed = False
     for index, event in enumerate(snapshot.metadata):
-        path = ("metadata", index)
-        if not isinstance(event, _ALLOWED[snapshot.kind]):
-            problems.append(_misplaced(snapshot.kind, event, path))
-        normal = _normalise_event(event, lambda p, at=path: problems.append(_below(at, p)))
+        path: Path = ("metadata", index)
+        if not _suits(snapshot.kind, event, path, problems):
+            continue
+        normal = _normalise_event(event, path, problems)
         changed = changed or normal is not event
         events.append(normal)
     if problems:
-        raise InvalidSnapshot(problems)
+        raise SnapshotErrors(problems)
     return replace(snapshot, metadata=tuple(events)) if changed else snapshot
 
 
-def _below(path: tuple[str | int, ...], problem: Problem) -> Problem:
-    return replace(problem, path=(*path, *problem.path))
+_NEVER = {
+    Seed: "a Seed is generated when the dataset is created",
+    AddData: "records are added by `apply`",
+    ExecuteTransform: "transformations are performed by `apply`",
+    DisablePollingSource: "a definition says what is, not what ends",
+    DisablePushSource: "a definition says what is, not what ends",
+}
 
 
-def _misplaced(
-    kind: DatasetKind, event: MetadataEvent, path: tuple[str | int, ...]
-) -> Problem:
-    name = type(event).__name__
-    message = f"{name} cannot be part of the definition of a {kind.name.lower()} dataset"
-    if isinstance(event, SetTransform):
-        help_ = "set `kind: Derivative`, or remove it"
-    elif isinstance(event, SetPollingSource | AddPushSource):
-        help_ = "set `kind: Root`, or remove it"
-    else:
-        help_ = "remove it: such events are written when the dataset is built"
-    return Problem((*path, "kind"), message, help_)
-
-
-def _normalise_event(event: MetadataEvent, report: Callable[[Problem], None]) -> MetadataEvent:
-    if isinstance(event, SetTransform):
-        return _normalise_transform(event, report)
-    if isinstance(event, SetPollingSource | AddPushSource):
-        if event.read.schema is not None and event.read.ddl_schema is not None:
-            report(
-                Problem(("read", "ddlSchema"), "both `schema` and `ddlSchema` are given",
-                        "keep one of them")
+def _suits(kind: DatasetKind, event: MetadataEvent, path: Path, problems: list[Problem]) -> bool:
+    name = event.KIND
+    reason = _NEVER.get(type(event))
+    if reason is not None:
+        problems.append(
+            Problem(
+                (*path, "kind"), f"{name} cannot be part of a definition", f"remove it: {reason}"
             )
-        if event.preprocess is not None:
-            normal = _normalise_queries(event.preprocess, ("preprocess",), report)
-            if normal is not event.preprocess:
-                return replace(event, preprocess=normal)
+        )
+        return False
+    if kind is DatasetKind.Root and isinstance(event, SetTransform):
+        problems.append(
+            Problem(
+                (*path, "kind"),
+                "a root dataset has no SetTransform",
+                "make it a derivative dataset (`kind: Derivative`), or transform records while they "
+                "are ingested with `preprocess` of the source",
+            )
+        )
+        return False
+    if kind is DatasetKind.Derivative and isinstance(event, SetPollingSource | AddPushSource):
+        problems.append(
+            Problem(
+                (*path, "kind"),
+                f"a derivative dataset has no {name}",
+                "make it a root dataset (`kind: Root`), or take the records from another dataset "
+                "with SetTransform",
+            )
+        )
+        return False
+    return True
+
+
+def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) -> MetadataEvent:
+    match event:
+        case SetTransform():
+            inputs = _normalise_inputs(event.inputs, (*path, "inputs"), problems)
+            transform = _normalise_transform(event.transform, (*path, "transform"), problems)
+            if inputs is event.inputs and transform is event.transform:
+                return event
+            return replace(event, inputs=inputs, transform=transform)
+        case SetPollingSource() | AddPushSource():
+            _check_read(event.read, (*path, "read"), problems)
+            fetch = event.fetch if isinstance(event, SetPollingSource) else None
+            if isinstance(fetch, FetchStepEthereumLogs) and not (
+                fetch.chain_id is not None or fetch.node_url is not None
+            ):
+                problems.append(
+                    Problem(
+                        (*path, "fetch"),
+                        "an EthereumLogs source needs a node to ask",
+                        "give `nodeUrl` or `chainId`",
+                    )
+                )
+            if event.preprocess is None:
+                return event
+            preprocess = _normalise_transform(event.preprocess, (*path, "preprocess"), problems)
+            return (
+                event if preprocess is event.preprocess else replace(event, preprocess=preprocess)
+            )
+        case SetDataSchema() if (event.raw_arrow_schema is None) == (event.schema is None):
+            problems.append(
+                Problem(
+                    path,
+                    "SetDataSchema needs exactly one of `schema` and `rawArrowSchema`",
+                    "give the columns under `schema`",
+                )
+            )
     return event
 
 
-def _normalise_transform(event: SetTransform, report: Callable[[Problem], None]) -> SetTransform:
-    if not event.inputs:
-        report(Problem(("inputs",), "a transformation needs at least one input", "add an input"))
-    inputs = tuple(
-        i if i.alias is not None else TransformInput(dataset_ref=i.dataset_ref, alias=str(i.dataset_ref))
-        for i in event.inputs
-    )
-    seen: set[str] = set()
-    for index, item in enumerate(inputs):
-        alias = str(item.alias).lower()
-        if alias in seen:
-            report(
-                Problem(("inputs", index), f"two inputs are called '{item.alias}'",
-                        "give one of them another `alias`")
+def _check_read(read: ReadStep, path: Path, problems: list[Problem]) -> None:
+    if read.schema is not None and read.ddl_schema is not None:
+        problems.append(
+            Problem(
+                (*path, "ddlSchema"),
+                "both `schema` and `ddlSchema` are given",
+                "keep one of the two",
             )
-        seen.add(alias)
-    transform = _normalise_queries(event.transform, ("transform",), report)
-    if inputs == event.inputs and transform is event.transform:
-        return event
-    return replace(event, inputs=inputs, transform=transform)
-
-
-def _normalise_queries(
-    transform: TransformSql, path: tuple[str | int, ...], report: Callable[[Problem], None]
-) -> TransformSql:
-    if transform.query is not None and transform.queries is not None:
-        report(Problem((*path, "query"), "both `query` and `queries` are given", "keep one of them"))
-        return transform
-    if transform.query is not None:
-        step = SqlQueryStep(query=transform.query)
-        return replace(transform, query=None, queries=(step,))
-    if not transform.queries:
-        report(Problem(path, "there is no query", "add `query:` with the SQL"))
-        return transform
-    *steps, last = transform.queries
-    for index, each in enumerate(steps):
-        if each.alias is None:
-            report(
-                Problem((*path, "queries", index), "only the last query may be without `alias`",
-                        "give it an alias, under which later queries see its result")
-            )
-    if last.alias is not None:
-        report(
-            Problem((*path, "queries", len(steps), "alias"),
-                    "the last query is the result and has no `alias`",
-                    "remove the alias, or add a query without one")
         )
+
+
+def _normalise_inputs(
+    inputs: tuple[TransformInput, ...], path: Path, problems: list[Problem]
+) -> tuple[TransformInput, ...]:
+    if not inputs:
+        problems.append(Problem(path, "a transform needs at least one input", "list its inputs"))
+        return inputs
+    references = Counter(each.dataset_ref for each in inputs)
+    if len(references) < len(inputs):
+        seen = set()
+        for index, each in enumerate(inputs):
+            if each.dataset_ref in seen:
+                problems.append(
+                    Problem(
+                        (*path, index, "datasetRef"),
+                        f"the input '{each.dataset_ref}' is listed twice",
+                        "list it once; a query may use it as often as it likes",
+                    )
+                )
+            seen.add(each.dataset_ref)
+    if any(each.alias is None for each in inputs):
+        inputs = tuple(
+            replace(each, alias=str(each.dataset_ref)) if each.alias is None else each
+            for each in inputs
+        )
+    return inputs
+
+
+def _normalise_transform(transform: Transform, path: Path, problems: list[Problem]) -> Transform:
+    if transform.query is not None:
+        if transform.queries is not None:
+            problems.append(
+                Problem(
+                    (*path, "query"),
+                    "both `query` and `queries` are given",
+                    "keep one of the two; the last of `queries`, without alias, is the result",
+                )
+            )
+            return transform
+        return replace(
+            transform, query=None, queries=(SqlQueryStep(alias=None, query=transform.query),)
+        )
+    if not transform.queries:
+        problems.append(
+            Problem(
+                path if transform.queries is None else (*path, "queries"),
+                "a transform needs a query",
+                "give it as `query`, or as a list of steps in `queries`",
+            )
+        )
+        return transform
+    _check_steps(transform.queries, (*path, "queries"), problems)
     return transform
+
+
+def _check_steps(steps: tuple[SqlQueryStep, ...], path: Path, problems: list[Problem]) -> None:
+    last = len(steps) - 1
+    if steps[last].alias is not None:
+        problems.append(
+            Problem(
+                (*path, last, "alias"),
+                f"the last query has an alias, '{steps[last].alias}', but it is the result",
+                "remove the alias, or add the query that uses it",
+            )
+        )
+    for index, step in enumerate(steps[:last]):
+        if step.alias is None:
+            problems.append(
+                Problem(
+                    (*path, index),
+                    "a query without alias is not used: only the last one is the result",
+                    "give it an `alias`, by which later queries refer to it",
+                )
+            )
