@@ -6,8 +6,10 @@ hash and never be stale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import SimpleNamespace
+from typing import Any
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -76,6 +78,9 @@ class Projection:
     ever_ran: bool = False
 
 
+_FIELDS = tuple(field.name for field in fields(Projection))
+
+
 def start(head: Multihash, block: MetadataBlock) -> Projection:
     """The projection of a chain that consists of its seed; `ValueError` if `block` is no seed."""
     if not isinstance(block.event, Seed):
@@ -91,75 +96,104 @@ def start(head: Multihash, block: MetadataBlock) -> Projection:
 
 def advance(before: Projection, head: Multihash, block: MetadataBlock) -> Projection:
     """The projection one block further on."""
-    after = replace(before, head=head, blocks=before.blocks + 1, system_time=block.system_time)
+    return replace(before, **_changes(before, head, block))
+
+
+def fold(
+    before: Projection | None, blocks: Iterable[tuple[Multihash, MetadataBlock]]
+) -> Projection:
+    """The projection after `blocks`, oldest first; from the seed on if `before` is `None`.
+
+    The same as `advance` block by block, in a fraction of the time. `ValueError` when there is
+    nothing to fold, or the first block is no seed.
+    """
+    remaining = iter(blocks)
+    if before is None:
+        first = next(remaining, None)
+        if first is None:
+            raise ValueError("a chain has at least one block")
+        before = start(*first)
+    draft = _Draft(**{name: getattr(before, name) for name in _FIELDS})
+    for head, block in remaining:
+        draft.__dict__.update(_changes(draft, head, block))
+    return Projection(**draft.__dict__)
+
+
+class _Draft(SimpleNamespace):
+    """The fields of a projection while blocks are folded into it."""
+
+
+def _changes(before: Projection | _Draft, head: Multihash, block: MetadataBlock) -> dict[str, Any]:
+    """The fields that `block` changes."""
+    changes: dict[str, Any] = {
+        "head": head,
+        "blocks": before.blocks + 1,
+        "system_time": block.system_time,
+    }
     match block.event:
-        case SetPollingSource() as source:
-            return replace(after, polling_source=source)
-        case DisablePollingSource():
-            return replace(after, polling_source=None)
-        case AddPushSource() as source:
-            return replace(after, push_sources={**before.push_sources, source.source_name: source})
-        case DisablePushSource() as gone:
-            kept = {k: v for k, v in before.push_sources.items() if k != gone.source_name}
-            return replace(after, push_sources=kept)
-        case SetTransform() as transform:
-            return replace(
-                after,
-                transform=transform,
-                transform_sequence_number=block.sequence_number,
-            )
-        case SetVocab() as vocab:
-            return replace(after, vocab=vocab)
-        case SetAttachments() as attachments:
-            return replace(after, attachments=attachments)
-        case SetInfo() as info:
-            return replace(after, info=info)
-        case SetLicense() as license_:
-            return replace(after, license=license_)
-        case SetDataSchema() as schema:
-            return replace(after, schema=schema)
         case AddData() | ExecuteTransform() as data:
-            return _with_data(after, data)
-    return after
+            changes |= _data_changes(before, data)
+        case SetPollingSource() as source:
+            changes["polling_source"] = source
+        case DisablePollingSource():
+            changes["polling_source"] = None
+        case AddPushSource() as source:
+            changes["push_sources"] = {**before.push_sources, source.source_name: source}
+        case DisablePushSource() as gone:
+            changes["push_sources"] = {
+                name: source
+                for name, source in before.push_sources.items()
+                if name != gone.source_name
+            }
+        case SetTransform() as transform:
+            changes["transform"] = transform
+            changes["transform_sequence_number"] = block.sequence_number
+        case SetVocab() as vocab:
+            changes["vocab"] = vocab
+        case SetAttachments() as attachments:
+            changes["attachments"] = attachments
+        case SetInfo() as info:
+            changes["info"] = info
+        case SetLicense() as license_:
+            changes["license"] = license_
+        case SetDataSchema() as schema:
+            changes["schema"] = schema
+    return changes
 
 
-def _with_data(after: Projection, event: AddData | ExecuteTransform) -> Projection:
-    result = replace(
-        after,
-        ever_ran=True,
+def _data_changes(before: Projection | _Draft, event: AddData | ExecuteTransform) -> dict[str, Any]:
+    changes: dict[str, Any] = {
+        "ever_ran": True,
         # A block without a watermark does not take the last one back.
-        watermark=event.new_watermark or after.watermark,
-        last_checkpoint=event.new_checkpoint.physical_hash if event.new_checkpoint else None,
-    )
+        "watermark": event.new_watermark or before.watermark,
+        "last_checkpoint": event.new_checkpoint.physical_hash if event.new_checkpoint else None,
+    }
     if event.new_data is not None:
         interval = event.new_data.offset_interval
-        result = replace(
-            result,
-            last_offset=interval.end,
-            records=after.records + interval.end - interval.start + 1,
-            data_bytes=after.data_bytes + event.new_data.size,
-            eras=_extend_eras(after, interval.start, interval.end),
-        )
+        changes["last_offset"] = interval.end
+        changes["records"] = before.records + interval.end - interval.start + 1
+        changes["data_bytes"] = before.data_bytes + event.new_data.size
+        changes["eras"] = _extend_eras(before, interval.start, interval.end)
     if isinstance(event, AddData):
         # Only the most recent AddData counts, also when it carries no state.
-        return replace(result, source_state=event.new_source_state)
-    return replace(
-        result,
-        inputs=tuple(
+        changes["source_state"] = event.new_source_state
+    else:
+        changes["inputs"] = tuple(
             ExecuteTransformInput(
                 dataset_id=i.dataset_id,
                 new_block_hash=i.new_block_hash or i.prev_block_hash,
                 new_offset=i.prev_offset if i.new_offset is None else i.new_offset,
             )
             for i in event.query_inputs
-        ),
-    )
+        )
+    return changes
 
 
-def _extend_eras(after: Projection, first: int, last: int) -> tuple[QueryEra, ...]:
-    number = after.transform_sequence_number
+def _extend_eras(before: Projection | _Draft, first: int, last: int) -> tuple[QueryEra, ...]:
+    eras: tuple[QueryEra, ...] = before.eras
+    number = before.transform_sequence_number
     if number is None:
-        return after.eras
-    if after.eras and after.eras[-1].sequence_number == number:
-        return (*after.eras[:-1], replace(after.eras[-1], last=last))
-    return (*after.eras, QueryEra(number, first, last))
+        return eras
+    if eras and eras[-1].sequence_number == number:
+        return (*eras[:-1], replace(eras[-1], last=last))
+    return (*eras, QueryEra(number, first, last))

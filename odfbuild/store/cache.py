@@ -13,12 +13,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small, stage
 from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import MetadataBlock
 
 _MAGIC = b"odfbuild projections 1\n"
 _HEADER = len(_MAGIC) + len(LAYOUT) + 4
@@ -114,23 +118,25 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
 
     Reads only the blocks after `before`; the whole chain when `before` is not part of it.
     """
-    from odfbuild.odf import projection
+    from odfbuild.odf.projection import fold
+    from odfbuild.store.skim import skim
 
-    blocks = []
+    if before is not None and before.head == head:
+        return before
+    # Newest first. Of older data blocks only what adds up is read: most of a chain is such blocks.
+    blocks: list[tuple[Multihash, MetadataBlock]] = []
+    seen: set[type] = set()
     current: Multihash | None = head
     known = before.head if before else None
     while current is not None and current != known:
-        block = store.read_block(current)
+        data = store.read_raw(current)
+        block = skim(data, seen)
+        if block is None:
+            block = store.read_block(current)
+        seen.add(type(block.event))
         blocks.append((current, block))
         current = block.prev_block_hash
-    state = before if current is not None else None
-    for hash, block in reversed(blocks):
-        if state is None:
-            state = projection.start(hash, block)
-        else:
-            state = projection.advance(state, hash, block)
-    assert state is not None  # `head` is a block, or the block that `before` stands on
-    return state
+    return fold(before if current is not None else None, reversed(blocks))
 
 
 def _read(file: Path) -> dict[str, tuple[bytes, bytes | Projection]]:

@@ -8,25 +8,37 @@ from pathlib import Path
 import pytest
 
 from odfbuild.odf import projection as fold
+from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
+    AddData,
     AddPushSource,
+    Checkpoint,
     DataField,
     DatasetKind,
+    DataSlice,
     DataTypeString,
+    ExecuteTransform,
+    ExecuteTransformInput,
     FetchStepFilesGlob,
     MergeStrategyLedger,
+    MetadataBlock,
+    MetadataEvent,
+    OffsetInterval,
     ReadStepCsv,
+    Seed,
     SetPollingSource,
     SetTransform,
     SourceOrdering,
+    SourceState,
     SqlQueryStep,
     TransformInput,
     TransformSql,
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection, QueryEra
-from odfbuild.store.cache import ProjectionCache
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.frozen import FrozenProjection, freeze
 from tests.store.chains import NOW, SCHEMA, create, info, workspace
@@ -206,3 +218,61 @@ def test_reading_projections_imports_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_skimming_older_data_blocks_changes_nothing_in_any_manifest_version(tmp_path: Path) -> None:
+    generator = random.Random(7)
+    for trial in range(40):
+        store = DatasetStore(tmp_path / f"chain-{trial}", f"chain-{trial}")
+        prev = None
+        last = None
+        for number in range(generator.randrange(2, 14)):
+            event = _any_event(generator, number, last)
+            if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+                last = event.new_data.offset_interval.end
+            block = MetadataBlock(
+                system_time=Timestamp(NOW.ns + number),
+                prev_block_hash=prev,
+                sequence_number=number,
+                event=event,
+            )
+            prev = store.put_block(encode_block(block, version=generator.choice((2, 3))))
+        store.swap_head(None, prev)
+        expected = full(store)
+        assert project(store, prev, None) == expected
+        middle = [hash for hash, _ in store.walk(prev)][generator.randrange(2)]
+        assert project(store, prev, project(store, middle, None)) == expected
+
+
+def _any_event(generator: random.Random, number: int, last: int | None) -> MetadataEvent:
+    if number == 0:
+        return Seed(dataset_id=DatasetId(bytes(32)), dataset_kind=DatasetKind.Derivative)
+    hashes = [Multihash.sha3_256(bytes([number, n])) for n in range(4)]
+    start = 0 if last is None else last + 1
+    data = DataSlice(
+        logical_hash=Multihash.of(0x300016, bytes(32)),
+        physical_hash=hashes[0],
+        offset_interval=OffsetInterval(start=start, end=start + generator.randrange(3)),
+        size=generator.choice((0, 10, 1 << 40)),
+    )
+    choice = generator.choice
+    common = {
+        "prev_offset": last,
+        "new_data": choice((None, data)),
+        "new_checkpoint": choice((None, Checkpoint(physical_hash=hashes[1], size=3))),
+        "new_watermark": choice((None, Timestamp(generator.randrange(-(10**18), 10**18)))),
+    }
+    state = SourceState(source_name="s", kind="odf/etag", value=str(number))
+    consumed = ExecuteTransformInput(
+        dataset_id=DatasetId(bytes(32)), prev_block_hash=hashes[2], new_offset=choice((None, 0, 7))
+    )
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=str(number)),))
+    return choice(
+        (
+            AddData(**common, new_source_state=choice((None, state)), extra=choice((None, {}))),
+            AddData(**common),
+            ExecuteTransform(**common, query_inputs=(consumed,)),
+            SetTransform(inputs=(), transform=transform),
+            info(str(number)),
+        )
+    )
