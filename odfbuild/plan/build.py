@@ -70,7 +70,7 @@ def build_plan(
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    # Thousands of new values, none in a cycle, would be walked again and again: a third of the time.
+    # Thousands of new values, none in a cycle, would be walked again and again.
     was = gc.isenabled()
     gc.disable()
     try:
