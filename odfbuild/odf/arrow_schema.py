@@ -308,7 +308,9 @@ def _buffer(kind: str, bits: int) -> dict[str, Any]:
     return {BUFFER: {"kind": kind, "offsetBitWidth": bits}}
 
 
-def _odf_type(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
+def _odf_type(  # noqa: PLR0912 - one line a type reads best
+    kind: pa.DataType,
+) -> tuple[DataType, dict[str, Any]]:
     """The ODF type and the attributes that say how Arrow lays it out."""
     t = pa.types
     if kind in _TO_PLAIN:
@@ -346,7 +348,7 @@ def _odf_type(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
 
 def _odf_list(kind: pa.DataType) -> tuple[DataType, dict[str, Any]]:
     t = pa.types
-    encodings = (
+    encodings: tuple[tuple[Callable[[pa.DataType], bool], dict[str, Any]], ...] = (
         (t.is_list, _buffer("Contiguous", 32)),
         (t.is_large_list, _buffer("Contiguous", 64)),
         (t.is_list_view, _buffer("View", 32)),
@@ -402,7 +404,9 @@ def _unwrap(kind: DataType) -> tuple[DataType, bool]:
     return kind.inner, True
 
 
-def _arrow_type(kind: DataType, encoding: Mapping[str, Any], layouts: Layouts) -> pa.DataType:
+def _arrow_type(  # noqa: PLR0912 - one case a type reads best
+    kind: DataType, encoding: Mapping[str, Any], layouts: Layouts
+) -> pa.DataType:
     match kind:
         case DataTypeString():
             return _buffered(

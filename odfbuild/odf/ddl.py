@@ -1,8 +1,8 @@
 """Columns in DDL text, as read steps declare them: `id BIGINT NOT NULL`.
 
 All types of the specification and the spellings that earlier releases of the reference knew. Names
-are kept as written; columns may hold nulls unless they say `NOT NULL`. `strict` accepts exactly what
-the newest release of the reference does. Sources: Open Data Fabric, "DDL schema"; reference behaviour.
+are kept as written; columns may hold nulls unless they say `NOT NULL`. `strict` accepts what the
+newest release of the reference does. Sources: Open Data Fabric, "DDL schema"; reference behaviour.
 """
 
 from __future__ import annotations

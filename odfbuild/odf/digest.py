@@ -166,37 +166,34 @@ def _mask(array: pa.Array) -> np.ndarray:
 
 def _leaves(array: pa.Array) -> Iterator[tuple[pa.Array, Validity]]:
     """The leaf columns below a top-level column, depth first."""
-    if not pa.types.is_struct(array.type):
-        yield array, _own_validity(array)
-        return
-    parent = _mask(array) if array.buffers()[0] is not None else None
-    yield from _members(array, parent)
+    own = _own_validity(array)
+    if pa.types.is_struct(array.type):
+        yield from _members(array, own)
+    else:
+        yield array, own
 
 
 def _members(array: pa.Array, parent: Validity) -> Iterator[tuple[pa.Array, Validity]]:
     for index in range(array.type.num_fields):
         child = array.field(index)
-        own = _mask(child) if child.buffers()[0] is not None else None
-        combined = _combine(parent, own)
+        combined = _combine(parent, _own_validity(child))
         if pa.types.is_struct(child.type):
             yield from _members(child, combined)
         else:
-            yield child, combined
+            yield child, None if combined is None or combined.all() else combined
 
 
 def _combine(parent: Validity, own: Validity) -> Validity:
     """The reference's rule for members of structs, which peers' hashes depend on.
 
-    Two bitmaps are ORed, and one without nulls next to one with nulls makes both count as absent.
+    Two bitmaps are ORed, so that only what is null at both levels is null. Once nothing is, nulls
+    further down do not count either, which is why a bitmap without nulls is kept here.
     """
     if parent is None:
-        return own if own is not None and not own.all() else None
+        return own
     if own is None:
-        return parent if not parent.all() else None
-    if parent.all() or own.all():
-        return None
-    either = parent | own
-    return None if either.all() else either
+        return parent
+    return parent if parent.all() else parent | own
 
 
 # --- Values as bytes ---
@@ -205,10 +202,10 @@ def _combine(parent: Validity, own: Validity) -> Validity:
 def _feed(hasher: Any, array: pa.Array, valid: Validity) -> None:
     kind = array.type
     if pa.types.is_boolean(kind) or _width(kind) is not None:
-        hasher.update(memoryview(_fixed(array, valid)[0]))
+        hasher.update(np.ascontiguousarray(_fixed(array, valid)[0]).data)
     else:
         data, _ = _encode(array, valid)
-        hasher.update(memoryview(np.ascontiguousarray(data)))
+        hasher.update(np.ascontiguousarray(data).data)
 
 
 def _encode(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:

@@ -96,8 +96,8 @@ def _suits(kind: DatasetKind, event: MetadataEvent, path: Path, problems: list[P
             Problem(
                 (*path, "kind"),
                 "a root dataset has no SetTransform",
-                "make it a derivative dataset (`kind: Derivative`), or transform records while they "
-                "are ingested with `preprocess` of the source",
+                "make it a derivative dataset (`kind: Derivative`), or transform records while "
+                "they are ingested with `preprocess` of the source",
             )
         )
         return False

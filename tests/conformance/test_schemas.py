@@ -71,9 +71,7 @@ def test_arrow_types_map_as_in_the_reference(case: dict[str, Any]) -> None:
             to_odf(schema)
         return
     odf = to_odf(schema)
-    wanted = from_data(
-        DataField, {"name": "x", "type": expected["type"]}
-    )
+    wanted = from_data(DataField, {"name": "x", "type": expected["type"]})
     assert odf.fields[0].type == wanted.type
     assert (odf.fields[0].extra or None) == expected["extra"]
     assert from_odf(odf).field("x").type == type_of(expected["back_to_arrow"])
