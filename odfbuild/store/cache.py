@@ -130,9 +130,7 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
     known = before.head if before else None
     while current is not None and current != known:
         data = store.read_raw(current)
-        block = skim(data, seen)
-        if block is None:
-            block = store.read_block(current)
+        block = skim(data, seen) or store.decode(current, data)
         seen.add(type(block.event))
         blocks.append((current, block))
         current = block.prev_block_hash

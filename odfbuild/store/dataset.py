@@ -84,9 +84,12 @@ class DatasetStore:
 
     def read_block(self, block: Multihash) -> MetadataBlock:
         """A block, checked against its hash; `IntegrityError` as `read_raw`, or E0803."""
+        return self.decode(block, self.read_raw(block))
+
+    def decode(self, block: Multihash, data: bytes) -> MetadataBlock:
+        """The block in `data`, bytes that `read_raw` gave; `IntegrityError` E0803 if unreadable."""
         from odfbuild.odf.flatbuffers_form import decode_block
 
-        data = self.read_raw(block)
         try:
             return decode_block(data)
         except ValueError as error:

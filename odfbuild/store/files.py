@@ -82,8 +82,8 @@ def read_small(path: str | Path) -> bytes:
     """Bytes of a small file, without the cost of a file object."""
     fd = os.open(path, os.O_RDONLY)
     try:
-        data = os.read(fd, 65_536)
-        if len(data) < 65_536:
+        data = os.read(fd, 4_096)
+        if len(data) < 4_096:
             return data
         parts = [data]
         while more := os.read(fd, 1 << 20):
