@@ -1,0 +1,38 @@
+"""What a fetch step hands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfbuild.odf.model import SourceState
+from odfbuild.odf.timestamp import Timestamp
+
+ETAG = "odf/etag"
+LAST_MODIFIED = "odf/last-modified"
+SOURCE_NAME = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A local file with new data.
+
+    `state` is what the next poll resumes from (`None`: the source offers nothing to compare with),
+    `event_time` the time of records that carry none (`None`: the time of ingestion), `display_name`
+    what messages call the file; it never holds a secret.
+    """
+
+    file: Path
+    state: SourceState | None
+    event_time: Timestamp | None
+    display_name: str
+
+
+def etag(value: str) -> SourceState:
+    """State that is a name given by the source."""
+    return SourceState(source_name=SOURCE_NAME, kind=ETAG, value=value)
+
+
+def last_modified(moment: Timestamp) -> SourceState:
+    """State that is a time of modification."""
+    return SourceState(source_name=SOURCE_NAME, kind=LAST_MODIFIED, value=str(moment))
