@@ -76,12 +76,8 @@ def _read(
     return project, workspace, projections, build_graph(project, ids)
 
 
-def _probe_all(
-    project: Project, projections: Mapping[str, Projection]
-) -> dict[str, SourceFacts]:
-    states = {
-        name.lower(): projection.source_state for name, projection in projections.items()
-    }
+def _probe_all(project: Project, projections: Mapping[str, Projection]) -> dict[str, SourceFacts]:
+    states = {name.lower(): projection.source_state for name, projection in projections.items()}
     facts = {}
     for definition in project.definitions:
         name = definition.name

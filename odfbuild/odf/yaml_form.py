@@ -286,9 +286,7 @@ _SHORT_FORMS = ("DataType", "EventTimeSource", "SourceCaching")
 def _union_decoder(union: Union) -> _Decoder:
     members = {member.KIND: member for member in union.members}  # type: ignore[attr-defined]
     spellings = _spellings(tuple(members))
-    decoders = {
-        spelling: (_object_decoder(members[name])) for spelling, name in spellings.items()
-    }
+    decoders = {spelling: (_object_decoder(members[name])) for spelling, name in spellings.items()}
     short = union.members[0].__name__.startswith(_SHORT_FORMS)
 
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
@@ -337,9 +335,7 @@ def _integer(low: int, high: int) -> _Decoder:
         if isinstance(data, int) and not isinstance(data, bool):
             if low <= data <= high:
                 return data
-            errors.append(
-                DecodeError(path, f"{data} is outside of {low} to {high}", data)
-            )
+            errors.append(DecodeError(path, f"{data} is outside of {low} to {high}", data))
             return _BROKEN
         errors.append(_wrong_type(path, "a whole number", data))
         return _BROKEN

@@ -34,7 +34,13 @@ _OPENED = (
     "util.concurrent",
     "util.concurrent.atomic",
 )
-_INTERNAL = ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar")
+_INTERNAL = (
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+)
 
 
 @dataclass(frozen=True, slots=True)

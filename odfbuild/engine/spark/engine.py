@@ -1,0 +1,118 @@
+"""The engine that `apply` talks to: requests in, Parquet parts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import EngineResult, IngestTask, TransformTask, Vocabulary
+from odfbuild.engine.spark.frames import to_arrow_schema, to_spark_schema
+from odfbuild.engine.spark.merge import merge
+from odfbuild.engine.spark.read import read_source
+from odfbuild.engine.spark.session import Session
+from odfbuild.engine.spark.transform import checked, derive, preprocess
+from odfbuild.errors import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odfbuild.odf.model import TransformSql
+
+
+def start_engine() -> SparkEngine:
+    """Start Spark; takes seconds. Raises `EnvironmentProblem` when there is no usable Java."""
+    return SparkEngine(Session())
+
+
+class SparkEngine:
+    """`contract.Engine` in one Spark session; every request has views of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def validate(
+        self,
+        dataset: str,
+        transform: TransformSql,
+        inputs: Sequence[tuple[str, pa.Schema]],
+        vocab: Vocabulary,
+        *,
+        preprocess: bool = False,
+    ) -> pa.Schema:
+        """See `contract.Engine`."""
+        with self._request(dataset) as spark:
+            for name, schema in inputs:
+                spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
+            if preprocess:
+                return to_arrow_schema(_preprocess(spark, dataset, transform))
+            names = [name for name, _ in inputs]
+            frame = checked(spark, dataset, transform, names, vocab)
+            return to_arrow_schema(frame, [vocab.event_time])
+
+    def transform(self, task: TransformTask) -> EngineResult:
+        """See `contract.Engine`."""
+        with self._request(task.dataset) as spark:
+            return derive(spark, task)
+
+    def ingest(self, task: IngestTask) -> EngineResult:
+        """See `contract.Engine`."""
+        with self._request(task.dataset) as spark:
+            return merge(spark, read_source(spark, task), task)
+
+    def progress(self, dataset: str) -> tuple[int, int] | None:
+        """See `contract.Engine`."""
+        tracker = self._session.spark.sparkContext.statusTracker()
+        done = total = 0
+        for job in tracker.getJobIdsForGroup(dataset):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                details = tracker.getStageInfo(stage)
+                if details is not None:
+                    done += details.numCompletedTasks
+                    total += details.numTasks
+        return (done, total) if total else None
+
+    def stop(self) -> None:
+        """See `contract.Engine`."""
+        self._session.stop()
+
+    @contextmanager
+    def _request(self, dataset: str) -> Iterator[SparkSession]:
+        spark = self._session.request()
+        spark.sparkContext.setJobGroup(dataset, dataset)
+        try:
+            yield spark
+        except QueryError:
+            raise
+        except Exception as error:
+            raised = _from_run_time(error, dataset)
+            if raised is None:
+                raise
+            raise raised from None
+
+
+def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql):  # type: ignore[no-untyped-def]
+    return preprocess(spark, dataset, transform)[0]
+
+
+def _from_run_time(error: Exception, dataset: str) -> QueryError | None:
+    """An error that the data caused while a query ran; `None` for anything else."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return None
+    condition = str(error.getCondition() or "")
+    if not condition:
+        return None
+    text = str(error).split("JVM stacktrace")[0].split("== SQL")[0]
+    message = " ".join(text.split("SQLSTATE")[0].split())
+    return QueryError(
+        message.removeprefix(f"[{condition}] ").rstrip(". "),
+        code="E0517",
+        dataset=dataset,
+        notes=("the query is valid, but a record of the input makes it fail",),
+        help="filter such records out, or use a form that gives NULL, such as try_cast",
+    )

@@ -1,0 +1,188 @@
+"""Between Spark's frames and Arrow: schemas, views of slices, results written in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import types as spark_types
+
+from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.errors import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SIMPLE: list[tuple[pa.DataType, spark_types.DataType]] = [
+    (pa.bool_(), spark_types.BooleanType()),
+    (pa.int8(), spark_types.ByteType()),
+    (pa.int16(), spark_types.ShortType()),
+    (pa.int32(), spark_types.IntegerType()),
+    (pa.int64(), spark_types.LongType()),
+    (pa.float32(), spark_types.FloatType()),
+    (pa.float64(), spark_types.DoubleType()),
+    (pa.string(), spark_types.StringType()),
+    (pa.binary(), spark_types.BinaryType()),
+    (pa.date32(), spark_types.DateType()),
+    (pa.timestamp("ms", "UTC"), spark_types.TimestampType()),
+]
+_TO_SPARK = dict(_SIMPLE)
+_WIDER = {
+    pa.uint8(): spark_types.ShortType(),
+    pa.uint16(): spark_types.IntegerType(),
+    pa.uint32(): spark_types.LongType(),
+    pa.uint64(): spark_types.DecimalType(20, 0),
+}
+
+
+def to_spark_type(kind: pa.DataType) -> spark_types.DataType:
+    """Spark's type for columns of Arrow type `kind`; unsigned integers widen."""
+    types = pa.types
+    if kind in _TO_SPARK:
+        return _TO_SPARK[kind]
+    if kind in _WIDER:
+        return _WIDER[kind]
+    if types.is_timestamp(kind):
+        return spark_types.TimestampType() if kind.tz else spark_types.TimestampNTZType()
+    if types.is_decimal(kind):
+        return spark_types.DecimalType(kind.precision, kind.scale)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return spark_types.StringType()
+    if (
+        types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    ):
+        return spark_types.BinaryType()
+    if types.is_list(kind) or types.is_large_list(kind):
+        return spark_types.ArrayType(to_spark_type(kind.value_type))
+    if types.is_struct(kind):
+        return spark_types.StructType(
+            [spark_types.StructField(field.name, to_spark_type(field.type)) for field in kind]
+        )
+    raise QueryError(
+        f"columns of type {kind} cannot be read by Spark",
+        code="E0512",
+        help="cast the column to another type where it enters",
+    )
+
+
+def to_spark_schema(schema: pa.Schema) -> spark_types.StructType:
+    """Spark's schema for data with Arrow schema `schema`."""
+    return spark_types.StructType(
+        [spark_types.StructField(field.name, to_spark_type(field.type)) for field in schema]
+    )
+
+
+def to_arrow_type(kind: spark_types.DataType) -> pa.DataType:
+    """Arrow's type for a column of a Spark result."""
+    for arrow, spark in _SIMPLE:
+        if type(kind) is type(spark):
+            return arrow
+    if isinstance(kind, spark_types.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, spark_types.TimestampNTZType):
+        return pa.timestamp("ms", "UTC")
+    if isinstance(kind, spark_types.TimeType):
+        return pa.time64("us")
+    if isinstance(kind, spark_types.ArrayType):
+        return pa.list_(to_arrow_type(kind.elementType))
+    if isinstance(kind, spark_types.StructType):
+        return pa.struct([pa.field(f.name, to_arrow_type(f.dataType)) for f in kind.fields])
+    raise QueryError(
+        f"results of type {kind.simpleString()} cannot be committed",
+        code="E0510",
+        help="cast the column to another type",
+    )
+
+
+def to_arrow_schema(frame: DataFrame, required: Sequence[str] = ()) -> pa.Schema:
+    """Arrow schema of a result; columns are optional unless they are in `required`."""
+    return pa.schema(
+        [
+            pa.field(f.name, to_arrow_type(f.dataType), nullable=f.name not in required)
+            for f in frame.schema.fields
+        ]
+    )
+
+
+def read_slices(
+    spark: SparkSession, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+) -> DataFrame:
+    """Records of data files in the shape of `schema`, whatever physical form each file has.
+
+    Offsets are bigint and operations int, also where a peer wrote unsigned ones; columns that were
+    added later are null in older files.
+    """
+    if not files:
+        return spark.createDataFrame([], to_spark_schema(schema))
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
+    for file in files:
+        layout = pq.read_schema(file)
+        key = tuple((field.name, str(field.type)) for field in layout)
+        groups.setdefault(key, []).append(str(file))
+        layouts[key] = layout
+    frames = []
+    for key, names in groups.items():
+        layout = layouts[key]
+        frame = spark.read.schema(to_spark_schema(layout)).parquet(*names)
+        if any(field.type in _WIDER for field in layout):
+            frame = spark.read.parquet(*names)
+        frames.append(frame.selectExpr(*_conform(layout, schema, vocab)))
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.unionAll(frame)
+    return result
+
+
+def _conform(layout: pa.Schema, schema: pa.Schema, vocab: Vocabulary) -> list[str]:
+    columns = []
+    for field in schema:
+        name = quote(field.name)
+        target = {vocab.offset: "bigint", vocab.operation_type: "int"}.get(field.name)
+        target = target or to_spark_type(field.type).simpleString()
+        source = name if field.name in layout.names else "NULL"
+        columns.append(f"CAST({source} AS {target}) AS {name}")
+    return columns
+
+
+def input_view(spark: SparkSession, each: InputSlices) -> bool:
+    """Make the new records of an input a view, in order of offsets.
+
+    Returns whether any of them is a retraction or correction.
+    """
+    frame = read_slices(spark, each.files, each.schema, each.vocab)
+    offset = quote(each.vocab.offset)
+    if each.files:
+        frame = frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
+        if len(each.files) > 1 or frame.rdd.getNumPartitions() > 1:
+            frame = frame.orderBy(offset)
+    frame.createOrReplaceTempView(each.alias)
+    return bool(each.files) and _has_operations(each)
+
+
+def _has_operations(each: InputSlices) -> bool:
+    """Whether the files hold anything but appended records, from their statistics alone."""
+    for file in each.files:
+        metadata = pq.read_metadata(file)
+        index = metadata.schema.names.index(each.vocab.operation_type)
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(index).statistics
+            if statistics is None or not statistics.has_min_max or statistics.max != 0:
+                return True
+    return False
+
+
+def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
+    """Write a result as Parquet files; read one after the other they have its order."""
+    frame.write.option("parquet.block.size", str(16 << 20)).parquet(str(folder))
+    return tuple(sorted(folder.glob("part-*")))
+
+
+def quote(name: str) -> str:
+    """A column name for use in SQL text."""
+    return "`" + name.replace("`", "``") + "`"

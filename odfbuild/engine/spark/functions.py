@@ -1,0 +1,174 @@
+"""Which plans, functions and aggregates a query may use, by the names that Spark gives them.
+
+Spark's own flag for determinism is not enough: it is true for the clock and for aggregates that
+depend on the order of rows. Source: measured on Spark 4.3.
+"""
+
+from __future__ import annotations
+
+PLANS = frozenset(
+    [
+        "Project",
+        "Filter",
+        "Aggregate",
+        "Join",
+        "SubqueryAlias",
+        "UnresolvedRelation",
+        "UnresolvedWith",
+        "UnresolvedSubqueryColumnAliases",
+        "Union",
+        "Distinct",
+        "Except",
+        "Intersect",
+        "Sort",
+        "GlobalLimit",
+        "LocalLimit",
+        "Offset",
+        "OneRowRelation",
+        "LocalRelation",
+        "UnresolvedInlineTable",
+        "Generate",
+        "LateralJoin",
+        "PipeOperator",
+        "Window",
+        "WithWindowDefinition",
+        "UnresolvedHaving",
+        "Pivot",
+        "Unpivot",
+        "UnresolvedTableValuedFunction",
+        "CTERelationDef",
+        "CTERelationRef",
+        "UnresolvedTVFAliases",
+    ]
+)
+"""Unresolved plan nodes that are queries. Everything else is a command, a script or worse."""
+
+LEAVES = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
+
+TABLE_FUNCTIONS = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "range",
+        "variant_explode",
+        "variant_explode_outer",
+        "json_tuple",
+    ]
+)
+
+_CLOCK = """current_timestamp now current_date curdate localtimestamp current_time localtime"""
+_SESSION = """current_user user session_user current_database current_schema current_catalog
+    current_path current_timezone version"""
+_RANDOM = """rand random randn randstr uniform uuid shuffle kll_sketch_agg_bigint
+    kll_sketch_agg_double kll_sketch_agg_float"""
+_LAYOUT = """monotonically_increasing_id spark_partition_id input_file_name
+    input_file_block_start input_file_block_length"""
+_CODE = "reflect java_method try_reflect"
+_CLASSES = "from_protobuf to_protobuf from_avro to_avro schema_of_avro"
+_XML = """xpath xpath_boolean xpath_double xpath_number xpath_float xpath_int xpath_long
+    xpath_short xpath_string from_xml schema_of_xml to_xml"""
+
+FORBIDDEN: dict[str, str] = {
+    **dict.fromkeys(_CLOCK.split(), "reads the clock"),
+    **dict.fromkeys(_SESSION.split(), "depends on the session"),
+    **dict.fromkeys(_RANDOM.split(), "is random"),
+    "aes_encrypt": "draws a random initialisation vector",
+    **dict.fromkeys(_LAYOUT.split(), "depends on how data lies on disk"),
+    **dict.fromkeys(_CODE.split(), "calls arbitrary Java code"),
+    **dict.fromkeys(_CLASSES.split(), "loads descriptors or classes from outside"),
+    **dict.fromkeys(_XML.split(), "may resolve entities from outside"),
+    "python_worker_logs": "reads logs",
+    "sql_keywords": "depends on the release of Spark",
+}
+"""Functions that no query may call, and why."""
+
+CLOCK_EXPRESSIONS = frozenset(
+    [
+        "CurrentTimestamp",
+        "Now",
+        "CurrentDate",
+        "LocalTimestamp",
+        "CurrentTime",
+        "CurrentBatchTimestamp",
+        "CurrentTimestampNanos",
+    ]
+)
+ENVIRONMENT_EXPRESSIONS = frozenset(
+    [
+        "CurrentUser",
+        "CurrentDatabase",
+        "CurrentCatalog",
+        "CurrentPath",
+        "CurrentTimeZone",
+        "SparkVersion",
+        "VariableReference",
+        "CallMethodViaReflection",
+        "TryReflect",
+        "AesEncrypt",
+        "Uuid",
+    ]
+)
+
+ORDER_FREE_AGGREGATES = frozenset(
+    [
+        "Count",
+        "CountIf",
+        "Max",
+        "Min",
+        "BoolAnd",
+        "BoolOr",
+        "BitAndAgg",
+        "BitOrAgg",
+        "BitXorAgg",
+        "Percentile",
+        "Median",
+        "HyperLogLogPlusPlus",
+        "ApproximatePercentile",
+        "CountMinSketchAgg",
+        "RegrCount",
+        "Grouping",
+    ]
+)
+NUMERIC_AGGREGATES = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
+"""Exact for integers and decimals, dependent on order for floating point."""
+ORDER_BOUND_WINDOWS = frozenset({"RowNumber", "Lag", "Lead", "NTile", "NthValue", "First", "Last"})
+
+ROW_WISE = frozenset(
+    [
+        "Project",
+        "Filter",
+        "SubqueryAlias",
+        "Union",
+        "LocalRelation",
+        "OneRowRelation",
+        "Generate",
+        "WithCTE",
+        "CTERelationDef",
+        "CTERelationRef",
+        "View",
+    ]
+)
+"""Resolved plan nodes that handle each record alone and keep the order of records."""
+
+CONSTRUCTS = {
+    "Aggregate": "aggregation (GROUP BY, COUNT, SUM …)",
+    "Join": "a join",
+    "LateralJoin": "a join",
+    "Distinct": "DISTINCT",
+    "Deduplicate": "DISTINCT",
+    "Except": "EXCEPT",
+    "Intersect": "INTERSECT",
+    "Sort": "ORDER BY",
+    "GlobalLimit": "LIMIT",
+    "LocalLimit": "LIMIT",
+    "Offset": "OFFSET",
+    "Window": "a window function (OVER)",
+    "Pivot": "PIVOT",
+    "Expand": "grouping sets",
+}
+"""What people call the plan nodes that are not row-wise."""

@@ -1,0 +1,172 @@
+"""Build the graph of datasets from definitions; report everything that keeps it from being one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from odfbuild.errors import Errors, GraphError, OdfbuildError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import SetTransform
+from odfbuild.project.locate import locate_path
+from odfbuild.project.model import Definition, Project
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Defined datasets and their inputs, by alias.
+
+    `order` lists defined datasets with inputs first; `inputs` may name datasets that have a chain but
+    no definition.
+    """
+
+    order: tuple[str, ...]
+    inputs: Mapping[str, tuple[str, ...]]
+    readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def descendants(self, name: str) -> frozenset[str]:
+        """Everything that depends on a dataset, directly or not."""
+        return _reach(name, self.readers)
+
+    def ancestors(self, name: str) -> frozenset[str]:
+        """Everything that a dataset depends on, directly or not."""
+        return _reach(name, self.inputs)
+
+
+def build_graph(project: Project, committed: Mapping[str, DatasetId]) -> Graph:
+    """The graph of a project; `committed` are the chains that exist, by alias.
+
+    Raises `Errors` with duplicate names, unknown inputs and cycles, all at once.
+    """
+    errors: list[OdfbuildError] = []
+    by_name: dict[str, Definition] = {}
+    for definition in project.definitions:
+        first = by_name.setdefault(definition.name.lower(), definition)
+        if first is not definition:
+            errors.append(_duplicate(project, first, definition))
+    aliases = {name.lower(): name for name in committed}
+    aliases.update({folded: definition.name for folded, definition in by_name.items()})
+    names_by_id = {identity: name for name, identity in committed.items()}
+    inputs: dict[str, tuple[str, ...]] = {}
+    for definition in by_name.values():
+        found = []
+        for index, event in enumerate(definition.snapshot.metadata):
+            if not isinstance(event, SetTransform):
+                continue
+            for number, each in enumerate(event.inputs):
+                ref = each.dataset_ref
+                name = (
+                    names_by_id.get(ref)
+                    if isinstance(ref, DatasetId)
+                    else aliases.get(str(ref).lower())
+                )
+                if name is None:
+                    path = ("metadata", index, "inputs", number, "datasetRef")
+                    errors.append(_unknown(project, definition, str(ref), path, aliases))
+                else:
+                    found.append(aliases.get(name.lower(), name))
+        inputs[definition.name] = tuple(found)
+    order, rest = _sort(inputs)
+    if rest:
+        errors.extend(_cycles(project, by_name, inputs, rest))
+    if errors:
+        raise Errors(errors)
+    return Graph(order, inputs, _readers(inputs))
+
+
+def _sort(inputs: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], set[str]]:
+    """Names layer by layer, alphabetical within a layer, and those that are part of a cycle."""
+    missing = {name: {i for i in found if i in inputs} for name, found in inputs.items()}
+    readers = _readers(inputs)
+    layer = sorted(name for name, needed in missing.items() if not needed)
+    order: list[str] = []
+    while layer:
+        order += layer
+        ready = set()
+        for name in layer:
+            for reader in readers.get(name, ()):
+                missing[reader].discard(name)
+                if not missing[reader]:
+                    ready.add(reader)
+        layer = sorted(ready)
+    return tuple(order), set(inputs) - set(order)
+
+
+def _readers(inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    readers: dict[str, list[str]] = {}
+    for name, found in inputs.items():
+        for each in dict.fromkeys(found):
+            readers.setdefault(each, []).append(name)
+    return {name: tuple(sorted(found)) for name, found in readers.items()}
+
+
+def _reach(name: str, edges: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    seen: set[str] = set()
+    todo = list(edges.get(name, ()))
+    while todo:
+        each = todo.pop()
+        if each not in seen:
+            seen.add(each)
+            todo.extend(edges.get(each, ()))
+    return frozenset(seen)
+
+
+def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:
+    return GraphError(
+        f"dataset '{second.name}' is defined twice",
+        code="E0201",
+        location=locate_path(project, second, ("name",)),
+        notes=(f"the first one is at {locate_path(project, first, ('name',))}",),
+        help="rename or remove one of them",
+        dataset=second.name,
+    )
+
+
+def _unknown(
+    project: Project,
+    definition: Definition,
+    ref: str,
+    path: tuple[str | int, ...],
+    aliases: Mapping[str, str],
+) -> GraphError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(ref.lower(), aliases, n=1)
+    return GraphError(
+        f"unknown input '{ref}' of '{definition.name}'",
+        code="E0202",
+        location=locate_path(project, definition, path),
+        help=f"did you mean '{aliases[close[0]]}'?"
+        if close
+        else "define that dataset, or remove the input",
+        dataset=definition.name,
+    )
+
+
+def _cycles(
+    project: Project,
+    by_name: Mapping[str, Definition],
+    inputs: Mapping[str, tuple[str, ...]],
+    names: set[str],
+) -> list[GraphError]:
+    import networkx
+
+    graph = networkx.DiGraph(
+        (each, name) for name in sorted(names) for each in inputs[name] if each in names
+    )
+    errors = []
+    for group in sorted(map(sorted, networkx.strongly_connected_components(graph))):
+        if len(group) == 1 and not graph.has_edge(group[0], group[0]):
+            continue
+        path = [edge[0] for edge in networkx.find_cycle(graph.subgraph(group), group[0])]
+        first = path[0]
+        errors.append(
+            GraphError(
+                f"datasets depend on each other in a circle: {' → '.join([*path, first])}",
+                code="E0203",
+                location=locate_path(project, by_name[first.lower()], ("name",)),
+                help="remove one of these inputs",
+                dataset=first,
+            )
+        )
+    return errors

@@ -1,0 +1,124 @@
+"""`odfbuild.yaml`: find it, read it, check it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.project.model import Config
+from odfbuild.project.yaml_source import locate, read_documents
+
+FILE = "odfbuild.yaml"
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "odfbuild project",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind", "version", "content"],
+    "properties": {
+        "kind": {"const": "Project"},
+        "version": {"const": 1},
+        "content": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1},
+                "datasets": {
+                    "type": "string",
+                    "default": "datasets",
+                    "description": "Folder of the definitions",
+                },
+                "state": {
+                    "type": "string",
+                    "default": "chains",
+                    "description": "Folder of the metadata chains and their data",
+                },
+                "vars": {
+                    "type": "object",
+                    "description": "Values that templates can use",
+                },
+            },
+        },
+    },
+}
+"""What `odfbuild.yaml` may hold."""
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The folder of the nearest `odfbuild.yaml` at or above `start` (the current folder)."""
+    begin = (start or Path.cwd()).resolve()
+    for folder in (begin, *begin.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise ProjectError(
+        f"there is no {FILE} in {begin} or above it",
+        code="E0100",
+        help="run `odfbuild init` to start a project here, or give its folder with --directory",
+    )
+
+
+def load_config(start: Path | None = None) -> Config:
+    """Read the configuration of the project around `start`; raises `Errors` with all problems."""
+    root = find_root(start)
+    text = _read(root / FILE)
+    documents = read_documents(text, FILE)
+    data = documents[0] if documents else None
+    errors = _problems(data, text)
+    if errors:
+        raise Errors(errors)
+    content = data["content"]  # type: ignore[index]
+    return Config(
+        name=content["name"],
+        root=root,
+        datasets=root / content.get("datasets", "datasets"),
+        state=root / content.get("state", "chains"),
+        vars=content.get("vars") or {},
+    )
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ProjectError(
+            f"{file.name} is not UTF-8 text: {error.reason} at byte {error.start}",
+            code="E0103",
+            location=Location(file.name),
+            help="save it as UTF-8",
+        ) from None
+
+
+def _problems(data: Any, text: str) -> list[ProjectError]:
+    from jsonschema import Draft202012Validator
+
+    errors = []
+    for found in Draft202012Validator(SCHEMA).iter_errors(data):
+        path = tuple(found.absolute_path)
+        if found.validator == "additionalProperties":
+            known = list(found.schema["properties"])
+            for key in sorted(set(found.instance) - set(known)):
+                close = get_close_matches(key, known, n=1)
+                errors.append(
+                    ProjectError(
+                        f"unknown key '{key}'",
+                        code="E0104",
+                        location=locate(text, FILE, 0, (*path, key)),
+                        help=f"did you mean '{close[0]}'?"
+                        if close
+                        else f"known keys are: {', '.join(known)}",
+                    )
+                )
+            continue
+        errors.append(
+            ProjectError(
+                found.message,
+                code="E0105",
+                location=locate(text, FILE, 0, path),
+                help=f"see the form of {FILE} in docs/configuration.md",
+            )
+        )
+    return errors

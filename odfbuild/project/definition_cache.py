@@ -1,0 +1,93 @@
+"""Decoded definitions of files that have not changed.
+
+A disposable blob: a file counts as unchanged while its size and time of modification are the same,
+unless it was written so recently that the clock could not tell. Templates also depend on variables
+and on the files that they may include.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+from odfbuild import __version__
+from odfbuild.project.model import Config, Definition
+
+_RACY_NS = 2_000_000_000
+"""Changes within this time after a file was written may not show in its time of modification."""
+
+
+class DefinitionCache:
+    """What was decoded last time; `save` keeps what was used this time."""
+
+    def __init__(self, config: Config) -> None:
+        self._file = config.cache / "definitions"
+        self._stamp = self._environment(config)
+        self._known: dict[str, tuple[Any, tuple[Definition, ...]]] = self._load()
+        self._used: dict[str, tuple[Any, tuple[Definition, ...]]] = {}
+        self._changed = False
+
+    def get(self, path: str) -> tuple[Definition, ...] | None:
+        """Definitions of a file, if it is as it was when they were decoded."""
+        entry = self._known.get(path)
+        if entry is None or entry[0] != _mark(path):
+            return None
+        self._used[path] = entry
+        return entry[1]
+
+    def put(self, path: str, definitions: tuple[Definition, ...]) -> None:
+        """Remember the definitions of a file."""
+        self._changed = True
+        mark = _mark(path)
+        if time.time_ns() - mark[0] > _RACY_NS:
+            self._used[path] = (mark, definitions)
+
+    def save(self) -> None:
+        """Write the cache if it changed; a failure to do so costs only time."""
+        if not self._changed and len(self._used) == len(self._known):
+            return
+        try:
+            prepare_cache_folder(self._file.parent)
+            staged = self._file.with_suffix(f".{os.getpid()}")
+            staged.write_bytes(pickle.dumps((self._stamp, self._used), protocol=5))
+            staged.replace(self._file)
+        except OSError:
+            return
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            stamp, known = pickle.loads(self._file.read_bytes())
+        except Exception:  # a cache that cannot be read is no cache
+            return {}
+        return known if stamp == self._stamp else {}
+
+    def _environment(self, config: Config) -> str:
+        parts = [__version__, repr(config.vars)]
+        for folder in ("macros", "templates"):
+            base = config.root / folder
+            for path in sorted(base.rglob("*")) if base.is_dir() else ():
+                if path.is_file():
+                    parts.append(f"{path}:{_mark(str(path))}")
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _mark(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size
+
+
+def prepare_cache_folder(folder: Path) -> None:
+    """Create `.odfbuild/` so that Git and backups leave it alone."""
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    (folder / "CACHEDIR.TAG").write_text(
+        "Signature: 8a477f597d28d172789f06886806bc55\n"
+        "# This folder is a cache of odfbuild and may be deleted at any time.\n",
+        encoding="utf-8",
+    )

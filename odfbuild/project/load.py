@@ -1,0 +1,175 @@
+"""Read a whole project: every definition, every problem at once."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
+from odfbuild.odf.model import DatasetSnapshot
+from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
+from odfbuild.odf.yaml_form import DecodeErrors, from_manifest
+from odfbuild.project.config import load_config
+from odfbuild.project.definition_cache import DefinitionCache
+from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.source import Source, read_sources
+from odfbuild.project.yaml_source import read_documents
+
+TEMPLATE_SUFFIX = ".yaml.j2"
+YAML_SUFFIXES = (".yaml", ".yml")
+
+
+def load_project(start: Path | None = None) -> Project:
+    """The project around `start` (the current folder); raises `Errors` with all problems."""
+    config = load_config(start)
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of small objects that all stay: collecting only costs time
+    try:
+        return _load(config)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _load(config: Config) -> Project:
+    cache = DefinitionCache(config)
+    definitions: list[Definition] = []
+    errors: list[OdfbuildError] = []
+    for file in definition_files(config.datasets):
+        known = cache.get(file)
+        if known is None:
+            try:
+                known = read_file(config, file)
+            except OdfbuildError as error:
+                errors.extend(error.errors if isinstance(error, Errors) else (error,))
+                continue
+            cache.put(file, known)
+        definitions.extend(known)
+    if errors:
+        raise Errors(sorted(errors, key=_place))
+    cache.save()
+    return Project(config=config, definitions=tuple(definitions))
+
+
+def definition_files(folder: Path) -> list[str]:
+    """Paths of all definition files below `folder`, sorted; hidden files and folders are left out."""
+    return sorted(_scan(str(folder)))
+
+
+def _scan(folder: str) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _scan(entry.path)
+        elif entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
+            yield entry.path
+
+
+def read_file(config: Config, path: str) -> tuple[Definition, ...]:
+    """The definitions of one file; raises `ProjectError` or `Errors`."""
+    file = os.path.relpath(path, config.root)
+    definitions: list[Definition] = []
+    errors: list[OdfbuildError] = []
+    for source in read_sources(config, file):
+        try:
+            documents = read_documents(source.text, file)
+        except ProjectError as error:
+            errors.append(source.translated(error))
+            continue
+        for index, data in enumerate(documents):
+            document = _Document(source, index)
+            try:
+                snapshot = _snapshot(data, document)
+            except Errors as error:
+                errors.extend(error.errors)
+                continue
+            definitions.append(
+                Definition(snapshot=snapshot, file=file, document=index, instance=source.instance)
+            )
+    if errors:
+        raise Errors(errors)
+    return tuple(definitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A YAML document of a file or of an instance of a template."""
+
+    source: Source
+    index: int
+
+    def place(self, path: tuple[str | int, ...], value: bool = False) -> Location:
+        return self.source.locate(self.index, path, value=value)
+
+
+def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind != "DatasetSnapshot":
+        raise Errors([_not_a_snapshot(kind, document)])
+    try:
+        snapshot = from_manifest("DatasetSnapshot", data)
+    except DecodeErrors as error:
+        raise Errors(_decode_error(each, document) for each in error.errors) from None
+    try:
+        return normalise_snapshot(snapshot)
+    except SnapshotErrors as error:
+        raise Errors(
+            ProjectError(
+                problem.message,
+                code="E0108",
+                location=document.place(("content", *problem.path)),
+                help=problem.help,
+            )
+            for problem in error.problems
+        ) from None
+
+
+def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:
+    found = f"this document is of kind {kind}" if kind else "this document has no `kind`"
+    return ProjectError(
+        f"{found}, and only DatasetSnapshot defines a dataset",
+        code="E0109",
+        location=document.place(("kind",), value=True),
+        help="begin it with `kind: DatasetSnapshot`, `version: 1`, `content:`",
+    )
+
+
+_CODES = {
+    "unknown_field": "E0104",
+    "missing_field": "E0106",
+    "invalid_type": "E0105",
+    "invalid_value": "E0107",
+}
+
+
+def _decode_error(error: Any, document: _Document) -> ProjectError:
+    by_value = error.kind in ("invalid_type", "invalid_value")
+    help_ = f"did you mean '{error.suggestion}'?" if error.suggestion else _HELP[error.kind]
+    return ProjectError(
+        error.message,
+        code=_CODES[error.kind],
+        location=document.place(error.path, value=by_value),
+        help=help_,
+    )
+
+
+_HELP = {
+    "unknown_field": "remove it; docs/reference lists the keys of every object",
+    "missing_field": "add it; docs/reference lists the keys of every object",
+    "invalid_type": "write a value of that type",
+    "invalid_value": "write one of the values that are allowed",
+}
+
+
+def _place(error: OdfbuildError) -> tuple[str, int, int]:
+    place = error.location
+    return (place.file, place.line or 0, place.column or 0) if place else ("", 0, 0)

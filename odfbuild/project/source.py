@@ -1,0 +1,87 @@
+"""The YAML texts that a definition file stands for: itself, or the instances of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odfbuild.errors import Location, OdfbuildError, ProjectError
+from odfbuild.project import yaml_source
+from odfbuild.project.model import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """YAML text of a file, or of one instance of a template.
+
+    `lines` gives the template's line for each line of `text` (empty: the text is the file), `template`
+    the text of the template.
+    """
+
+    file: str
+    text: str
+    instance: str | None = None
+    lines: tuple[int, ...] = ()
+    template: str | None = None
+
+    def locate(self, document: int, path: Sequence[str | int], *, value: bool = False) -> Location:
+        """The place in the file of a value, or of its key."""
+        find = yaml_source.locate_value if value else yaml_source.locate
+        return self.in_file(find(self.text, self.file, document, path))
+
+    def locate_in_scalar(
+        self, document: int, path: Sequence[str | int], line: int, column: int
+    ) -> Location | None:
+        """The place in the file of line and column (from 1) of a text value."""
+        place = yaml_source.locate_in_scalar(self.text, self.file, document, path, line, column)
+        return self.in_file(place) if place else None
+
+    def in_file(self, place: Location) -> Location:
+        """A place in the text as a place in the file that people edit."""
+        if self.template is None or place.line is None:
+            return replace(place, instance=self.instance)
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else None
+        template = self.template.splitlines()
+        snippet = template[line - 1] if line and line <= len(template) else None
+        column = place.column if snippet and (place.column or 1) <= len(snippet) else 1
+        return replace(place, line=line, column=column, snippet=snippet, instance=self.instance)
+
+    def translated(self, error: OdfbuildError) -> OdfbuildError:
+        """`error` with its place in the text as a place in the file."""
+        if error.location is not None:
+            error.location = self.in_file(error.location)
+        return error
+
+
+def read_sources(config: Config, file: str) -> list[Source]:
+    """The texts of a definition file (relative to the root); raises `ProjectError` or `Errors`."""
+    text = read_text(config.root / file, file)
+    if not file.endswith(".j2"):
+        return [Source(file, text)]
+    from odfbuild.project.template import render_template
+
+    return [
+        Source(file, each.text, each.label, each.lines, text)
+        for each in render_template(text, file, config.root, config.vars)
+    ]
+
+
+def read_text(path: Path, file: str) -> str:
+    """The text of a file; `ProjectError` when it is not UTF-8 or cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ProjectError(
+            f"this is not UTF-8 text: {error.reason} at byte {error.start}",
+            code="E0103",
+            location=Location(file),
+            help="save the file as UTF-8",
+        ) from None
+    except OSError as error:
+        raise ProjectError(
+            f"the file cannot be read: {error.strerror}",
+            code="E0103",
+            location=Location(file),
+            help="check that it is there and that you may read it",
+        ) from None

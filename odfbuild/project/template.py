@@ -1,0 +1,211 @@
+"""Templates: one Jinja2 file, many datasets.
+
+A `*.yaml.j2` file may begin with a document that holds a `matrix`; what follows is rendered once for
+each combination of its values. `${{ … }}` belongs to fetch time and passes through untouched.
+Rendering depends on the project's files only: no clock, no randomness, no environment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.project.yaml_source import locate, read_documents
+
+_FETCH_TIME = re.compile(r"\$\{\{.*?\}\}", re.S)
+_FRONT = re.compile(
+    r"\A(?:\s*#[^\n]*\n|\s*\n)*(?:---[^\n]*\n)?((?:matrix|include|exclude)\s*:.*?\n)---[ \t]*\n",
+    re.S,
+)
+_FRONT_KEYS = ("matrix", "include", "exclude")
+_RANDOM_FILTERS = ("random",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """YAML text of one instance, `label` its values (`origin=EWR`), `lines` the template line of each."""
+
+    text: str
+    label: str | None
+    lines: tuple[int, ...]
+
+
+def render_template(
+    text: str, file: str, root: Path, variables: Mapping[str, Any]
+) -> list[Rendered]:
+    """All instances of a template; raises `ProjectError` (or several in `Errors`)."""
+    environment = _environment(root)
+    front, body, skipped = _split(text)
+    instances = _instances(front, file, environment, variables)
+    rendered, errors = [], []
+    for instance in instances:
+        label = ", ".join(f"{key}={value}" for key, value in instance.items()) or None
+        try:
+            output = _render(environment, body, file, {**variables, **instance}, skipped, text)
+        except ProjectError as error:
+            errors.append(error)
+            continue
+        lines = tuple(line + skipped for line in _line_map(body, output))
+        rendered.append(Rendered(output, label, lines))
+    if errors:
+        # The same mistake shows in every instance: report each place once.
+        raise Errors({(str(e.location), e.message): e for e in errors}.values())
+    return rendered
+
+
+def _environment(root: Path) -> Any:
+    from jinja2 import StrictUndefined
+    from jinja2.loaders import FileSystemLoader
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        loader=FileSystemLoader([root / "macros", root / "templates"]),
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    for name in _RANDOM_FILTERS:
+        del environment.filters[name]
+    for name in ("lipsum", "cycler", "joiner", "namespace"):
+        environment.globals.pop(name, None)
+    return environment
+
+
+def _split(text: str) -> tuple[str | None, str, int]:
+    match = _FRONT.match(text)
+    if match is None:
+        return None, text, 0
+    return text[: match.end(1)], text[match.end() :], text[: match.end()].count("\n")
+
+
+def _instances(
+    front: str | None, file: str, environment: Any, variables: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    if front is None:
+        return [{}]
+    rendered = _render(environment, front, file, variables, 0, front)
+    documents = read_documents(rendered, file)
+    data = documents[0] if documents else {}
+    for key in data:
+        if key not in _FRONT_KEYS:
+            close = get_close_matches(key, _FRONT_KEYS, n=1)
+            raise ProjectError(
+                f"unknown key '{key}' in front of the template",
+                code="E0104",
+                location=locate(rendered, file, 0, (key,)),
+                help=f"did you mean '{close[0]}'?" if close else "use matrix, include, exclude",
+            )
+    matrix = data.get("matrix") or {}
+    if not isinstance(matrix, dict) or not all(isinstance(v, list) for v in matrix.values()):
+        raise ProjectError(
+            "`matrix` must give a list of values for each name",
+            code="E0120",
+            location=locate(rendered, file, 0, ("matrix",)),
+            help="for example `matrix: {city: [kyiv, lisbon]}`",
+        )
+    product = [
+        dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())
+    ]
+    excluded = data.get("exclude") or []
+    kept = [i for i in product if not any(e.items() <= i.items() for e in excluded)]
+    kept = kept if matrix else []
+    return kept + list(data.get("include") or [])
+
+
+def _render(
+    environment: Any,
+    body: str,
+    file: str,
+    values: Mapping[str, Any],
+    skipped: int,
+    source: str,
+) -> str:
+    from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+
+    guarded = _FETCH_TIME.sub(lambda m: "{% raw %}" + m.group(0) + "{% endraw %}", body)
+    try:
+        return str(environment.from_string(guarded).render(values))
+    except UndefinedError as error:
+        raise _undefined(error, body, file, values, skipped) from None
+    except TemplateNotFound as error:
+        raise ProjectError(
+            f"there is no template file '{error.name}'",
+            code="E0122",
+            location=_line(body, file, _error_line(error), skipped),
+            help="files for include and import stand in macros/ or templates/",
+        ) from None
+    except TemplateSyntaxError as error:
+        message = str(error.message or error)
+        code, help_ = "E0123", "check the {{ … }} and {% … %} on this line"
+        if "No filter named" in message:
+            code, help_ = "E0124", "only filters whose result never changes are available"
+        raise ProjectError(
+            f"the template is wrong: {message.rstrip('.')}",
+            code=code,
+            location=_line(body, file, error.lineno, skipped),
+            help=help_,
+        ) from None
+    except (TemplateError, TypeError, ValueError) as error:
+        raise ProjectError(
+            f"the template cannot be rendered: {error}",
+            code="E0125",
+            location=_line(body, file, _error_line(error), skipped),
+            help="check the expression on this line",
+        ) from None
+
+
+def _undefined(
+    error: Exception, body: str, file: str, values: Mapping[str, Any], skipped: int
+) -> ProjectError:
+    match = re.search(r"'([^']+)'", str(error))
+    name = match.group(1) if match else "?"
+    close = get_close_matches(name, [str(key) for key in values], n=1)
+    known = ", ".join(sorted(str(key) for key in values)) or "none"
+    return ProjectError(
+        f"'{name}' is not defined",
+        code="E0121",
+        location=_line(body, file, _error_line(error), skipped, name),
+        notes=(f"defined here: {known}",),
+        help=f"did you mean '{close[0]}'?"
+        if close
+        else f"add '{name}' to the matrix of this file or to `vars` in odfbuild.yaml",
+    )
+
+
+def _error_line(error: BaseException) -> int | None:
+    trace = error.__traceback__
+    line = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _line(
+    body: str, file: str, line: int | None, skipped: int, word: str | None = None
+) -> Location:
+    if line is None:
+        return Location(file)
+    lines = body.splitlines()
+    snippet = lines[line - 1] if 0 < line <= len(lines) else None
+    column = snippet.find(word) + 1 if snippet and word and word in snippet else 1
+    return Location(file, line + skipped, column, snippet, len(word) if word else 1)
+
+
+def _line_map(template: str, output: str) -> list[int]:
+    """For each line of the output the line (from 1) of the template that most likely made it."""
+    source, made = template.splitlines(), output.splitlines()
+    lines = [0] * len(made)
+    for _, a0, a1, b0, b1 in SequenceMatcher(None, source, made, autojunk=False).get_opcodes():
+        for offset in range(b1 - b0):
+            lines[b0 + offset] = min(a0 + offset, max(a0, a1 - 1)) + 1
+    return lines

@@ -1,0 +1,194 @@
+"""YAML text to plain data, and from a place in the data back to the place in the text.
+
+Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reading keeps no positions,
+which makes it fast; they are found by a second reading when there is something to report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from odfbuild.errors import Location, ProjectError
+
+Path = tuple[str | int, ...]
+
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STR, _MAP, _SEQ = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]
+    """Composes nodes; the scalars of YAML 1.2's core schema."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
+
+
+def read_documents(text: str, file: str) -> list[Any]:
+    """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
+    return [_construct(node, text, file) for node in _compose(text, file) if node is not None]
+
+
+def _compose(text: str, file: str) -> list[Any]:
+    loader = _Loader(text)
+    try:
+        nodes = []
+        while loader.check_node():
+            nodes.append(loader.get_node())
+        return nodes
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        column = mark.column + 1 if mark else None
+        raise ProjectError(
+            f"this is not YAML: {error.problem or error.context}",
+            code="E0101",
+            location=_place(text, file, line, column),
+            notes=(error.context,) if error.context and error.problem else (),
+            help="check indentation, quotes and brackets on this line and the one above",
+        ) from None
+    except yaml.YAMLError as error:
+        raise ProjectError(
+            f"this is not YAML: {error}", code="E0101", location=Location(file)
+        ) from None
+    finally:
+        loader.dispose()
+
+
+def _construct(node: Any, text: str, file: str) -> Any:
+    tag = node.tag
+    if tag == _MAP:
+        data: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = _construct(key_node, text, file)
+            if not isinstance(key, str):
+                key = str(key_node.value)
+            if key in data:
+                raise ProjectError(
+                    f"key '{key}' is there twice",
+                    code="E0102",
+                    location=_mark(text, file, key_node, len(key)),
+                    help="remove one of the two",
+                )
+            data[key] = _construct(value_node, text, file)
+        return data
+    if tag == _SEQ:
+        return [_construct(item, text, file) for item in node.value]
+    value = node.value
+    if tag == _STR:
+        return value
+    kind = tag.rsplit(":", 1)[-1]
+    if kind == "bool":
+        return value.lower() == "true"
+    if kind == "null":
+        return None
+    if kind == "int":
+        return int(value, 0) if value[:2] in ("0o", "0x") else int(value)
+    if kind == "float":
+        return float(value.replace(".inf", "inf").replace(".nan", "nan"))
+    raise ProjectError(
+        f"the tag {tag} is not supported",
+        code="E0101",
+        location=_mark(text, file, node),
+        help="remove the tag",
+    )
+
+
+def locate(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
+    """The place of a value in a document: of its key if it has one, else of the nearest above it."""
+    node = _document(text, file, document)
+    if node is None:
+        return Location(file)
+    found, length = node, 1
+    for part in path:
+        step = _step(node, part)
+        if step is None:
+            break
+        mark_node, node = step
+        found, length = mark_node, max(1, len(str(part))) if isinstance(part, str) else 1
+    return _mark(text, file, found, length)
+
+
+def locate_value(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
+    """As `locate`, but of the value itself."""
+    node = _follow(text, file, document, path)
+    if node is None:
+        return locate(text, file, document, path)
+    length = len(node.value) if isinstance(node.value, str) and "\n" not in node.value else 1
+    return _mark(text, file, node, max(1, length))
+
+
+def locate_in_scalar(
+    text: str, file: str, document: int, path: Sequence[str | int], line: int, column: int
+) -> Location | None:
+    """The place of line and column (from 1) of a text value, such as a query; `None`: no such value."""
+    node = _follow(text, file, document, path)
+    if node is None or not isinstance(node.value, str):
+        return None
+    start = node.start_mark
+    lines = text.splitlines()
+    if node.style in ("|", ">"):
+        first = start.line + 1
+        while first < len(lines) and not lines[first].strip():
+            first += 1
+        indent = len(lines[first]) - len(lines[first].lstrip()) if first < len(lines) else 0
+        return _place(text, file, first + line, indent + column)
+    if line == 1:
+        quote = 1 if node.style in ("'", '"') else 0
+        return _place(text, file, start.line + 1, start.column + quote + column)
+    return _place(text, file, start.line + line, column)
+
+
+def _follow(text: str, file: str, document: int, path: Sequence[str | int]) -> Any:
+    node = _document(text, file, document)
+    for part in path:
+        step = _step(node, part) if node is not None else None
+        if step is None:
+            return None
+        node = step[1]
+    return node
+
+
+def _document(text: str, file: str, document: int) -> Any:
+    nodes = [node for node in _compose(text, file) if node is not None]
+    return nodes[document] if document < len(nodes) else None
+
+
+def _step(node: Any, part: str | int) -> tuple[Any, Any] | None:
+    if isinstance(part, int) and node.tag == _SEQ and part < len(node.value):
+        item = node.value[part]
+        return item, item
+    if isinstance(part, str) and node.tag == _MAP:
+        for key_node, value_node in node.value:
+            if key_node.value == part:
+                return key_node, value_node
+    return None
+
+
+def _mark(text: str, file: str, node: Any, length: int = 1) -> Location:
+    mark = node.start_mark
+    return _place(text, file, mark.line + 1, mark.column + 1, length)
+
+
+def _place(text: str, file: str, line: int | None, column: int | None, length: int = 1) -> Location:
+    lines = text.splitlines()
+    snippet = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
+    return Location(file, line, column, snippet, length)

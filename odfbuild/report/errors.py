@@ -1,0 +1,70 @@
+"""Errors as people read them: what, where, the line itself, why, and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odfbuild.errors import Errors, Location, OdfbuildError
+
+_RED, _BLUE, _GREEN, _BOLD, _OFF = "\x1b[31;1m", "\x1b[34;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+
+
+def render_error(error: OdfbuildError, *, color: bool = False) -> str:
+    """Text of an error; of all of them, and their number, when there are several."""
+    if isinstance(error, Errors):
+        parts = [render_error(each, color=color) for each in error.errors]
+        if len(parts) > 1:
+            parts.append(f"{len(parts)} errors.\n")
+        return "\n".join(parts)
+    paint = _paint if color else _plain
+    lines = [f"{paint(_RED, f'error[{error.code}]')}: {paint(_BOLD, error.message)}"]
+    if error.location is not None:
+        lines += _render_place(error.location, paint)
+    lines += [f"  = note: {note}" for note in error.notes]
+    if error.help:
+        lines.append(f"{paint(_GREEN, 'help')}: {error.help}")
+    return "\n".join(lines) + "\n"
+
+
+def error_to_data(error: OdfbuildError) -> list[dict[str, Any]]:
+    """The same as plain data, a list of one or more."""
+    if isinstance(error, Errors):
+        return [item for each in error.errors for item in error_to_data(each)]
+    place = error.location
+    return [
+        {
+            "code": error.code,
+            "message": error.message,
+            "dataset": error.dataset,
+            "file": place.file if place else None,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "instance": place.instance if place else None,
+            "notes": list(error.notes),
+            "help": error.help,
+        }
+    ]
+
+
+def _render_place(place: Location, paint: Any) -> list[str]:
+    lines = [f"  {paint(_BLUE, '-->')} {place}"]
+    if place.snippet is not None and place.line is not None:
+        margin = " " * len(str(place.line))
+        column = max(1, place.column or 1)
+        room = max(1, min(place.length, len(place.snippet) - column + 1))
+        lead = "".join("\t" if c == "\t" else " " for c in place.snippet[: column - 1])
+        bar = paint(_BLUE, "|")
+        lines += [
+            f"{margin} {bar}",
+            f"{paint(_BLUE, str(place.line))} {bar} {place.snippet}",
+            f"{margin} {bar} {lead}{paint(_RED, '^' * room)}",
+        ]
+    return lines
+
+
+def _paint(code: str, text: str) -> str:
+    return f"{code}{text}{_OFF}"
+
+
+def _plain(code: str, text: str) -> str:
+    return text
