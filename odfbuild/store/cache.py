@@ -13,16 +13,12 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small, stage
 from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
-
-if TYPE_CHECKING:
-    from odfbuild.odf.model import MetadataBlock
 
 _MAGIC = b"odfbuild projections 1\n"
 _HEADER = len(_MAGIC) + len(LAYOUT) + 4
@@ -119,22 +115,11 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
     Reads only the blocks after `before`; the whole chain when `before` is not part of it.
     """
     from odfbuild.odf.projection import fold
-    from odfbuild.store.skim import skim
 
     if before is not None and before.head == head:
         return before
-    # Newest first. Of older data blocks only what adds up is read: most of a chain is such blocks.
-    blocks: list[tuple[Multihash, MetadataBlock]] = []
-    seen: set[type] = set()
-    current: Multihash | None = head
-    known = before.head if before else None
-    while current is not None and current != known:
-        data = store.read_raw(current)
-        block = skim(data, seen) or store.decode(current, data)
-        seen.add(type(block.event))
-        blocks.append((current, block))
-        current = block.prev_block_hash
-    return fold(before if current is not None else None, reversed(blocks))
+    blocks, met = store.summary(head, before.head if before else None)
+    return fold(before if met else None, blocks)
 
 
 def _read(file: Path) -> dict[str, tuple[bytes, bytes | Projection]]:

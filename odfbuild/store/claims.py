@@ -1,7 +1,7 @@
 """Which process works on which dataset: locks that the kernel frees when a process dies.
 
-One lock file for all datasets, one byte of it for each (at an offset drawn from the alias): ten
-thousand claims need one file descriptor. Record locks exclude processes from each other and name
+A few lock files for all datasets, one byte for each (file and offset drawn from the alias): ten
+thousand claims need sixteen file descriptors. Record locks exclude processes from each other and name
 the holder; threads of one process are kept apart by a table. A claim only saves work: what keeps a
 chain whole is the compare-and-swap of its head.
 """
@@ -20,6 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+# The kernel keeps the locks of a file in a list: several files keep the lists short.
+_FILES = 16
+
 # Layout of `struct flock`, and where the holder's process id stands in it.
 _FLOCK, _PID = ("hhqqi", 4) if sys.platform == "linux" else ("qqihh", 2)
 
@@ -33,8 +36,7 @@ class Claim:
 
     won: frozenset[str]
     held: Mapping[str, str]
-    _held_bytes: tuple[int, ...] = field(repr=False, default=())
-    _file: _LockFile | None = field(repr=False, default=None)
+    _bytes: tuple[tuple[_LockFile, int], ...] = field(repr=False, default=())
 
     def __enter__(self) -> Claim:
         return self
@@ -49,31 +51,33 @@ class Claim:
 
     def release(self) -> None:
         """Free what was won; a second call does nothing."""
-        if self._file is not None:
-            self._file.free(self._held_bytes)
-            self._file = None
+        owned, self._bytes = self._bytes, ()
+        with _mutex:
+            for file, offset in owned:
+                file.free(offset)
 
 
 def claim(folder: Path, aliases: Iterable[str]) -> Claim:
-    """Claim every alias that nobody else holds; never waits. `folder` keeps the lock file."""
+    """Claim every alias that nobody else holds; never waits. `folder` keeps the lock files."""
     names = list(aliases)
     folder.mkdir(parents=True, exist_ok=True)
     with _mutex:
-        file = _lock_file(folder)
-        won: dict[str, int] = {}
-        mine: set[int] = set()
+        files = [_lock_file(folder.resolve() / f"claims-{n:x}") for n in range(_FILES)]
+        won: set[str] = set()
+        mine: set[tuple[_LockFile, int]] = set()
         held: dict[str, str] = {}
         for name in names:
             offset = _offset(name)
-            holder = None if offset in mine else file.take(offset)
+            file = files[offset % _FILES]
+            holder = None if (file, offset) in mine else file.take(offset)
             if holder is None:
-                won[name] = offset
-                mine.add(offset)
+                won.add(name)
+                mine.add((file, offset))
             else:
                 held[name] = _describe(folder, holder)
         if won:
             _sign(folder)
-    return Claim(frozenset(won), held, tuple(mine), file)
+    return Claim(frozenset(won), held, tuple(mine))
 
 
 class _LockFile:
@@ -108,22 +112,18 @@ class _LockFile:
         self.owned.add(offset)
         return None
 
-    def free(self, offsets: Iterable[int]) -> None:
-        """Give bytes back."""
-        with _mutex:
-            if self.pid != os.getpid():
-                return  # a fork does not inherit record locks
-            for offset in offsets:
-                fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, offset, os.SEEK_SET)
-                self.owned.discard(offset)
+    def free(self, offset: int) -> None:
+        """Give a byte back."""
+        if self.pid == os.getpid():  # a fork does not inherit record locks
+            fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, offset, os.SEEK_SET)
+            self.owned.discard(offset)
 
 
 _mutex = threading.RLock()
 _open_files: dict[Path, _LockFile] = {}
 
 
-def _lock_file(folder: Path) -> _LockFile:
-    path = folder.resolve() / "claims"
+def _lock_file(path: Path) -> _LockFile:
     file = _open_files.get(path)
     if file is None or not file.is_current():
         if file is not None and not (file.owned and file.pid == os.getpid()):

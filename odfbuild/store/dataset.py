@@ -121,6 +121,28 @@ class DatasetStore:
                 help=f"compare with `odfbuild log {self.name}`",
             )
 
+    def summary(
+        self, head: Multihash, tail: Multihash | None = None
+    ) -> tuple[list[tuple[Multihash, MetadataBlock]], bool]:
+        """Blocks of `(tail, head]`, oldest first, and whether `tail` was met; else from the seed.
+
+        For what only the newest block of each kind decides: of data blocks that have a newer one of
+        the same kind, only offsets, size and watermark are read (see `skim`). All hashes are checked.
+        """
+        from odfbuild.store.skim import skim
+
+        blocks: list[tuple[Multihash, MetadataBlock]] = []
+        seen: set[type] = set()
+        current: Multihash | None = head
+        while current is not None and current != tail:
+            data = self.read_raw(current)
+            block = skim(data, seen) or self.decode(current, data)
+            seen.add(type(block.event))
+            blocks.append((current, block))
+            current = block.prev_block_hash
+        blocks.reverse()
+        return blocks, current is not None
+
     # --- Writing, in the order of a commit ---
 
     def put_object(self, kind: ObjectKind, staged: Path, hash: Multihash) -> None:
@@ -240,17 +262,14 @@ class DatasetStore:
         from odfbuild.odf.rules import advance
 
         known, state = self._rules or (None, None)
-        pending: list[tuple[Multihash, MetadataBlock]] = []
-        current = head
-        while current is not None and current != known:
-            block = self.read_block(current)
-            pending.append((current, block))
-            current = block.prev_block_hash
-        if current is None:
+        if head is None:
+            return None
+        blocks, met = self.summary(head, known)
+        if not met:
             state = None
-        for hash, block in reversed(pending):
+        for hash, block in blocks:
             state = advance(state, hash, block)
-        if head is not None and state is not None:
+        if state is not None:
             self._rules = (head, state)
         return state
 

@@ -324,7 +324,7 @@ def test_two_processes_never_both_own_a_dataset(tmp_path: Path) -> None:
         assert sorted(won) == sorted(aliases)
 
 
-def test_ten_thousand_claims_need_one_descriptor_and_little_time(tmp_path: Path) -> None:
+def test_ten_thousand_claims_need_few_descriptors_and_little_time(tmp_path: Path) -> None:
     space = workspace(tmp_path)
     aliases = [f"d{n}" for n in range(10_000)]
     with space.claim(["warm-up"]):
@@ -335,8 +335,8 @@ def test_ten_thousand_claims_need_one_descriptor_and_little_time(tmp_path: Path)
     with space.claim(aliases) as claim:
         assert len(claim.won) == 10_000
         if before:
-            assert len(list(descriptors.iterdir())) <= before + 1
-    assert time.process_time() - started < 5
+            assert len(list(descriptors.iterdir())) <= before + 1  # the listing itself
+    assert time.process_time() - started < 2
 
 
 def test_a_deleted_cache_does_not_free_what_is_claimed_here(tmp_path: Path) -> None:
