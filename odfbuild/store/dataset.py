@@ -127,7 +127,7 @@ class DatasetStore:
         """Blocks of `(tail, head]`, oldest first, and whether `tail` was met; else from the seed.
 
         For what only the newest block of each kind decides: of data blocks that have a newer one of
-        the same kind, only offsets, size and watermark are read (see `skim`). All hashes are checked.
+        the same kind, only offsets, size and watermark are read (see `skim`). Hashes are checked.
         """
         from odfbuild.store.skim import skim
 
