@@ -65,7 +65,7 @@ def event_time_from_path(source: EventTimeSourceFromPath, name: str) -> Timestam
     if "%" not in pattern:
         pattern = _from_java(pattern, source)
     try:
-        moment = datetime.strptime(text, pattern)  # noqa: DTZ007  # a zone is added below
+        moment = datetime.strptime(text, pattern)  # a zone is added below
     except ValueError:
         raise _refusal(
             f"'{text}' in the name '{name}' is not a time of the form "
@@ -101,9 +101,7 @@ def _from_java(pattern: str, source: EventTimeSourceFromPath) -> str:
     return "".join(result)
 
 
-def _refusal(
-    message: str, source: EventTimeSourceFromPath, help: str | None = None
-) -> IngestError:
+def _refusal(message: str, source: EventTimeSourceFromPath, help: str | None = None) -> IngestError:
     return IngestError(
         message,
         code="E0403",

@@ -94,7 +94,9 @@ def new_files(
         return event_time_from_path(source, name), name
 
     after = None if last is None else key(last)
-    return [by_name[name] for name in sorted(by_name, key=key) if after is None or key(name) > after]
+    return [
+        by_name[name] for name in sorted(by_name, key=key) if after is None or key(name) > after
+    ]
 
 
 def last_name(state: SourceState | None) -> str | None:

@@ -1,0 +1,145 @@
+"""Count the records of a file without parsing them.
+
+CSV and NDJSON: lines that are not blank, without the header. Parquet: what its footer says.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+from odfbuild.odf.model import (
+    CompressionFormat,
+    PrepStep,
+    PrepStepDecompress,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
+
+_CHUNK = 1 << 20
+_MOST_UNPACKED = 512 << 20
+_WIDE = ("utf-16", "utf16", "utf-32", "utf32")
+
+
+def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int | None:
+    """Records of `path` behind `steps`; `None` where counting is not cheap.
+
+    Raises `OSError`, `EOFError` or `IngestError` for files that cannot be read.
+    """
+    if isinstance(read, ReadStepParquet):
+        return None if steps else _parquet_rows(path)
+    if not isinstance(read, ReadStepCsv | ReadStepNdJson):
+        return None
+    if (read.encoding or "").lower().startswith(_WIDE):
+        return None
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # pathlib costs a third of the time
+        if not steps:
+            first = file.read(_CHUNK)
+            # A short read is the whole file, and most files are short.
+            lines = (
+                _lines_of(first) if len(first) < _CHUNK else _lines(_chain(first, _chunks(file)))
+            )
+        else:
+            chunks = _unpack(steps, file, path)
+            counted = None if chunks is None else _lines(chunks)
+            if counted is None:
+                return None
+            lines = counted
+    header = isinstance(read, ReadStepCsv) and bool(read.header) and lines
+    return lines - 1 if lines is not None and header else lines
+
+
+def _lines_of(data: bytes) -> int:
+    lines = data.count(b"\n")
+    if data[-1:] != b"\n" and data:
+        lines += 1
+    if b"\n\n" in data or b"\n\r\n" in data or data[:1] in (b"\n", b"\r") or data[-1:] in b" \t\r":
+        return sum(1 for line in data.split(b"\n") if line.strip())
+    return lines
+
+
+def _lines(chunks: Iterable[bytes]) -> int | None:
+    lines = 0
+    size = 0
+    rest = b""
+    for chunk in chunks:
+        size += len(chunk)
+        if size > _MOST_UNPACKED:
+            return None
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            lines += _lines_of(rest + head)
+            rest = tail
+        else:
+            rest += chunk
+    return lines + _lines_of(rest)
+
+
+def _chain(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def _unpack(steps: Sequence[PrepStep], file: IO[bytes], path: str) -> Iterator[bytes] | None:
+    chunks: Iterator[bytes] | None = None
+    for step in steps:
+        if not isinstance(step, PrepStepDecompress):
+            return None
+        if step.format is CompressionFormat.Gzip:
+            chunks = _gunzip(_chunks(file) if chunks is None else chunks)
+        elif chunks is None:
+            chunks = _unzip(path, step.sub_path)
+        else:
+            return None  # an archive within a stream would have to be unpacked to disk first
+    return chunks
+
+
+def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    stream = zlib.decompressobj(31)
+    for chunk in chunks:
+        data = chunk
+        while data:
+            if stream.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                stream = zlib.decompressobj(31)
+            try:
+                yield stream.decompress(data)
+            except zlib.error as error:
+                raise OSError(str(error)) from None
+            data = stream.unused_data
+    if not stream.eof:
+        raise EOFError("the compressed file ends too early")
+
+
+def _unzip(path: str, sub_path: str | None) -> Iterator[bytes]:
+    import zipfile
+
+    from odfbuild.ingest.prepare import choose_entry
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entry = choose_entry(archive.namelist(), sub_path, path)
+            with archive.open(entry) as file:
+                yield from _chunks(file)
+    except (zipfile.BadZipFile, RuntimeError, zlib.error) as error:
+        raise OSError(str(error)) from None
+
+
+def _parquet_rows(path: str) -> int | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except pa.ArrowException:
+        return None

@@ -1,0 +1,100 @@
+"""Look at a source without reading it, running anything or asking the network.
+
+Called for every root of a project on every plan, so the path of one small file is kept short:
+`os.scandir` and plain strings, no `pathlib`, nothing imported that a plan does not need.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.count import count_records
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.ingest.fetch.files_glob import (
+    display_name,
+    last_name,
+    matching_files,
+    modified,
+    new_files,
+)
+from odfbuild.ingest.fetch.result import LAST_MODIFIED
+from odfbuild.odf.model import (
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    SetPollingSource,
+    SourceState,
+)
+
+COUNTED_BYTES = 64 << 20
+"""Above this many bytes on disk records are not counted."""
+
+
+def probe(source: SetPollingSource, state: SourceState | None, root: Path) -> SourceFacts:
+    """Compare a source with the state that the chain recorded.
+
+    Raises `IngestError` when the source itself is wrong, such as two files with one base name.
+    """
+    step = source.fetch
+    if isinstance(step, FetchStepFilesGlob):
+        return _probe_glob(source, step, state, str(root))
+    if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
+        return _probe_file(source, step.url, state, root)
+    return SourceFacts("unknown", message="the source is only looked at when it is fetched")
+
+
+def _probe_glob(
+    source: SetPollingSource, step: FetchStepFilesGlob, state: SourceState | None, root: str
+) -> SourceFacts:
+    matching = matching_files(step.path, root)
+    last = last_name(state)
+    if not matching and last is None:
+        return SourceFacts("missing", message=f"no file matches '{step.path}'")
+    new = new_files(step, matching, state)
+    if not new:
+        return SourceFacts("unchanged", message=f"nothing comes after {last}")
+    names = tuple(display_name(path, root) for path in new)
+    more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+    return _news(source, new, names, f"{names[0]}{more} {'is' if len(new) == 1 else 'are'} new")
+
+
+def _probe_file(
+    source: SetPollingSource, url: str, state: SourceState | None, root: Path
+) -> SourceFacts:
+    from odfbuild.ingest.fetch.url import local_path
+
+    path = local_path(url, root)
+    name = display_name(path, str(root))
+    try:
+        moment = modified(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return SourceFacts("missing", message=f"there is no file {name}")
+    if state is not None and state.kind == LAST_MODIFIED and state.value == str(moment):
+        return SourceFacts("unchanged", message=f"{name} was not modified since {moment}")
+    return _news(source, [path], (name,), f"{name} was modified at {moment}")
+
+
+def _news(
+    source: SetPollingSource, paths: list[str], names: tuple[str, ...], message: str
+) -> SourceFacts:
+    size = 0
+    for path in paths:
+        size += os.stat(path).st_size
+    records: int | None = None
+    if size <= COUNTED_BYTES:
+        try:
+            records = _count_all(source, paths)
+        except (OSError, EOFError, IngestError):
+            records = None  # what cannot be read is reported when it is ingested
+    return SourceFacts("news", names, records, True, size, message)
+
+
+def _count_all(source: SetPollingSource, paths: list[str]) -> int | None:
+    total = 0
+    for path in paths:
+        records = count_records(source.prepare or (), source.read, path)
+        if records is None:
+            return None
+        total += records
+    return total
