@@ -398,7 +398,8 @@ def _arrow_field(field: DataField, layouts: Layouts) -> pa.Field:
 
 def _unwrap(kind: DataType) -> tuple[DataType, bool]:
     if not isinstance(kind, DataTypeOption):
-        return kind, False
+        # Arrow has no required column of nulls.
+        return kind, isinstance(kind, DataTypeNull)
     if isinstance(kind.inner, DataTypeOption):
         raise UnsupportedSchemaError("an Option within an Option")
     return kind.inner, True

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.errors import ChainError
+from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, MetadataEvent
 from odfbuild.odf.multihash import Multihash
@@ -101,3 +101,31 @@ def test_blocks_are_walked_as_by_the_reference(case: dict[str, Any], tmp_path: P
 def test_events_with_data_are_these_two(case: dict[str, Any]) -> None:
     kinds = [event.KIND for event in (AddData, ExecuteTransform)]
     assert kinds == case["expected"]["data_block_types"]
+
+
+@pytest.mark.parametrize("case", cases("chain_validation", "refs"))
+def test_the_head_moves_as_in_the_reference(case: dict[str, Any], tmp_path: Path) -> None:
+    _, blocks = build(case["chain"])
+    store = DatasetStore(tmp_path / "ds")
+    hashes = [store.put_block(encode_block(block)) for block in blocks]
+
+    def target(name: str) -> Multihash:
+        if name.startswith("block "):
+            return hashes[int(name.removeprefix("block "))]
+        return Multihash.parse(name)
+
+    for step in case["steps"]:
+        expected = step["expected"]
+        match step["op"], expected:
+            case "resolve", {"error": "NotFound"}:
+                assert store.head() is None
+            case "resolve", _:
+                assert store.head() == hashes[expected["block"]]
+            case "set", {"error": "BlockNotFound"}:
+                with pytest.raises(IntegrityError):
+                    store.read_block(target(step["to"]))
+            case "set", {"error": "CASFailed"}:
+                with pytest.raises(StaleHeadError):
+                    store.swap_head(target(step["check_ref_is"]), target(step["to"]))
+            case "set", _:
+                store.swap_head(store.head(), target(step["to"]))

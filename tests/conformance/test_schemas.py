@@ -61,10 +61,8 @@ def without_nullability(kind: pa.DataType) -> str:
 @pytest.mark.parametrize("case", cases("schemas", "arrow"))
 def test_arrow_types_map_as_in_the_reference(case: dict[str, Any]) -> None:
     spec, expected = case["arrow"], case["expected"]
-    if spec["type"] == "interval":
-        kind = pa.month_day_nano_interval()
-    else:
-        kind = type_of(spec["type"])
+    is_interval = spec["type"] == "interval"
+    kind = pa.month_day_nano_interval() if is_interval else type_of(spec["type"])
     schema = pa.schema([pa.field("x", kind, nullable=spec["nullable"])])
     if "error" in expected:
         with pytest.raises(UnsupportedSchemaError, match="column 'x'"):

@@ -1,0 +1,124 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odfbuild.odf.arrow_schema import (
+    UnsupportedSchemaError,
+    from_odf,
+    from_raw,
+    schema_of,
+    to_odf,
+    to_raw,
+)
+from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
+from odfbuild.odf.schema_compare import incompatibilities, strip_encoding
+
+LEAVES = [
+    pa.bool_(),
+    pa.int8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float64(),
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.binary(7),
+    pa.binary_view(),
+    pa.date32(),
+    pa.date64(),
+    pa.decimal64(10, 2),
+    pa.decimal128(10, 2),
+    pa.decimal256(50, -3),
+    pa.time32("s"),
+    pa.time32("ms"),
+    pa.time64("ns"),
+    pa.timestamp("s", "UTC"),
+    pa.timestamp("ns", "Europe/Berlin"),
+    pa.duration("us"),
+]
+KINDS = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda inner: st.one_of(
+        st.builds(lambda k, n: pa.list_(pa.field("item", k, n)), inner, st.booleans()),
+        st.builds(pa.large_list, inner),
+        st.builds(lambda k: pa.list_(k, 3), inner),
+        st.builds(lambda k: pa.struct([pa.field("a", k), pa.field("b", k, False)]), inner),
+        st.builds(lambda k: pa.map_(pa.string(), k), inner),
+    ),
+    max_leaves=4,
+)
+FIELDS = st.builds(
+    lambda name, kind, nullable, note: pa.field(name, kind, nullable, metadata=note),
+    st.text(max_size=5),
+    KINDS,
+    st.booleans(),
+    st.none() | st.just({"k": "v", "a.b": "ü"}),
+)
+
+
+@given(st.lists(FIELDS, max_size=4))
+def test_the_raw_form_keeps_everything(fields: list[pa.Field]) -> None:
+    schema = pa.schema(fields)
+    assert from_raw(to_raw(schema)).equals(schema, check_metadata=True)
+
+
+@given(st.lists(st.sampled_from(LEAVES), max_size=6), st.booleans())
+def test_the_odf_form_keeps_types_through_encoding_attributes(
+    kinds: list[pa.DataType], nullable: bool
+) -> None:
+    schema = pa.schema([pa.field(f"c{i}", kind, nullable) for i, kind in enumerate(kinds)])
+    assert from_odf(to_odf(schema)) == schema
+
+
+def test_stripping_leaves_the_plain_layout() -> None:
+    schema = pa.schema([pa.field("x", pa.large_string())])
+    assert from_odf(strip_encoding(to_odf(schema))) == pa.schema([pa.field("x", pa.string())])
+
+
+def test_an_event_gives_its_schema_in_either_form() -> None:
+    schema = pa.schema([pa.field("x", pa.int64(), False)])
+    assert schema_of(SetDataSchema(raw_arrow_schema=to_raw(schema))) == schema
+    assert schema_of(SetDataSchema(schema=to_odf(schema))) == schema
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_schema_are_refused(data: bytes) -> None:
+    try:
+        from_raw(data)
+    except ValueError:
+        return
+
+
+def test_a_column_that_odf_cannot_hold_is_named() -> None:
+    with pytest.raises(UnsupportedSchemaError, match="column 'd'"):
+        to_odf(pa.schema([("d", pa.dictionary(pa.int8(), pa.string()))]))
+
+
+OLD = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        ([pa.field("a", pa.int64(), False), pa.field("b", pa.large_string(), False)], None),
+        ([pa.field("a", pa.int64()), pa.field("b", pa.string())], "'a' may hold nulls"),
+        ([pa.field("a", pa.int32(), False), pa.field("b", pa.string())], "'a' is int32"),
+        ([pa.field("a", pa.int64(), False)], "'b' is missing"),
+        ([*OLD, pa.field("c", pa.int8())], "'c' is new"),
+        ([OLD.field("b"), OLD.field("a")], "another order"),
+    ],
+)
+def test_a_slice_must_have_the_committed_columns(new: list[pa.Field], words: str | None) -> None:
+    problems = incompatibilities(OLD, pa.schema(new))
+    if words is None:
+        assert problems == []
+    else:
+        assert len(problems) == 1
+        assert words in problems[0]
+
+
+def test_a_column_of_nulls_is_nullable_in_arrow() -> None:
+    schema = DataSchema(fields=(DataField(name="x", type=DataTypeNull()),))
+    assert from_odf(schema) == pa.schema([("x", pa.null())])

@@ -1,0 +1,104 @@
+import subprocess
+import sys
+
+import pytest
+
+from odfbuild.errors import ChainError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    FetchStepUrl,
+    MergeStrategyAppend,
+    MetadataBlock,
+    MetadataEvent,
+    ReadStepNdJson,
+    Seed,
+    SetInfo,
+    SetPollingSource,
+)
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.rules import ChainState, advance, check
+from odfbuild.odf.timestamp import Timestamp
+
+SEED = Seed(dataset_id=DatasetId(bytes(32)), dataset_kind=DatasetKind.Root)
+POLLING = SetPollingSource(
+    fetch=FetchStepUrl(url="file:///x"), read=ReadStepNdJson(), merge=MergeStrategyAppend()
+)
+PUSH = AddPushSource(source_name="a", read=ReadStepNdJson(), merge=MergeStrategyAppend())
+
+
+def append(state: ChainState | None, event: MetadataEvent, at: int | None = None) -> ChainState:
+    number = state.sequence_number + 1 if state else 0
+    block = MetadataBlock(
+        system_time=Timestamp(number if at is None else at),
+        prev_block_hash=state.head if state else None,
+        sequence_number=number,
+        event=event,
+    )
+    check(state, block)
+    return advance(state, Multihash.sha3_256(str(number).encode()), block)
+
+
+def chain(*events: MetadataEvent) -> ChainState:
+    state = append(None, SEED)
+    for event in events:
+        state = append(state, event)
+    return state
+
+
+def refused(state: ChainState, event: MetadataEvent, at: int | None = None) -> str:
+    with pytest.raises(ChainError) as caught:
+        append(state, event, at)
+    assert caught.value.code.startswith("E06")
+    return caught.value.rule
+
+
+def test_a_disabled_push_source_makes_room_for_polling() -> None:
+    assert refused(chain(PUSH), POLLING) == "InvalidEvent"
+    state = chain(PUSH, DisablePushSource(source_name="a"), POLLING)
+    assert refused(state, PUSH) == "InvalidEvent"
+
+
+def test_a_disabled_polling_source_makes_room_for_push() -> None:
+    assert refused(chain(POLLING), PUSH) == "InvalidEvent"
+    chain(POLLING, DisablePollingSource(), PUSH)
+
+
+def test_a_push_source_can_come_back_after_it_was_disabled() -> None:
+    assert refused(chain(PUSH), PUSH) == "NoOpEvent"
+    chain(PUSH, DisablePushSource(source_name="a"), PUSH)
+
+
+def test_only_what_is_active_can_be_disabled() -> None:
+    assert refused(chain(), DisablePollingSource()) == "NoOpEvent"
+    assert refused(chain(PUSH), DisablePushSource(source_name="b")) == "NoOpEvent"
+
+
+def test_time_does_not_run_backwards() -> None:
+    assert refused(chain(SetInfo()), SetInfo(), at=0) == "SystemTimeIsNotMonotonic"
+
+
+def test_a_block_follows_the_newest_one() -> None:
+    state = chain(SetInfo())
+    block = MetadataBlock(
+        system_time=Timestamp(9),
+        prev_block_hash=Multihash.sha3_256(b"0"),
+        sequence_number=2,
+        event=SetInfo(),
+    )
+    with pytest.raises(ChainError) as caught:
+        check(state, block)
+    assert caught.value.rule == "PrevBlockNotFound"
+
+
+def test_planning_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, odfbuild.odf.rules, odfbuild.odf.normalise, odfbuild.odf.ddl, "
+        "odfbuild.odf.schema_compare; "
+        "print([m for m in ('pyarrow', 'numpy', 'flatbuffers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

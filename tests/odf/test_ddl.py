@@ -1,0 +1,105 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odfbuild.odf.ddl import DdlError, parse_ddl, to_ddl
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("TINYINT", pa.int8()),
+        ("SMALLINT", pa.int16()),
+        ("INT2", pa.int16()),
+        ("integer", pa.int32()),
+        ("BIGINT UNSIGNED", pa.uint64()),
+        ("REAL", pa.float32()),
+        ("DOUBLE PRECISION", pa.float64()),
+        ("DECIMAL", pa.decimal128(38, 10)),
+        ("DECIMAL(7)", pa.decimal128(7, 0)),
+        ("DECIMAL(50, 3)", pa.decimal256(50, 3)),
+        ("DATE", pa.date32()),
+        ("TIME", pa.time64("ns")),
+        ("TIMESTAMP", pa.timestamp("ms", "UTC")),
+        ("TIMESTAMP(6)", pa.timestamp("us", "UTC")),
+        ("VARCHAR(20)", pa.string()),
+        ("CHAR", pa.string()),
+        ("BYTEA", pa.binary()),
+        ("INT[]", pa.list_(pa.int32())),
+        ("ARRAY<ARRAY<STRING>>", pa.list_(pa.list_(pa.string()))),
+        ("STRUCT<a: INT, b STRING>", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+        ("MAP<STRING, DOUBLE>", pa.map_(pa.string(), pa.float64())),
+    ],
+)
+def test_every_type_is_read_in_any_letter_case(text: str, kind: pa.DataType) -> None:
+    assert parse_ddl([f"x {text}"]).field("x") == pa.field("x", kind)
+    assert parse_ddl([f"x {text.lower()} not null"]).field("x") == pa.field("x", kind, False)
+
+
+def test_quoted_names_are_kept_as_written() -> None:
+    schema = parse_ddl(['"Full Name" STRING', "`a``b` INT", "Straße DATE, z INT"])
+    assert schema.names == ["Full Name", "a`b", "Straße", "z"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "index", "offset", "suggestion"),
+    [
+        (["a INT", "b BIGNIT"], 1, 2, "BIGINT"),
+        (["a INT NOT NUL"], 0, 10, None),
+        (["a"], 0, 1, None),
+        (["a ARRAY<INT"], 0, 11, None),
+        (["a INT", "a INT"], 1, 0, None),
+        (["a INT PRIMARY KEY"], 0, 6, None),
+        (["a DECIMAL(2, 5)"], 0, 2, None),
+        (["a INT ; DROP"], 0, 6, None),
+        ([""], 0, 0, None),
+        (["a TIMESTAMP(4)"], 0, 2, None),
+    ],
+)
+def test_a_wrong_column_is_pointed_at(
+    columns: list[str], index: int, offset: int, suggestion: str | None
+) -> None:
+    with pytest.raises(DdlError) as caught:
+        parse_ddl(columns)
+    error = caught.value
+    assert (error.index, error.offset, error.suggestion) == (index, offset, suggestion)
+
+
+KINDS = st.recursive(
+    st.sampled_from(
+        [
+            pa.int8(),
+            pa.uint32(),
+            pa.float64(),
+            pa.string(),
+            pa.binary(),
+            pa.bool_(),
+            pa.decimal128(9, 2),
+            pa.timestamp("us", "UTC"),
+            pa.time32("s"),
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda k, n: pa.list_(pa.field("item", k, n)), inner, st.booleans()),
+        st.builds(lambda k: pa.struct([pa.field("a b", k), pa.field("c", k, False)]), inner),
+        st.builds(lambda k: pa.map_(pa.string(), k), inner),
+    ),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=5), KINDS, st.booleans()), max_size=4))
+def test_what_is_written_is_read_back(columns: list[tuple[str, pa.DataType, bool]]) -> None:
+    unique = {name: pa.field(name, kind, nullable) for name, kind, nullable in columns}
+    schema = pa.schema(list(unique.values()))
+    assert parse_ddl(to_ddl(schema)) == schema
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+    try:
+        parse_ddl([text])
+    except DdlError as error:
+        assert error.index == 0
+        assert 0 <= error.offset <= len(text)
