@@ -2,8 +2,8 @@
 
 A few lock files for all datasets, one byte for each (file and offset drawn from the alias): ten
 thousand claims need sixteen file descriptors. Record locks exclude processes from each other and
-name the holder; threads of one process are kept apart by a table. A claim only saves work: what keeps a
-chain whole is the compare-and-swap of its head.
+name the holder; threads of one process are kept apart by a table. A claim only saves work: what
+keeps a chain whole is the compare-and-swap of its head.
 """
 
 from __future__ import annotations

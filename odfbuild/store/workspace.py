@@ -69,10 +69,13 @@ class Workspace:
 
     def find(self, alias: str) -> str | None:
         """The committed spelling of `alias`, whose case does not count; `None`: no such dataset."""
+        parts = alias.split("/")
+        if len(parts) > 2 or not all(map(is_name, parts)):
+            return None
         if _head_text(f"{self.state}/{alias}") is not None:
             return alias
         folder, found = self.state, []
-        for part in alias.split("/"):
+        for part in parts:
             match = next((n for n in _folders(folder) if n.lower() == part.lower()), None)
             if match is None:
                 return None

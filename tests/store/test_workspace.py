@@ -114,6 +114,15 @@ def test_case_of_aliases_is_kept_and_does_not_count(space: Workspace) -> None:
     assert caught.value.code == "E0620"
 
 
+@pytest.mark.parametrize("text", ["../outside", "a/b/c", "", "with space", "/etc"])
+def test_what_is_no_alias_is_no_dataset(space: Workspace, text: str) -> None:
+    create(workspace(space.state), "outside")
+    assert space.find(text) is None
+    assert space.projection(text) is None
+    with pytest.raises(ValueError, match="not a dataset name"):
+        space.dataset(text)
+
+
 def test_two_folders_that_differ_only_in_case_are_refused(space: Workspace) -> None:
     import shutil
 
