@@ -2,12 +2,16 @@
 
 from setuptools import find_packages, setup
 
+RESOURCES = ("schemas", "templates")
+
 setup(
-    packages=[*find_packages(include=["odfbuild*"]), "odfbuild.schemas", "odfbuild.templates"],
-    package_dir={"odfbuild.schemas": "schemas", "odfbuild.templates": "templates"},
+    packages=[
+        *find_packages(include=["odfbuild*"]),
+        *(f"odfbuild._resources.{name}" for name in RESOURCES),
+    ],
+    package_dir={f"odfbuild._resources.{name}": name for name in RESOURCES},
     package_data={
         "odfbuild": ["py.typed"],
-        "odfbuild.schemas": ["*"],
-        "odfbuild.templates": ["**/*"],
+        **{f"odfbuild._resources.{name}": ["**/*"] for name in RESOURCES},
     },
 )
