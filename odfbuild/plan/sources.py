@@ -56,7 +56,12 @@ def root_verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=reasons,
         pending=pending,
-        outlook=_outlook(source, pending, reasons, certain=certain),
+        outlook=Outlook(
+            certain=certain,
+            records=pending.records if _is_bounded(source, projection, facts) else None,
+            exact=pending.exact,
+            causes=reasons,
+        ),
     )
 
 
@@ -71,17 +76,14 @@ def _pending(source: SetPollingSource, facts: SourceFacts) -> Pending:
     )
 
 
-def _outlook(
-    source: SetPollingSource, pending: Pending, reasons: tuple[Reason, ...], *, certain: bool
-) -> Outlook:
-    bounded = merge_never_adds_records(source.merge) and (
+def _is_bounded(
+    source: SetPollingSource, projection: Projection | None, facts: SourceFacts
+) -> bool:
+    """Whether at most one record is appended for each record of the source."""
+    # The first file of a snapshot has nothing to differ from.
+    first_file = len(facts.files) == 1 and (projection is None or projection.last_offset is None)
+    return (first_file or merge_never_adds_records(source.merge)) and (
         source.preprocess is None or never_adds_records(source.preprocess, ("input",))
-    )
-    return Outlook(
-        certain=certain,
-        records=pending.records if bounded else None,
-        exact=pending.exact,
-        causes=reasons,
     )
 
 

@@ -135,7 +135,7 @@ def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
     for reason in dataset.reasons:
         if full:
             lines += _reason_tree(reason)
-        elif reason.code not in _SAID_ALREADY:
+        elif reason.code not in _SAID_ALREADY and not _is_implied(reason, dataset):
             lines.append(_reason(reason) + _root_cause(reason))
     return lines
 
@@ -151,6 +151,10 @@ _SAID_ALREADY = {
     # Why it does not run as well is told by `--full`.
     ReasonCode.SOURCE_UNCHANGED,
 }
+
+
+def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
+    return reason.code is ReasonCode.NEVER_RUN and Action.CREATE in dataset.actions
 
 
 def _change(change: EventChange, color: bool) -> list[str]:
@@ -201,10 +205,11 @@ def _amount(dataset: DatasetPlan) -> str:
 
 
 def _compares(dataset: DatasetPlan) -> bool:
-    events = dataset.snapshot.metadata if dataset.snapshot else ()
+    if Action.CREATE in dataset.actions or dataset.snapshot is None:
+        return False
     return any(
         isinstance(e, SetPollingSource) and isinstance(e.merge, MergeStrategySnapshot)
-        for e in events
+        for e in dataset.snapshot.metadata
     )
 
 

@@ -134,11 +134,22 @@ def test_behind_a_join_nothing_is_promised():
     assert pending is not None and pending.records is None
 
 
+def behind_a_snapshot(records: int) -> Pending | None:
+    world = World().root("r", polling(merge=MergeStrategySnapshot(primary_key=("id",))))
+    world.derivative("d", "r").has("r", news(100))
+    chain = world.commit("r")
+    if records:
+        chain.add(records)
+        world.commit("d").run(1, chain)
+    return world.planned("d").pending
+
+
 def test_behind_a_snapshot_nothing_is_promised():
-    merge = MergeStrategySnapshot(primary_key=("id",))
-    world = World().root("r", polling(merge=merge)).derivative("d", "r").has("r", news(100))
-    pending = world.planned("d").pending
-    assert pending is not None and pending.records is None
+    assert behind_a_snapshot(5) == Pending(records=None, bytes=None, exact=False)
+
+
+def test_the_first_file_of_a_snapshot_has_nothing_to_differ_from():
+    assert behind_a_snapshot(0) == Pending(records=100, bytes=None, exact=False)
 
 
 def test_a_changed_query_alone_runs_nothing():
