@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odfbuild.errors import QueryError
 from odfbuild.odf.multihash import ARROW0_SHA3_256, SHA3_256, Multihash
 
 _PARALLEL_BYTES = 1 << 20
@@ -27,8 +28,15 @@ _READ_BYTES = 1 << 20
 _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
-class UnsupportedType(TypeError):
-    """A column of a type that has no logical hash."""
+class UnsupportedType(QueryError):
+    """E0530: a column of a type that has no logical hash, so that no dataset can hold it."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            problem,
+            code="E0530",
+            help="cast the column, turn a map into a list or text, or leave it out",
+        )
 
 
 class LogicalHasher:
