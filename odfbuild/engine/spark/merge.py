@@ -53,7 +53,7 @@ def merge(spark: SparkSession, source: DataFrame, task: IngestTask) -> EngineRes
                 help="supported are Append, Ledger and Snapshot",
             )
     schema = _result_schema(merged, task)
-    return EngineResult(write_parts(merged, task.scratch / "parts"), schema)
+    return EngineResult(parts=write_parts(merged, task.scratch / "parts"), schema=schema)
 
 
 def _preprocessed(spark: SparkSession, source: DataFrame, task: IngestTask) -> DataFrame:

@@ -33,7 +33,7 @@ def derive(spark: SparkSession, task: TransformTask) -> EngineResult:
             help=f"select `{task.vocab.operation_type}` so that they carry over",
         )
     schema = to_arrow_schema(frame, [task.vocab.event_time])
-    return EngineResult(write_parts(frame, task.scratch / "parts"), schema)
+    return EngineResult(parts=write_parts(frame, task.scratch / "parts"), schema=schema)
 
 
 def checked(
