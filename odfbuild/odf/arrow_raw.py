@@ -1,7 +1,7 @@
 """The raw form of a schema: a bare Arrow IPC `Schema` table, as blocks up to protocol 0.36 hold it.
 
-Built field by field in the order in which the reference's Arrow library does it, because the bytes are
-part of the hash of the block. Source: Arrow `Schema.fbs`.
+Built field by field in the order in which the reference's Arrow library does it, because the bytes
+are part of the hash of the block. Source: Arrow `Schema.fbs`.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ class LogicalHasher:
     def __init__(self, schema: pa.Schema) -> None:
         self._header = hashlib.sha3_256()
         self._columns: list[Any] = []
+        self._prefixes: list[bytes] = []
         self._pool: ThreadPoolExecutor | None = None
         for field in schema:
             self._register(field, 0)
@@ -60,13 +61,16 @@ class LogicalHasher:
             prefix = type_prefix(field.type)
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{field.name}': {error}") from None
+        self._prefixes.append(prefix)
         self._columns.append(hashlib.sha3_256(prefix))
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the records of a batch."""
+        """Add the records of a batch; `ValueError` when its columns are not those of the schema."""
         if batch.num_rows == 0:
             return
         leaves = [leaf for array in batch.columns for leaf in _leaves(array)]
+        if [type_prefix(array.type) for array, _ in leaves] != self._prefixes:
+            raise ValueError(f"the batch has other columns than the schema: {batch.schema}")
         work = zip(self._columns, leaves, strict=True)
         if batch.nbytes < _PARALLEL_BYTES:
             for column, (array, valid) in work:

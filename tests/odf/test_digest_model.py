@@ -184,3 +184,11 @@ def test_a_file_is_hashed_with_its_size(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(b"foo" * 1_000_000)
     assert physical_hash(file) == (Multihash.sha3_256(b"foo" * 1_000_000), 3_000_000)
+
+
+def test_a_batch_of_other_types_is_not_hashed_as_if_it_fitted() -> None:
+    hasher = LogicalHasher(pa.schema([("a", pa.int64())]))
+    with pytest.raises(ValueError, match="other columns"):
+        hasher.update(pa.record_batch({"a": pa.array([1], pa.int32())}))
+    hasher = LogicalHasher(pa.schema([("a", pa.string())]))
+    hasher.update(pa.record_batch({"a": pa.array(["x"], pa.large_string())}))
