@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import marshal
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
@@ -101,13 +102,27 @@ def _thaw(plain: Any) -> Any:
         number = plain[0]
         if number == _TUPLE:
             return tuple(map(_thaw, plain[1:]))
-        return _BUILDERS[number](plain)
+        if number not in _SHARED:
+            return _BUILDERS[number](plain)
+        try:
+            made = _shared.get(plain)
+        except TypeError:  # a struct with free-form attributes cannot be looked up
+            return _BUILDERS[number](plain)
+        if made is None:
+            made = _shared[plain] = _BUILDERS[number](plain)
+        return made
     if cls is dict:
         return {key: _thaw(item) for key, item in plain.items()}
     if cls is list:
         return [_thaw(item) for item in plain]
     return plain
 
+
+# Types of columns recur thousands of times in a project; they are immutable and made once.
+_SHARED = frozenset(
+    number for cls, number in _NUMBERS.items() if cls in typing.get_args(model.DataType)
+)
+_shared: dict[tuple[Any, ...], Any] = {}
 
 _BUILDERS = [_builder(cls) for cls in _CLASSES]
 

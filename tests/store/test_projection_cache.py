@@ -17,7 +17,9 @@ from odfbuild.odf.model import (
     DataField,
     DatasetKind,
     DataSlice,
+    DataTypeOption,
     DataTypeString,
+    DataTypeStruct,
     ExecuteTransform,
     ExecuteTransformInput,
     FetchStepFilesGlob,
@@ -76,6 +78,16 @@ def rich() -> Projection:
                         name="n",
                         type=DataTypeString(),
                         extra={"list": [1, "two", {"three": [3.5, None, True]}]},
+                    ),
+                    DataField(
+                        name="s",
+                        type=DataTypeOption(
+                            inner=DataTypeStruct(
+                                fields=(
+                                    DataField(name="x", type=DataTypeString(), extra={"y": []}),
+                                )
+                            )
+                        ),
                     ),
                 ),
             ),
