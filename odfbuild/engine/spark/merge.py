@@ -1,283 +1,291 @@
-"""Merge strategies: which records of new data join the history, and with which operation.
+"""Merge strategies: what of a batch becomes history, in which order.
 
-Operations: append 0, retract 1, correct from 2, correct to 3. Keys and compared columns count NULL as
-a value, so that no row is lost or repeated. Sources: metadata reference, `MergeStrategy`; RFC-015.
+Append keeps everything, ledger the rows whose key was never seen, snapshot the differences to the
+current state. Keys and values are compared null-safely and sides are told apart by flags, so that a
+NULL neither loses nor repeats a row; the reference does both in the cases that its behaviour lists.
+Duplicate keys of one batch are kept, as in the reference. Source: specification, "Merge Strategies".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from odfbuild.engine.contract import EngineResult, IngestTask
-from odfbuild.engine.spark.frames import (
-    quote,
-    read_slices,
-    to_arrow_schema,
-    to_arrow_type,
-    to_spark_type,
-    write_parts,
-)
-from odfbuild.engine.spark.read import POSITION, declared_columns
-from odfbuild.engine.spark.transform import preprocess, total_order
+from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_schema, write_parts
+from odfbuild.engine.spark.malformed import explain
+from odfbuild.engine.spark.read import declared_columns
 from odfbuild.errors import IngestError
-from odfbuild.odf.model import MergeStrategyAppend, MergeStrategyLedger, MergeStrategySnapshot
+from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+)
+from odfbuild.odf.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
+_ROW = "__odfbuild_row"
+_NEW = "__odfbuild_new"
+_OLD = "__odfbuild_old"
+_APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = 0, 1, 2, 3
 
 
-def merge(spark: SparkSession, source: DataFrame, task: IngestTask) -> EngineResult:
-    """Preprocess the rows of a source and merge them; the result in the order of offsets."""
-    new = _event_times(_preprocessed(spark, source, task), task)
-    _check_columns(new, task)
+def merge(spark: SparkSession, frame: DataFrame, task: IngestTask) -> EngineResult:
+    """Merge `frame`, in input order, with the history of `task` and write the result.
+
+    Raises `IngestError` for columns that are missing, reserved or changed, and for malformed rows.
+    """
+    declared = declared_columns(task.read)
+    try:
+        result = merged(spark, frame, task)
+        parts = write_parts(result, task.scratch / "parts")
+    except Exception as error:
+        explained = explain(error, task, declared)
+        if explained is None:
+            raise
+        raise explained from None
+    return EngineResult(parts=parts, schema=_result_schema(result, task, declared))
+
+
+def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame:
+    """The lazy result of `merge`: op, event time, then the data columns of `frame`."""
+    frame = _conformed(frame, task)
     strategy = task.merge
-    match strategy:
-        case MergeStrategyAppend():
-            merged = _appended(new, task)
-        case MergeStrategyLedger():
-            keys = _keys(new, strategy.primary_key, task)
-            merged = _appended(_unseen(spark, new, keys, task), task)
-        case MergeStrategySnapshot():
-            keys = _keys(new, strategy.primary_key, task)
-            merged = _changes(spark, new, keys, strategy.compare_columns, task)
-        case _:
-            raise IngestError(
-                f"merge strategy {strategy.KIND} is not supported by this release",
-                code="E0430",
-                dataset=task.dataset,
-                help="supported are Append, Ledger and Snapshot",
-            )
-    schema = _result_schema(merged, task)
-    return EngineResult(parts=write_parts(merged, task.scratch / "parts"), schema=schema)
-
-
-def _preprocessed(spark: SparkSession, source: DataFrame, task: IngestTask) -> DataFrame:
-    from pyspark.sql.functions import monotonically_increasing_id
-
-    if task.preprocess is None:
-        return source
-    source.drop(POSITION).createOrReplaceTempView("input")
-    frame, keeps_order = preprocess(spark, task.dataset, task.preprocess)
-    if not keeps_order:
-        frame = total_order(frame)
-    return frame.withColumn(POSITION, monotonically_increasing_id())
-
-
-def _event_times(frame: DataFrame, task: IngestTask) -> DataFrame:
-    """Event time in every record: its own, else that of the source."""
-    name = quote(task.vocab.event_time)
-    fallback = f"TIMESTAMP '{task.event_time.to_datetime():%Y-%m-%d %H:%M:%S.%f}Z'"
-    kind = next(
-        (f.dataType.typeName() for f in frame.schema.fields if f.name == task.vocab.event_time),
-        None,
-    )
-    if kind is None:
-        committed = None
-        if task.history_schema is not None:
-            committed = task.history_schema.field(task.vocab.event_time).type
-        target = to_spark_type(committed).simpleString() if committed is not None else "timestamp"
-        return frame.selectExpr("*", f"CAST({fallback} AS {target}) AS {name}")
-    if kind not in ("timestamp", "timestamp_ntz", "date"):
-        raise IngestError(
-            f"'{task.vocab.event_time}' is {kind}, not a timestamp or date",
-            code="E0431",
-            dataset=task.dataset,
-            help="declare it as TIMESTAMP in `read.schema`, or cast it in `preprocess`",
-        )
-    target = "date" if kind == "date" else "timestamp"
-    filled = f"COALESCE(CAST({name} AS {target}), CAST({fallback} AS {target})) AS {name}"
-    return frame.selectExpr(
-        *(filled if c == task.vocab.event_time else quote(c) for c in frame.columns)
+    history = _history(spark, frame, task)
+    if isinstance(strategy, MergeStrategyAppend):
+        return _by_event_time(frame, task)
+    if isinstance(strategy, MergeStrategyLedger):
+        _check_columns(task, "primaryKey", strategy.primary_key, frame.columns)
+        if history is not None:
+            frame = _unseen(frame, history, strategy.primary_key)
+        return _by_event_time(frame, task)
+    if isinstance(strategy, MergeStrategySnapshot):
+        _check_columns(task, "primaryKey", strategy.primary_key, frame.columns)
+        if strategy.compare_columns is not None:
+            _check_columns(task, "compareColumns", strategy.compare_columns, frame.columns)
+        if history is None:
+            changes = _all_appended(frame)
+        else:
+            changes = _differences(frame, history, task, strategy)
+        return _by_key(changes, task, strategy.primary_key)
+    raise IngestError(
+        f"the merge step '{strategy.KIND}' is not supported by this version of odfbuild",
+        code="E0410",
+        dataset=task.dataset,
+        help="use one of: Append, Ledger, Snapshot",
     )
 
 
-def _check_columns(frame: DataFrame, task: IngestTask) -> None:
+# --- Input ---
+
+
+def _conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """Check system columns, bring timestamps to milliseconds UTC, add event time and row number."""
     vocab = task.vocab
-    for name in (vocab.offset, vocab.operation_type, vocab.system_time):
-        if name in frame.columns:
+    reserved = {vocab.offset, vocab.system_time, vocab.operation_type}
+    columns = []
+    for field in frame.schema.fields:
+        name, kind = quote(field.name), field.dataType.typeName()
+        if field.name.lower() in {each.lower() for each in reserved}:
             raise IngestError(
-                f"the source has a column '{name}', which is a system column",
-                code="E0432",
+                f"the data has a column '{field.name}', which is a system column",
+                code="E0431",
                 dataset=task.dataset,
-                help="rename it in `preprocess`, or choose other names with SetVocab",
+                help="rename it in `preprocess`, or rename the system column with SetVocab",
             )
-
-
-def _keys(frame: DataFrame, keys: Sequence[str], task: IngestTask) -> list[str]:
-    names = [name for name in frame.columns if name != POSITION]
-    if not keys:
-        raise IngestError(
-            "the primary key has no columns",
-            code="E0433",
-            dataset=task.dataset,
-            help="list the columns that identify a record in `merge.primaryKey`",
-        )
-    for key in keys:
-        if key not in names:
-            close = get_close_matches(key, names, n=1)
+        if field.name == vocab.event_time and kind not in ("date", "timestamp", "timestamp_ntz"):
             raise IngestError(
-                f"primary key column '{key}' is not in the data",
+                f"the event time column '{field.name}' is a {kind}, not a date or timestamp",
                 code="E0433",
                 dataset=task.dataset,
-                notes=(f"columns are: {', '.join(names)}",),
-                help=f"did you mean '{close[0]}'?" if close else "correct `merge.primaryKey`",
+                help="declare it as TIMESTAMP or DATE, or convert it in `preprocess`",
             )
-    return list(keys)
+        if kind.startswith("timestamp"):
+            columns.append(f"date_trunc('MILLISECOND', CAST({name} AS TIMESTAMP)) AS {name}")
+        else:
+            columns.append(name)
+    if vocab.event_time not in frame.columns:
+        columns.append(f"CAST(NULL AS {_event_time_type(task)}) AS {quote(vocab.event_time)}")
+    return frame.selectExpr(*columns, f"monotonically_increasing_id() AS {_ROW}")
 
 
-def _appended(frame: DataFrame, task: IngestTask) -> DataFrame:
-    ordered = frame.orderBy(quote(task.vocab.event_time), POSITION)
-    return _shaped(ordered.selectExpr("*", f"{APPEND} AS {quote(task.vocab.operation_type)}"), task)
+def _event_time_type(task: IngestTask) -> str:
+    history = task.history_schema
+    if history is not None and pa.types.is_date(history.field(task.vocab.event_time).type):
+        return "DATE"
+    return "TIMESTAMP"
 
 
-def _unseen(
-    spark: SparkSession, new: DataFrame, keys: list[str], task: IngestTask
-) -> DataFrame:
-    """Rows whose key no committed record has."""
+def _history(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame | None:
+    """All committed records; `None` when there are none or the strategy does not look at them."""
     if task.history_schema is None or not task.history:
-        return new
-    _check_history(new, task)
-    seen = read_slices(spark, task.history, task.history_schema, task.vocab)
-    seen = seen.select(*[quote(key) for key in keys]).distinct()
-    same = [new[quote(key)].eqNullSafe(seen[quote(key)]) for key in keys]
-    return new.join(seen, same, "left_anti")
+        return None
+    if isinstance(task.merge, MergeStrategyAppend):
+        return None
+    history = read_slices(spark, task.history, task.history_schema, task.vocab)
+    old = {field.name: field.dataType for field in history.schema.fields}
+    for field in frame.schema.fields:
+        if field.name in old and old[field.name] != field.dataType:
+            raise IngestError(
+                f"column '{field.name}' is {field.dataType.simpleString().upper()} in the source "
+                f"and {old[field.name].simpleString().upper()} in '{task.dataset}'",
+                code="E0432",
+                dataset=task.dataset,
+                help="convert it back in `preprocess`, or define a new dataset",
+            )
+    return history
 
 
-def _check_history(new: DataFrame, task: IngestTask) -> None:
-    """Columns that a comparison needs must be there; all other differences are found later."""
-    names = {name for name in new.columns if name != POSITION}
-    committed = task.history_schema.names if task.history_schema is not None else []
-    system = {task.vocab.offset, task.vocab.operation_type, task.vocab.system_time}
-    missing = [name for name in committed if name not in names | system]
-    if missing:
+def _check_columns(task: IngestTask, role: str, names: Sequence[str], found: Sequence[str]) -> None:
+    from difflib import get_close_matches
+
+    columns = [name for name in found if name != _ROW]
+    if not names:
         raise IngestError(
-            f"the source no longer has the column '{missing[0]}'",
-            code="E0434",
+            f"`merge.{role}` is empty",
+            code="E0430",
             dataset=task.dataset,
-            notes=(f"it has: {', '.join(sorted(names))}",),
-            help="add it back in `preprocess`, or define a new dataset",
+            help=f"name at least one of: {', '.join(columns)}",
         )
-
-
-def _changes(
-    spark: SparkSession,
-    new: DataFrame,
-    keys: list[str],
-    compared: Sequence[str] | None,
-    task: IngestTask,
-) -> DataFrame:
-    """Differences between the current state and a snapshot, in one pass over both."""
-    vocab = task.vocab
-    columns = [name for name in new.columns if name != POSITION]
-    data = [name for name in columns if name not in keys]
-    wanted = list(compared) if compared else data
-    for name in wanted:
+    for name in names:
         if name not in columns:
             close = get_close_matches(name, columns, n=1)
             raise IngestError(
-                f"compared column '{name}' is not in the data",
-                code="E0435",
+                f"`merge.{role}` names the column '{name}', which the data has not",
+                code="E0430",
                 dataset=task.dataset,
-                help=f"did you mean '{close[0]}'?" if close else "correct `merge.compareColumns`",
+                notes=(f"its columns are: {', '.join(columns)}",),
+                help=f"did you mean '{close[0]}'?" if close else f"correct `merge.{role}`",
             )
-    if task.history_schema is None or not task.history:
-        first = new.selectExpr(
-            *[quote(name) for name in columns], f"{APPEND} AS {quote(vocab.operation_type)}", POSITION
-        )
-        return _by_key(first, keys, task)
-    _check_history(new, task)
-    state = _current_state(spark, keys, columns, task)
-    given = _given_event_time(task)
-    pack = "named_struct({})".format(
-        ", ".join(f"'{name}', {quote(name)}" for name in columns)
-    )
-    old = state.selectExpr(f"{pack} AS old", *_key_columns(keys, "o"))
-    now = new.selectExpr(f"{pack} AS new", *_key_columns(keys, "n"), POSITION)
-    same = " AND ".join(f"o{i} <=> n{i}" for i in range(len(keys)))
+
+
+# --- Strategies ---
+
+
+def _unseen(frame: DataFrame, history: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows whose key is in no record of history, whatever its operation."""
+    seen = history.selectExpr(*[f"{quote(k)} AS {quote('__odfbuild_key_' + k)}" for k in key])
+    same = " AND ".join(f"{quote(k)} <=> {quote('__odfbuild_key_' + k)}" for k in key)
     from pyspark.sql.functions import expr
 
-    pairs = now.join(old, expr(same), "full_outer")
-    # Event time that the source does not give is the time of ingestion, which is no difference.
-    watched = [n for n in wanted if n != vocab.event_time or given]
-    differs = " OR ".join(f"NOT (old.{quote(n)} <=> new.{quote(n)})" for n in watched) or "false"
-    changed = pairs.selectExpr(
-        f"""CASE
-            WHEN old IS NULL THEN array(struct({APPEND} AS o, new AS r))
-            WHEN new IS NULL THEN array(struct({RETRACT} AS o, old AS r))
-            WHEN {differs} THEN
-                array(struct({CORRECT_FROM} AS o, old AS r), struct({CORRECT_TO} AS o, new AS r))
-            ELSE array() END AS changes""",
-        POSITION,
-    ).selectExpr("explode(changes) AS c", POSITION)
-    shaped = changed.selectExpr(
-        *(f"c.r.{quote(name)} AS {quote(name)}" for name in columns),
-        f"c.o AS {quote(vocab.operation_type)}",
-        POSITION,
-    )
-    return _by_key(shaped, keys, task)
+    return frame.join(seen, expr(same), "left_anti")
 
 
-def _key_columns(keys: list[str], prefix: str) -> list[str]:
-    return [f"{quote(key)} AS {prefix}{index}" for index, key in enumerate(keys)]
+def _state(history: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFrame:
+    """The current state: the latest record of each key, unless that is a retraction."""
+    vocab = task.vocab
+    names = ", ".join(quote(name) for name in history.columns)
+    keys = [quote(k) for k in key]
+    latest = history.groupBy(*keys).agg(_expr(f"max_by(struct({names}), {quote(vocab.offset)}) AS r"))
+    return latest.where(f"r.{quote(vocab.operation_type)} != {_RETRACT}").select("r.*")
 
 
-def _given_event_time(task: IngestTask) -> bool:
-    """Whether the source itself says when its records were true."""
-    declared = declared_columns(task.read)
-    if task.preprocess is None and declared is not None:
-        return task.vocab.event_time in declared.names
-    return True
-
-
-def _current_state(
-    spark: SparkSession, keys: list[str], columns: list[str], task: IngestTask
+def _differences(
+    frame: DataFrame, history: DataFrame, task: IngestTask, strategy: MergeStrategySnapshot
 ) -> DataFrame:
-    """The last record of each key, unless it was retracted."""
-    if task.history_schema is None:
-        raise AssertionError("there is no state without history")
+    """Operations that turn the current state into `frame`, in one pass over the joined sides."""
+    key = strategy.primary_key
+    state = _state(history, task, key)
+    columns = [name for name in frame.columns if name != _ROW]
+    compared = strategy.compare_columns or [name for name in columns if name not in key]
+    new = frame.selectExpr(f"struct(*) AS {_NEW}")
+    absent = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    old_fields = ", ".join(
+        f"{quote(name) if name in state.columns else f'CAST(NULL AS {absent[name]})'} AS {quote(name)}"
+        for name in columns
+    )
+    row = f"{quote(task.vocab.offset)} AS {_ROW}"
+    old = state.selectExpr(f"struct({old_fields}, {row}) AS {_OLD}")
+    same_key = " AND ".join(f"{_NEW}.{quote(k)} <=> {_OLD}.{quote(k)}" for k in key)
+    changed = " OR ".join(_is_changed(name, task) for name in compared) or "false"
+    sides = new.join(old, _expr(same_key), "full_outer")
+    operations = (
+        f"CASE WHEN {_OLD} IS NULL THEN array({_record(_APPEND, _NEW, columns)}) "
+        f"WHEN {_NEW} IS NULL THEN array({_record(_RETRACT, _OLD, columns)}) "
+        f"WHEN {changed} THEN array({_record(_CORRECT_FROM, _OLD, columns)}, "
+        f"{_record(_CORRECT_TO, _NEW, columns)}) END"
+    )
+    # A flat struct of either side is null only where the side is absent, never for NULL values.
+    return sides.selectExpr(f"inline({operations})")
+
+
+def _is_changed(name: str, task: IngestTask) -> str:
+    new, old = f"{_NEW}.{quote(name)}", f"{_OLD}.{quote(name)}"
+    different = f"NOT ({new} <=> {old})"
+    if name == task.vocab.event_time:
+        # A batch without event time says nothing about it.
+        return f"({new} IS NOT NULL AND {different})"
+    return different
+
+
+def _record(operation: int, side: str, columns: Sequence[str]) -> str:
+    fields = [f"{side}.{quote(name)} AS {quote(name)}" for name in columns]
+    return f"struct({operation} AS __odfbuild_op, {', '.join(fields)}, {side}.{_ROW} AS {_ROW})"
+
+
+def _all_appended(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr(f"{_APPEND} AS __odfbuild_op", "*")
+
+
+# --- Output ---
+
+
+def _by_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
+    filled = _filled(_all_appended(frame), task)
+    order = [quote(task.vocab.event_time), _ROW]
+    return _output(filled.orderBy(*[_expr(each) for each in order]), task)
+
+
+def _by_key(changes: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFrame:
+    order = [quote(k) for k in key] + ["__odfbuild_op", _ROW]
+    ordered = changes.orderBy(*[_expr(each).asc_nulls_first() for each in order])
+    return _output(_filled(ordered, task), task)
+
+
+def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """Give records without event time that of the source."""
+    name = task.vocab.event_time
+    literal = f"timestamp_millis({task.event_time.millis})"
+    kind = frame.schema[name].dataType.simpleString()
+    filled = f"coalesce({quote(name)}, CAST({literal} AS {kind})) AS {quote(name)}"
+    return frame.selectExpr(*[filled if c == name else quote(c) for c in frame.columns])
+
+
+def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
     vocab = task.vocab
-    history = read_slices(spark, task.history, task.history_schema, vocab)
-    key = ", ".join(quote(name) for name in keys)
-    rank = f"row_number() OVER (PARTITION BY {key} ORDER BY {quote(vocab.offset)} DESC)"
-    latest = history.selectExpr("*", f"{rank} AS __rank")
-    return latest.where(
-        f"__rank = 1 AND {quote(vocab.operation_type)} <> {RETRACT}"
-    ).select(*[quote(name) for name in columns])
+    hidden = ("__odfbuild_op", _ROW, vocab.event_time)
+    return frame.selectExpr(
+        f"CAST(__odfbuild_op AS INT) AS {quote(vocab.operation_type)}",
+        quote(vocab.event_time),
+        *[quote(name) for name in frame.columns if name not in hidden],
+    )
 
 
-def _by_key(frame: DataFrame, keys: list[str], task: IngestTask) -> DataFrame:
-    """Order of change records: by key, then retractions before what replaces them."""
-    op = quote(task.vocab.operation_type)
-    return _shaped(frame.orderBy(*[quote(key) for key in keys], op, POSITION), task)
-
-
-def _shaped(frame: DataFrame, task: IngestTask) -> DataFrame:
-    """Operation, event time, then data columns in their order."""
-    op, event_time = task.vocab.operation_type, task.vocab.event_time
-    rest = [name for name in frame.columns if name not in (op, event_time, POSITION)]
-    return frame.select(*[quote(name) for name in (op, event_time, *rest)])
-
-
-def _result_schema(frame: DataFrame, task: IngestTask) -> pa.Schema:
-    """Schema of the result; declared types and required columns survive where nothing reshapes them."""
-    import pyarrow as pa
-
+def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
+    """Schema of the result; without preprocessing columns are as declared, unsigned ones too."""
     vocab = task.vocab
-    required = [vocab.operation_type, vocab.event_time]
-    schema = to_arrow_schema(frame, required)
-    declared = declared_columns(task.read) if task.preprocess is None else None
-    if declared is None:
+    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
+    if declared is None or task.preprocess is not None:
         return schema
     fields = []
     for field in schema:
-        if field.name in declared.names and field.name not in required:
+        if field.name in declared.names and field.name != vocab.event_time:
             wanted = declared.field(field.name)
-            same = to_arrow_type(to_spark_type(wanted.type)) == field.type
-            field = pa.field(field.name, wanted.type if same else field.type, wanted.nullable)
-        fields.append(field)
+            kind = wanted.type if pa.types.is_unsigned_integer(wanted.type) else field.type
+            fields.append(pa.field(field.name, kind, wanted.nullable))
+        else:
+            fields.append(field)
     return pa.schema(fields)
+
+
+def _expr(text: str):  # type: ignore[no-untyped-def]
+    from pyspark.sql.functions import expr
+
+    return expr(text)
+
+
+__all__ = ["Timestamp", "merge", "merged"]

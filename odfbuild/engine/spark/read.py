@@ -1,210 +1,228 @@
-"""Read a prepared source file into columns, in the order of the file.
+"""Read steps: a prepared file becomes a frame in file order, preprocessed.
 
-Rows that do not fit are an error that names file and line. Source: metadata reference, `ReadStep`.
+Declared columns of CSV match by position, as in the reference, which skips the header; here a header
+that disagrees with the schema is an error. Rows that do not fit the schema are errors, found when
+the frame is computed (`malformed.explain` then says where). Timestamps without a zone are UTC and
+empty cells are null. Source: specification, `ReadStep`; reference behaviour, read steps.
 """
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.spark.frames import quote, to_spark_schema
-from odfbuild.errors import IngestError, Location
+from odfbuild.engine.spark.csv_header import check_header, first_row
+from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
+from odfbuild.engine.spark.frames import quote, to_spark_schema, to_spark_type
+from odfbuild.engine.spark.malformed import CORRUPT, guard
+from odfbuild.engine.spark.transform import preprocess, total_order
+from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepNdJson, ReadStepParquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-POSITION = "__odfbuild_position"
-"""Column that numbers rows in the order of the file; gone before a result is written."""
-_CORRUPT = "__odfbuild_corrupt"
-_SHOWN = 5
+
+def read_source(spark: SparkSession, task: IngestTask) -> DataFrame:
+    """The records of a file in file order, behind the preprocessing query if there is one.
+
+    A query that does not handle each record alone gives a total order instead. Raises `IngestError`
+    and, for the query, `Errors` of `QueryError`.
+    """
+    frame = _read(spark, task)
+    if task.preprocess is None:
+        return frame
+    frame.createOrReplaceTempView("input")
+    result, row_wise = preprocess(spark, task.dataset, task.preprocess)
+    return result if row_wise else total_order(result)
 
 
 def declared_columns(read: ReadStep) -> pa.Schema | None:
-    """Columns that the read step declares; `None`: they are whatever the source has."""
+    """The columns that a read step declares; `None` when the data decides."""
     if read.schema is not None:
         return from_odf(read.schema)
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
-def read_source(spark: SparkSession, task: IngestTask) -> DataFrame:
-    """The rows of the task's file with `POSITION`; raises `IngestError` for what does not fit."""
+def _read(spark: SparkSession, task: IngestTask) -> DataFrame:
     read = task.read
     columns = declared_columns(read)
-    match read:
-        case ReadStepCsv():
-            frame = _read_csv(spark, task, read, columns)
-        case ReadStepNdJson():
-            frame = _read_ndjson(spark, task, read, columns)
-        case ReadStepParquet():
-            frame = _read_parquet(spark, task, columns)
-        case _:
-            raise IngestError(
-                f"read step {read.KIND} is not supported by this release",
-                code="E0420",
-                dataset=task.dataset,
-                help="supported are Csv, NdJson and Parquet",
-            )
-    return _numbered(frame)
+    if isinstance(read, ReadStepParquet):
+        return _in_order(_parquet(spark, task, columns))
+    if task.file.stat().st_size == 0 and columns is None:
+        raise IngestError(
+            f"'{task.source_name}' is empty, and no schema is declared",
+            code="E0423",
+            dataset=task.dataset,
+            help="declare the columns in `read.schema`",
+        )
+    if isinstance(read, ReadStepCsv):
+        return _in_order(_csv(spark, task, read, columns))
+    if isinstance(read, ReadStepNdJson):
+        return _in_order(_ndjson(spark, task, read, columns))
+    # Refused when the project is checked; a chain may still hold such a step.
+    raise IngestError(
+        f"the read step '{read.KIND}' is not supported by this version of odfbuild",
+        code="E0410",
+        dataset=task.dataset,
+        help="use one of: Csv, NdJson, Parquet",
+    )
 
 
-def _numbered(frame: DataFrame) -> DataFrame:
-    from pyspark.sql.functions import monotonically_increasing_id
-
-    # Parts of a large file are packed by size, not by place, so the place comes first.
-    if frame.rdd.getNumPartitions() > 1:
-        names = [quote(name) for name in frame.columns]
-        frame = frame.selectExpr(*names, "_metadata.file_block_start AS __block")
-        frame = frame.withColumn("__row", monotonically_increasing_id())
-        frame = frame.orderBy("__block", "__row").drop("__block", "__row")
-    return frame.withColumn(POSITION, monotonically_increasing_id())
-
-
-def _read_csv(
+def _csv(
     spark: SparkSession, task: IngestTask, read: ReadStepCsv, columns: pa.Schema | None
 ) -> DataFrame:
-    options: dict[str, Any] = {
-        "sep": read.separator or ",",
-        "quote": '"' if read.quote is None else read.quote or "\0",
-        "escape": "\\" if read.escape is None else read.escape or "\0",
-        "encoding": read.encoding or "utf-8",
-        "nullValue": read.null_value or "",
-        "header": bool(read.header),
-        "enforceSchema": True,
-        "mode": "PERMISSIVE",
-    }
-    if read.date_format and read.date_format.lower() != "rfc3339":
-        options["dateFormat"] = read.date_format
-    if read.timestamp_format and read.timestamp_format.lower() != "rfc3339":
-        options["timestampFormat"] = read.timestamp_format
-    path = str(task.file)
-    if columns is None:
-        names = _header(task, read) if read.header else None
-        frame = spark.read.options(**options).csv(path, inferSchema=bool(read.infer_schema))
-        if names is None:
-            frame = frame.toDF(*[f"column_{index + 1}" for index in range(len(frame.columns))])
-        return frame
-    if read.header:
-        _check_header(task, _header(task, read), columns.names)
-    schema = to_spark_schema(columns).add(_CORRUPT, "string")
-    frame = (
-        spark.read.options(**options)
-        .option("columnNameOfCorruptRecord", _CORRUPT)
-        .schema(schema)
-        .csv(path)
-    )
-    return _without_corrupt(frame, task, columns)
+    options = csv_options(read, task.dataset)
+    if columns is not None:
+        if read.header:
+            check_header(task, read, columns.names)
+        schema = to_spark_schema(columns)
+    else:
+        schema = _csv_schema(spark, task, read, options)
+    reader = spark.read.schema(_with_corrupt(schema)).options(**options)
+    return guard(reader.csv(str(task.file)))
 
 
-def _header(task: IngestTask, read: ReadStepCsv) -> list[str]:
-    import csv
+def _csv_schema(
+    spark: SparkSession, task: IngestTask, read: ReadStepCsv, options: dict[str, str]
+) -> StructType:
+    from pyspark.sql import types
 
-    with task.file.open(encoding=read.encoding or "utf-8", errors="replace", newline="") as file:
-        rows = csv.reader(file, delimiter=read.separator or ",", quotechar=read.quote or '"')
-        return [name.strip().removeprefix("\ufeff") for name in next(rows, [])]
-
-
-def _check_header(task: IngestTask, found: list[str], expected: list[str]) -> None:
-    """Columns are read by position, so a file whose header says something else is refused."""
-    if not found or [n.lower() for n in found] == [n.lower() for n in expected]:
-        return
-    missing = [name for name in expected if name.lower() not in {n.lower() for n in found}]
-    extra = [name for name in found if name.lower() not in {n.lower() for n in expected}]
-    notes = []
-    for name in missing:
-        close = get_close_matches(name, extra, n=1)
-        notes.append(
-            f"column '{name}' is missing" + (f"; there is '{close[0]}'" if close else "")
-        )
-    notes += [f"column '{name}' is not in the schema" for name in extra]
-    if not notes:
-        notes = [f"the file has: {', '.join(found)}", f"expected: {', '.join(expected)}"]
-    raise IngestError(
-        f"{task.source_name} does not have the columns that `read.schema` lists",
-        code="E0421",
-        location=Location(task.source_name, 1, 1),
-        notes=tuple(notes),
-        help="correct the file, or change `read.schema` to what the source has now",
-        dataset=task.dataset,
+    row = first_row(task, read)
+    names = row if read.header else [f"column_{n}" for n in range(1, len(row) + 1)]
+    _check_unique(task, names)
+    if not read.infer_schema:
+        return types.StructType([types.StructField(name, types.StringType()) for name in names])
+    inferred = spark.read.options(**options, inferSchema="true").csv(str(task.file)).schema
+    return types.StructType(
+        [
+            types.StructField(name, _widest(field.dataType))
+            for name, field in zip(names, inferred.fields, strict=True)
+        ]
     )
 
 
-def _read_ndjson(
+def _ndjson(
     spark: SparkSession, task: IngestTask, read: ReadStepNdJson, columns: pa.Schema | None
 ) -> DataFrame:
-    options: dict[str, Any] = {"mode": "PERMISSIVE", "encoding": read.encoding or "utf-8"}
-    if read.date_format and read.date_format.lower() != "rfc3339":
-        options["dateFormat"] = read.date_format
-    if read.timestamp_format and read.timestamp_format.lower() != "rfc3339":
-        options["timestampFormat"] = read.timestamp_format
-    reader = spark.read.options(**options)
+    refuse_formats(read, task.dataset)
+    options = {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        "encoding": read.encoding or "UTF-8",
+        "lineSep": "\n",
+    }
     if columns is None:
-        return reader.option("mode", "FAILFAST").json(str(task.file))
-    schema = to_spark_schema(columns).add(_CORRUPT, "string")
-    frame = (
-        reader.option("columnNameOfCorruptRecord", _CORRUPT).schema(schema).json(str(task.file))
-    )
-    return _without_corrupt(frame, task, columns)
+        schema = _ndjson_schema(spark, task, options)
+    else:
+        schema = to_spark_schema(columns)
+    reader = spark.read.schema(_with_corrupt(schema)).options(**options)
+    return guard(reader.json(str(task.file)))
 
 
-def _without_corrupt(frame: DataFrame, task: IngestTask, columns: pa.Schema) -> DataFrame:
-    # Spark refuses to look at the column of corrupt records alone, which caching works around.
-    kept = frame.cache()
-    bad = [
-        row[0] for row in kept.where(f"{_CORRUPT} IS NOT NULL").select(_CORRUPT).take(_SHOWN)
-    ]
-    if bad:
-        kept.unpersist()
-        raise _malformed(task, bad, columns)
-    return frame.drop(_CORRUPT)
+def _ndjson_schema(spark: SparkSession, task: IngestTask, options: dict[str, str]) -> StructType:
+    from pyspark.sql import types
+
+    inferred = spark.read.options(**options).json(str(task.file)).schema
+    fields = {f.name: f for f in inferred.fields if f.name != CORRUPT}
+    # Spark sorts by name; columns belong in the order in which the file first has them.
+    names: dict[str, None] = {}
+    with task.file.open(encoding=options["encoding"]) as lines:
+        for line in lines:
+            try:
+                names |= dict.fromkeys(json.loads(line))
+            except (ValueError, TypeError):
+                continue  # reading reports it with its place
+            if len(names) >= len(fields):
+                break
+    return types.StructType([fields[name] for name in names if name in fields])
 
 
-def _malformed(task: IngestTask, bad: list[str], columns: pa.Schema) -> IngestError:
-    """The error for rows that do not fit, with the line of the first in the source."""
-    wanted = {text.rstrip("\r\n"): None for text in bad}
-    places: list[tuple[int, str]] = []
-    with task.file.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            text = line.rstrip("\r\n")
-            if text in wanted:
-                places.append((number, text))
-                if len(places) == len(bad):
-                    break
-    line_number, text = places[0] if places else (None, bad[0])
-    more = [f"line {number} does not fit either" for number, _ in places[1:]]
-    expected = ", ".join(f"{field.name} {field.type}" for field in columns)
-    return IngestError(
-        f"a row of {task.source_name} does not fit the schema",
-        code="E0422",
-        location=Location(task.source_name, line_number, 1, text, len(text)),
-        notes=(*more, f"expected {len(columns)} columns: {expected}"),
-        help="correct the row, or change `read.schema` so that it fits",
-        dataset=task.dataset,
-    )
-
-
-def _read_parquet(
-    spark: SparkSession, task: IngestTask, columns: pa.Schema | None
-) -> DataFrame:
+def _parquet(spark: SparkSession, task: IngestTask, columns: pa.Schema | None) -> DataFrame:
+    try:
+        found = pq.read_schema(task.file)
+    except (pa.ArrowException, OSError) as error:
+        raise IngestError(
+            f"'{task.source_name}' is not a readable Parquet file: {error}",
+            code="E0423",
+            dataset=task.dataset,
+            help="check the file and the `prepare` steps before it",
+        ) from None
     frame = spark.read.parquet(str(task.file))
     if columns is None:
         return frame
-    missing = [name for name in columns.names if name not in frame.columns]
-    if missing:
-        raise IngestError(
-            f"{task.source_name} has no column '{missing[0]}'",
-            code="E0421",
-            dataset=task.dataset,
-            notes=(f"it has: {', '.join(frame.columns)}",),
-            help="correct `read.schema`",
-        )
-    types = to_spark_schema(columns)
-    return frame.selectExpr(
-        *(f"CAST({quote(f.name)} AS {f.dataType.simpleString()}) AS {quote(f.name)}" for f in types)
+    expressions = []
+    for field in columns:
+        kind = to_spark_type(field.type).simpleString()
+        if field.name in found.names:
+            expressions.append(f"CAST({quote(field.name)} AS {kind}) AS {quote(field.name)}")
+        elif field.nullable:
+            expressions.append(f"CAST(NULL AS {kind}) AS {quote(field.name)}")
+        else:
+            raise missing_column(task, field.name, found.names)
+    return frame.selectExpr("*").selectExpr(*expressions)
+
+
+def missing_column(task: IngestTask, name: str, found: Sequence[str]) -> IngestError:
+    """The error for a declared column that the source has not."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, found, n=1)
+    return IngestError(
+        f"'{task.source_name}' has no column '{name}'",
+        code="E0420",
+        dataset=task.dataset,
+        notes=(f"its columns are: {', '.join(found)}",),
+        help=f"did you mean '{close[0]}'?" if close else "correct `read.schema` or the source",
     )
+
+
+def _in_order(frame: DataFrame) -> DataFrame:
+    """Impose file order where Spark reads a file in several pieces."""
+    if frame.rdd.getNumPartitions() <= 1:
+        return frame
+    names = [quote(name) for name in frame.columns]
+    return (
+        frame.selectExpr(
+            *names,
+            "input_file_block_start() AS __odfbuild_start",
+            "monotonically_increasing_id() AS __odfbuild_row",
+        )
+        .orderBy("__odfbuild_start", "__odfbuild_row")
+        .selectExpr(*names)
+    )
+
+
+def _with_corrupt(schema: StructType) -> StructType:
+    from pyspark.sql import types
+
+    return types.StructType([*schema.fields, types.StructField(CORRUPT, types.StringType())])
+
+
+def _widest(kind: object) -> object:
+    """Inference looks at the values of one file; a later one may hold larger integers."""
+    from pyspark.sql import types
+
+    return types.LongType() if isinstance(kind, types.IntegerType) else kind
+
+
+def _check_unique(task: IngestTask, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen or not name:
+            what = f"two columns called '{name}'" if name else "a column without a name"
+            raise IngestError(
+                f"the header of '{task.source_name}' has {what}",
+                code="E0420",
+                dataset=task.dataset,
+                help="declare the columns in `read.schema`, or correct the header",
+            )
+        seen.add(name.lower())

@@ -1,0 +1,76 @@
+"""The first line of a CSV file against the declared columns."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+
+from odfbuild.engine.contract import IngestTask
+from odfbuild.errors import IngestError, Location
+from odfbuild.odf.model import ReadStepCsv
+
+
+def first_row(task: IngestTask, read: ReadStepCsv) -> list[str]:
+    """Cells of the first line that is not blank; an empty list when there is none."""
+    with task.file.open(encoding=read.encoding or "utf-8-sig", newline="", errors="replace") as f:
+        line = next((line for line in f if line.strip()), "")
+    return split(line, read)
+
+
+def split(line: str, read: ReadStepCsv) -> list[str]:
+    """Cells of one line."""
+    line = line.lstrip("\ufeff").rstrip("\r\n")
+    if not line:
+        return []
+    quote = read.quote or '"'
+    escape = None if read.escape in (None, "", quote) else read.escape
+    reader = csv.reader(
+        [line],
+        delimiter=read.separator or ",",
+        quotechar=quote,
+        escapechar=escape,
+        doublequote=True,
+    )
+    return next(reader, [])
+
+
+def check_header(task: IngestTask, read: ReadStepCsv, names: Sequence[str]) -> None:
+    """Raise `IngestError` unless the header names the declared columns in their order.
+
+    Names are compared without case, spaces and punctuation, so that a schema may tidy them up.
+    """
+    found = first_row(task, read)
+    if not found:
+        return  # an empty file has no records, and so none that could be misread
+    plain = [_plain(name) for name in found]
+    if plain == [_plain(name) for name in names]:
+        return
+    missing = [name for name in names if _plain(name) not in plain]
+    extra = [name for name in found if _plain(name) not in {_plain(n) for n in names}]
+    if missing:
+        message = f"the header of '{task.source_name}' has no column {_list(missing)}"
+    elif extra:
+        message = f"the header of '{task.source_name}' has the undeclared column {_list(extra)}"
+    else:
+        message = f"the header of '{task.source_name}' has its columns in another order"
+    raise IngestError(
+        message,
+        code="E0420",
+        location=Location(task.source_name, 1, 1),
+        notes=(
+            f"declared: {', '.join(names)}",
+            f"found: {', '.join(found)}",
+            "columns of CSV files are matched by position",
+        ),
+        help="write the columns of the file, in its order, in `read.schema`",
+        dataset=task.dataset,
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

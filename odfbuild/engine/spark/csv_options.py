@@ -1,0 +1,84 @@
+"""Options of a CSV read step as Spark takes them; what cannot be honoured is refused."""
+
+from __future__ import annotations
+
+import codecs
+
+from odfbuild.engine.spark.malformed import CORRUPT
+from odfbuild.errors import IngestError
+from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson
+
+_ENCODINGS = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16", "utf-16le", "utf-16be")
+
+
+def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
+    """Spark's options for `read`; raises `IngestError` naming the option that is not supported.
+
+    Without `escape` a quote inside quotes is written twice, as RFC 4180 says.
+    """
+    refuse_formats(read, dataset)
+    separator = _one_character("separator", read.separator, ",", dataset)
+    quote = _one_character("quote", read.quote, '"', dataset)
+    if read.escape is None:
+        escape = quote
+    elif read.escape == "":
+        escape = "\0"
+    else:
+        escape = _one_character("escape", read.escape, "\\", dataset)
+    null = read.null_value or ""
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        "header": "true" if read.header else "false",
+        "sep": separator,
+        "quote": quote,
+        "escape": escape,
+        "encoding": read.encoding or "UTF-8",
+        "nullValue": null,
+        "emptyValue": null,
+        "enforceSchema": "true",
+        "multiLine": "false",
+        "preferDate": "true",
+        "maxCharsPerColumn": "-1",
+    }
+
+
+def refuse_formats(read: ReadStepCsv | ReadStepNdJson, dataset: str) -> None:
+    """Raise `IngestError` for date formats and encodings that are not supported."""
+    for option, value in (
+        ("dateFormat", read.date_format),
+        ("timestampFormat", read.timestamp_format),
+    ):
+        if value is not None and value.lower() != "rfc3339":
+            raise _unsupported(
+                option,
+                value,
+                dataset,
+                f"leave `{option}` out, declare the column as STRING and convert it in `preprocess`",
+            )
+    if read.encoding is not None:
+        try:
+            known = codecs.lookup(read.encoding).name
+        except LookupError:
+            known = ""
+        if known not in {codecs.lookup(name).name for name in _ENCODINGS}:
+            raise _unsupported(
+                "encoding", read.encoding, dataset, f"use one of: {', '.join(_ENCODINGS)}"
+            )
+
+
+def _one_character(option: str, value: str | None, default: str, dataset: str) -> str:
+    if value is None:
+        return default
+    if len(value) != 1 or not value.isascii():
+        raise _unsupported(option, value, dataset, "use a single ASCII character")
+    return value
+
+
+def _unsupported(option: str, value: str, dataset: str, help: str) -> IngestError:
+    return IngestError(
+        f"the value '{value}' of `read.{option}` is not supported",
+        code="E0422",
+        dataset=dataset,
+        help=help,
+    )
