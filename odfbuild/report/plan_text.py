@@ -111,7 +111,7 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
             return "forgotten: its definition is gone; the chain stays"
         case Action.REFUSE:
             return "refused"
-    return "cosmetic: nothing is appended"
+    return "cosmetic: only white space or comments changed in SQL; nothing is appended"
 
 
 def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
@@ -121,7 +121,7 @@ def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
         lines += [f"note: {note}" for note in dataset.refusal.notes]
         lines += [f"help: {dataset.refusal.help}"] if dataset.refusal.help else []
         return lines
-    if Action.FORGET in dataset.actions:
+    if not dataset.actions or Action.FORGET in dataset.actions:
         return lines
     for change in dataset.changes:
         if change.before is not None or Action.APPEND in dataset.actions:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.table import render_table
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _plain(value: Any) -> Any:
 def _time(value: datetime) -> str:
     if value.tzinfo is None:
         return value.isoformat()
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return str(Timestamp.from_datetime(value))
 
 
 def _text(value: Any) -> str:

@@ -102,7 +102,7 @@ def test_a_cosmetic_change_is_told_and_changes_nothing():
     world = pipeline().derivative("late", "flights", query="SELECT * FROM flights WHERE id > 0")
     text = render_plan(world.plan())
     assert text.splitlines() == [
-        "  = late  cosmetic: nothing is appended",
+        "  = late  cosmetic: only white space or comments changed in SQL; nothing is appended",
         "",
         "No changes. All datasets are up to date.",
     ]
