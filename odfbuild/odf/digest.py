@@ -226,7 +226,8 @@ def _encode(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
         data, sizes = _fixed(array, valid)
         return data, _offsets(sizes)
     payload, lengths = _payload(array, valid)
-    counts = _counts(array, lengths, valid)
+    # A prefix says how many bytes follow, or how many items of a list.
+    counts = _list_counts(array)[1] if _is_list(array.type) else lengths
     return _prefixed(counts, payload, lengths, valid)
 
 
@@ -294,35 +295,27 @@ def _payload(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _list_payload(array: pa.Array, valid: Validity) -> tuple[np.ndarray, np.ndarray]:
+    first, counts = _list_counts(array)
+    items = array.values.slice(first, int(counts.sum()))
+    data, item_offsets = _encode(items, _own_validity(items))
+    sizes = np.diff(item_offsets[_offsets(counts)])
+    if valid is None or not sizes[~valid].any():
+        return data, sizes
+    return data[np.repeat(valid, sizes)], np.where(valid, sizes, 0)
+
+
+def _list_counts(array: pa.Array) -> tuple[int, np.ndarray]:
+    """Where the items of the first list begin, and how many each list has, also under nulls."""
     kind = array.type
     if pa.types.is_fixed_size_list(kind):
-        size = kind.list_size
-        items = array.values.slice(array.offset * size, len(array) * size)
-        counts = np.full(len(array), size, np.int64)
-    else:
-        layout = np.int64 if pa.types.is_large_list(kind) else np.int32
-        offsets = np.frombuffer(array.buffers()[1], layout)[
-            array.offset : array.offset + len(array) + 1
-        ].astype(np.int64)
-        items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
-        counts = np.diff(offsets)
-    if valid is not None:
-        if counts[~valid].any():
-            items = items.filter(pa.array(np.repeat(valid, counts)))
-        counts = np.where(valid, counts, 0)
-    data, item_offsets = _encode(items, _own_validity(items))
-    bounds = item_offsets[_offsets(counts)]
-    return data, np.diff(bounds)
-
-
-def _counts(array: pa.Array, lengths: np.ndarray, valid: Validity) -> np.ndarray:
-    """What the length prefix of each value says: bytes, or items of a list."""
-    if not _is_list(array.type):
-        return lengths
-    if pa.types.is_fixed_size_list(array.type):
-        return np.full(len(array), array.type.list_size, np.int64)
-    counts = pc.list_value_length(array).fill_null(0)
-    return np.asarray(counts.to_numpy(zero_copy_only=False), dtype=np.int64)
+        return array.offset * kind.list_size, np.full(len(array), kind.list_size, np.int64)
+    if not len(array):
+        return 0, np.empty(0, np.int64)
+    layout = np.int64 if pa.types.is_large_list(kind) else np.int32
+    offsets = np.frombuffer(array.buffers()[1], layout)[
+        array.offset : array.offset + len(array) + 1
+    ].astype(np.int64)
+    return int(offsets[0]), np.diff(offsets)
 
 
 def _prefixed(

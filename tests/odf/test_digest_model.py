@@ -116,7 +116,7 @@ def build(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 @given(st.data(), st.sampled_from(COLUMNS), st.integers(0, 3), st.integers(0, 3))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_any_array_or_slice_of_it_is_hashed_value_by_value(
     data: st.DataObject,
     column: tuple[pa.DataType, st.SearchStrategy[Any]],
