@@ -15,8 +15,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
-from odfbuild.odf.introspect import Field, FieldType, Scalar, Table, Union, Vector
-from odfbuild.odf.introspect import fields_of, slot_count
+from odfbuild.odf.introspect import (
+    Field,
+    FieldType,
+    Scalar,
+    Table,
+    Union,
+    Vector,
+    fields_of,
+    slot_count,
+)
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp

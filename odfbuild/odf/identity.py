@@ -44,6 +44,13 @@ class DatasetId:
         return _ED25519_PUB + self.key
 
     @property
+    def did_key(self) -> str:
+        """The same key as `did:key`, in base58btc, as accounts and engines write it."""
+        from multiformats import multibase
+
+        return f"did:key:{multibase.encode(self.binary, 'base58btc')}"
+
+    @property
     def multibase(self) -> str:
         """`fed01…`, the DID without its method."""
         return "f" + self.binary.hex()
@@ -60,7 +67,7 @@ def decode_multibase(text: str) -> bytes:
         from multiformats import multibase
 
         try:
-            return multibase.decode(text)
+            return bytes(multibase.decode(text))
         except Exception as error:  # the library raises several unrelated classes
             raise ValueError(f"not multibase: {text!r}") from error
     raise ValueError(f"unsupported multibase prefix in {text!r}")
