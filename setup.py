@@ -1,17 +1,20 @@
 """Ships the templates and schemas of the repository's top level inside the package."""
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, find_packages, setup
 
-RESOURCES = ("schemas", "templates")
+FOLDERS = {f"odfbuild._resources.{name}": name for name in ("schemas", "templates")}
+# Setuptools takes every folder for a package, also one that holds only data.
+RESOURCES = [
+    *FOLDERS,
+    *(
+        f"{package}.{sub}"
+        for package, top in FOLDERS.items()
+        for sub in find_namespace_packages(top)
+    ),
+]
 
 setup(
-    packages=[
-        *find_packages(include=["odfbuild*"]),
-        *(f"odfbuild._resources.{name}" for name in RESOURCES),
-    ],
-    package_dir={f"odfbuild._resources.{name}": name for name in RESOURCES},
-    package_data={
-        "odfbuild": ["py.typed"],
-        **{f"odfbuild._resources.{name}": ["**/*"] for name in RESOURCES},
-    },
+    packages=[*find_packages(include=["odfbuild*"]), *RESOURCES],
+    package_dir=FOLDERS,
+    package_data={"odfbuild": ["py.typed"], **{package: ["*"] for package in RESOURCES}},
 )

@@ -1,4 +1,6 @@
-"""The same pipeline of N datasets as an odfbuild project and as a dbt project.
+"""The same pipeline of N datasets as an odfbuild project or as a dbt project.
+
+    python benchmarks/generate.py --kind odf --n 1000 --out FOLDER
 
 Half of the datasets are roots with a small CSV file, the others are derived from two inputs each,
 in ten layers: the first input comes from the layer before, the second from anywhere above. The
@@ -7,6 +9,7 @@ same size always gives the same files.
 
 from __future__ import annotations
 
+import argparse
 import random
 from collections import defaultdict
 from dataclasses import dataclass
@@ -185,3 +188,18 @@ def _properties(kind: str, members: list[Node]) -> str:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+
+
+def main() -> None:
+    """Write one project."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", required=True, choices=["odf", "dbt"])
+    parser.add_argument("--n", required=True, type=int)
+    parser.add_argument("--out", required=True, type=Path)
+    options = parser.parse_args()
+    write = {"odf": write_odfbuild, "dbt": write_dbt}[options.kind]
+    write(make_graph(options.n), options.out)
+
+
+if __name__ == "__main__":
+    main()

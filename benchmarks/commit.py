@@ -1,0 +1,25 @@
+"""Give each dataset of a project the chain that apply would begin with, without running Spark.
+
+python benchmarks/commit.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from odfbuild.apply.definitions import resolve_changes
+from odfbuild.apply.survey import survey
+from odfbuild.odf.timestamp import Timestamp
+
+
+def main(project: Path) -> None:
+    """Commit all definitions."""
+    found = survey(project)
+    for dataset in found.plan.datasets:
+        events = resolve_changes(dataset, found.workspace)
+        found.workspace.create(dataset.name, dataset.kind, events, Timestamp.now())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
