@@ -1,0 +1,1 @@
+"""From a source to prepared files: fetch, prepare, probe."""

@@ -80,7 +80,7 @@ def _news(
 ) -> SourceFacts:
     size = 0
     for path in paths:
-        size += os.stat(path).st_size
+        size += os.stat(path).st_size  # noqa: PTH116  # pathlib costs a third of the time
     records: int | None = None
     if size <= COUNTED_BYTES:
         try:

@@ -54,7 +54,7 @@ def refuse_formats(read: ReadStepCsv | ReadStepNdJson, dataset: str) -> None:
                 option,
                 value,
                 dataset,
-                f"leave `{option}` out, declare the column as STRING and convert it in `preprocess`",
+                f"leave `{option}` out, declare a STRING column and convert it in `preprocess`",
             )
     if read.encoding is not None:
         try:

@@ -1,7 +1,7 @@
 """Rows that do not fit their schema: noticed while they are read, explained afterwards.
 
-Spark keeps the text of such a row in a column of its own. A filter raises on it, because a filter is
-computed whatever columns a query asks for; the place in the file is looked up only then.
+Spark keeps the text of such a row in a column of its own. A filter raises on it, because a filter
+is computed whatever columns a query asks for; the place in the file is looked up only then.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def _reason(task: IngestTask, row: str, columns: pa.Schema | None) -> tuple[str,
     return _json_reason(row, columns), None
 
 
-def _csv_reason(
-    read: object, row: str, columns: pa.Schema | None
-) -> tuple[str, int | None]:
+def _csv_reason(read: object, row: str, columns: pa.Schema | None) -> tuple[str, int | None]:
     from odfbuild.engine.spark.csv_header import split
 
     try:
@@ -122,7 +120,7 @@ def _fits(text: str, kind: pa.DataType) -> bool:
         if types.is_integer(kind):
             low = -(2 ** (kind.bit_width - 1)) if types.is_signed_integer(kind) else 0
             bits = kind.bit_width - types.is_signed_integer(kind)
-            return low <= int(text) < 2**bits
+            return bool(low <= int(text) < 2**bits)
         if types.is_floating(kind):
             float(text)
         elif types.is_decimal(kind):
@@ -143,4 +141,4 @@ def _fits(text: str, kind: pa.DataType) -> bool:
 def _name(kind: pa.DataType) -> str:
     from odfbuild.engine.spark.frames import to_spark_type
 
-    return to_spark_type(kind).simpleString().upper()
+    return str(to_spark_type(kind).simpleString()).upper()

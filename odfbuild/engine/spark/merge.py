@@ -23,7 +23,6 @@ from odfbuild.odf.model import (
     MergeStrategyLedger,
     MergeStrategySnapshot,
 )
-from odfbuild.odf.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -180,7 +179,9 @@ def _state(history: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFram
     vocab = task.vocab
     names = ", ".join(quote(name) for name in history.columns)
     keys = [quote(k) for k in key]
-    latest = history.groupBy(*keys).agg(_expr(f"max_by(struct({names}), {quote(vocab.offset)}) AS r"))
+    latest = history.groupBy(*keys).agg(
+        _expr(f"max_by(struct({names}), {quote(vocab.offset)}) AS r")
+    )
     return latest.where(f"r.{quote(vocab.operation_type)} != {_RETRACT}").select("r.*")
 
 
@@ -286,6 +287,3 @@ def _expr(text: str):  # type: ignore[no-untyped-def]
     from pyspark.sql.functions import expr
 
     return expr(text)
-
-
-__all__ = ["Timestamp", "merge", "merged"]

@@ -39,7 +39,7 @@ def fetch_files(
     if not matching and last_name(state) is None:
         raise no_match(step.path, root)
     for path in new_files(step, matching, state):
-        name = os.path.basename(path)
+        name = path.rpartition("/")[2]
         yield Fetched(
             file=Path(path),
             state=etag(name),
@@ -53,7 +53,8 @@ def matching_files(pattern: str, root: str) -> list[str]:
     full = pattern if pattern.startswith("/") else f"{root}/{pattern}"
     folder, _, last = full.rpartition("/")
     if _WILD.search(folder, len(root) if full.startswith(root) else 0):
-        return [path for path in glob.glob(full, recursive=True) if os.path.isfile(path)]
+        paths = glob.glob(full, recursive=True)  # noqa: PTH207  # strings, not Path
+        return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
     matches = _matcher(last)
     hidden = last.startswith(".")
     try:
@@ -140,7 +141,7 @@ def _event_time(
 
 def modified(path: str) -> Timestamp:
     """Time of modification, rounded to milliseconds as source states hold it."""
-    return Timestamp.from_millis((os.stat(path).st_mtime_ns + 500_000) // 1_000_000)
+    return Timestamp.from_millis((Path(path).stat().st_mtime_ns + 500_000) // 1_000_000)
 
 
 def _same_name(one: str, other: str) -> IngestError:

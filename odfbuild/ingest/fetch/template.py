@@ -39,7 +39,7 @@ def resolve(template: str, environ: Mapping[str, str]) -> Resolved:
     """Fill in `template`; `IngestError` when a token is malformed or none has a value."""
     text = template
     secrets: list[str] = []
-    # Text that was filled in is scanned again, so a bound is needed for values that hold themselves.
+    # Text that was filled in is scanned again; a value may hold itself, so there is a bound.
     for _ in range(_MOST):
         match = _TEMPLATE.search(text)
         if match is None:

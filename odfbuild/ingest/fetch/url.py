@@ -77,7 +77,7 @@ def _fetch_file(
 ) -> Fetched | None:
     path = local_path(url, root)
     name = display_name(path, str(root)) if url == step.url else step.url
-    if not os.path.isfile(path):
+    if not Path(path).is_file():
         raise IngestError(
             f"there is no file {name}",
             code="E0404",

@@ -1,0 +1,58 @@
+"""Ingest rows and text through the real engine, keeping history as a dataset would."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import Engine, EngineResult, IngestTask, Vocabulary
+from odfbuild.odf.model import MergeStrategy, MergeStrategyAppend, ReadStep, ReadStepParquet
+from odfbuild.odf.timestamp import Timestamp
+
+MILLIS = pa.timestamp("ms", "UTC")
+LATE = Timestamp.parse("2050-01-01T00:00:00Z")
+
+
+def ingest(
+    engine: Engine,
+    folder: Path,
+    file: Path,
+    read: ReadStep | None = None,
+    merge: MergeStrategy | None = None,
+    vocab: Vocabulary | None = None,
+    history: Path | None = None,
+    preprocess: Any = None,
+) -> tuple[EngineResult, pa.Table]:
+    scratch = folder / f"scratch-{len(list(folder.iterdir()))}"
+    scratch.mkdir()
+    result = engine.ingest(
+        IngestTask(
+            dataset="tests",
+            file=file,
+            source_name=file.name,
+            read=read or ReadStepParquet(),
+            preprocess=preprocess,
+            merge=merge or MergeStrategyAppend(),
+            vocab=vocab or Vocabulary(),
+            history=(history,) if history else (),
+            history_schema=pq.read_schema(history) if history else None,
+            event_time=LATE,
+            scratch=scratch,
+        )
+    )
+    parts = [pq.read_table(part) for part in result.parts]
+    parts = [part for part in parts if part.num_rows] or parts[:1]
+    return result, pa.concat_tables(parts)
+
+
+def write_history(file: Path, table: pa.Table, vocab: Vocabulary | None = None) -> Path:
+    """Store a result with offsets from 0, as apply does."""
+    vocab = vocab or Vocabulary()
+    offsets = pa.array(range(table.num_rows), pa.int64())
+    times = pa.array([0] * table.num_rows, MILLIS)
+    if vocab.offset in table.column_names:
+        table = table.drop_columns([vocab.offset])
+    table = table.add_column(0, vocab.offset, offsets).add_column(2, vocab.system_time, times)
+    pq.write_table(table, file)
+    return file

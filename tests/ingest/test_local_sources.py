@@ -1,0 +1,269 @@
+import gzip
+import os
+import time
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.count import _gunzip, _lines
+from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.fetch.event_time import event_time_from_path
+from odfbuild.ingest.fetch.result import etag
+from odfbuild.ingest.fetch.template import mask, resolve
+from odfbuild.ingest.prepare import prepare
+from odfbuild.ingest.probe import probe
+from odfbuild.ingest.supported import unsupported_steps
+from odfbuild.odf.model import (
+    CompressionFormat,
+    EventTimeSourceFromPath,
+    FetchStepFilesGlob,
+    FetchStepMqtt,
+    FetchStepUrl,
+    MergeStrategyAppend,
+    MergeStrategyUpsertStream,
+    PrepStepDecompress,
+    PrepStepPipe,
+    ReadStepCsv,
+    ReadStepGeoJson,
+    ReadStepParquet,
+    SetPollingSource,
+    SourceOrdering,
+)
+from odfbuild.odf.timestamp import Timestamp
+
+NOW = Timestamp.parse("2026-01-02T03:04:05Z")
+GZIP = PrepStepDecompress(format=CompressionFormat.Gzip)
+
+
+def zipped(sub_path=None):
+    return PrepStepDecompress(format=CompressionFormat.Zip, sub_path=sub_path)
+
+
+def source(fetch, prepare=None, read=None):
+    return SetPollingSource(
+        fetch=fetch,
+        prepare=prepare,
+        read=read or ReadStepCsv(header=True),
+        merge=MergeStrategyAppend(),
+    )
+
+
+def names(root, step, state=None):
+    return [each.file.name for each in fetch(step, state, root, root, NOW)]
+
+
+# --- files ---
+
+
+def test_files_after_the_state_come_in_the_order_of_their_names(tmp_path):
+    for name in ("c.csv", "a.csv", "b.csv", "x.txt", ".hidden.csv"):
+        (tmp_path / name).write_text("x")
+    step = FetchStepFilesGlob(path="*.csv")
+    assert names(tmp_path, step) == ["a.csv", "b.csv", "c.csv"]
+    assert names(tmp_path, step, etag("a.csv")) == ["b.csv", "c.csv"]
+    assert names(tmp_path, step, etag("c.csv")) == []
+    found = next(fetch(step, None, tmp_path, tmp_path, NOW))
+    assert (found.state, found.event_time, found.display_name) == (etag("a.csv"), NOW, "a.csv")
+
+
+def test_event_time_orders_files_when_it_is_asked_for(tmp_path):
+    for name in ("x-03-2020.csv", "x-01-2021.csv", "x-02-2020.csv"):
+        (tmp_path / name).write_text("x")
+    when = EventTimeSourceFromPath(pattern=r"x-(\d+-\d+)", timestamp_format="MM-yyyy")
+    step = FetchStepFilesGlob(path="*.csv", event_time=when, order=SourceOrdering.ByEventTime)
+    assert names(tmp_path, step) == ["x-02-2020.csv", "x-03-2020.csv", "x-01-2021.csv"]
+    assert names(tmp_path, step, etag("x-03-2020.csv")) == ["x-01-2021.csv"]
+
+
+def test_equal_names_in_two_folders_are_refused(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text("x")
+    with pytest.raises(IngestError, match="same base name"):
+        names(tmp_path, FetchStepFilesGlob(path="**/*.csv"))
+
+
+def test_a_pattern_that_never_matched_is_an_error_with_a_way_out(tmp_path):
+    with pytest.raises(IngestError, match="no file matches") as caught:
+        names(tmp_path, FetchStepFilesGlob(path="nowhere/*.csv"))
+    assert caught.value.code == "E0401"
+    assert caught.value.help
+
+
+@pytest.mark.parametrize(
+    ("pattern", "format_", "name", "expected"),
+    [
+        (r"(\d+-\d+-\d+)", None, "d-2020-02-03.csv", "2020-02-03T00:00:00Z"),
+        (r"(\d{8})", "yyyyMMdd", "d-20200203.csv", "2020-02-03T00:00:00Z"),
+        (r"_(.*)\.", "yyyy-MM-dd'T'HHmmX", "d_2020-02-03T0405+0200.csv", "2020-02-03T02:05:00Z"),
+        (r"_(.*)\.", "%Y-%m-%dT%H%M%z", "d_2020-02-03T0405Z.csv", "2020-02-03T04:05:00Z"),
+    ],
+)
+def test_event_time_is_read_from_a_name(pattern, format_, name, expected):
+    when = EventTimeSourceFromPath(pattern=pattern, timestamp_format=format_)
+    assert str(event_time_from_path(when, name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "format_"), [("(", None), ("nope", None), ("d", None), (r"(d)", None), ("(d)", "Q")]
+)
+def test_an_event_time_that_cannot_be_read_is_explained(pattern, format_):
+    when = EventTimeSourceFromPath(pattern=pattern, timestamp_format=format_)
+    with pytest.raises(IngestError) as caught:
+        event_time_from_path(when, "d.csv")
+    assert caught.value.help
+
+
+def test_a_file_url_is_read_once_for_each_modification(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text("x")
+    step = FetchStepUrl(url=f"file://{file}")
+    (found,) = fetch(step, None, tmp_path, tmp_path, NOW)
+    assert found.state.kind == "odf/last-modified"
+    assert list(fetch(step, found.state, tmp_path, tmp_path, NOW)) == []
+    os.utime(file, (1, 1))
+    assert len(list(fetch(step, found.state, tmp_path, tmp_path, NOW))) == 1
+
+
+@pytest.mark.parametrize("url", ["file:///nowhere/x", "ftp://host/x", "file://host/x"])
+def test_a_url_that_cannot_be_read_is_explained(url, tmp_path):
+    with pytest.raises(IngestError) as caught:
+        list(fetch(FetchStepUrl(url=url), None, tmp_path, tmp_path, NOW))
+    assert caught.value.help
+
+
+# --- templates ---
+
+
+def test_the_first_token_with_a_value_wins():
+    env = {"B": "two", "C": "${{ env.B }}"}
+    assert resolve("x/${{ env.A || env.B }}", env).text == "x/two"
+    assert resolve("${{ env.A || 'there' }}-${{ 4.5 }}", env).text == "there-4.5"
+    assert resolve("${{ env.C }}", env).text == "two"
+    assert mask("see two", resolve("${{ env.B }}", env).secrets) == "see ***"
+
+
+@pytest.mark.parametrize("text", ["${{ env.A }}", "${{ foo }}", "${{ env.L }}"])
+def test_a_template_without_a_value_is_an_error(text):
+    with pytest.raises(IngestError) as caught:
+        resolve(text, {"L": "${{ env.L }}"})
+    assert caught.value.code == "E0408"
+
+
+# --- archives ---
+
+
+def test_members_of_a_gzip_file_are_read_one_after_the_other(tmp_path):
+    file = tmp_path / "x.gz"
+    file.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
+    path, name = prepare([GZIP], file, "x.gz", tmp_path)
+    assert (path.read_bytes(), name) == (b"a\nb\n", "x.gz")
+
+
+@pytest.mark.parametrize("sub_path", ["in/b.csv", "in/*.csv", None])
+def test_a_zip_archive_gives_the_file_that_is_meant(tmp_path, sub_path):
+    file = tmp_path / "x.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("in/", "")
+        archive.writestr("in/b.csv", gzip.compress(b"deep"))
+        if sub_path:
+            archive.writestr("readme.txt", "no")
+    path, name = prepare([zipped(sub_path), GZIP], file, "x.zip", tmp_path)
+    assert path.read_bytes() == b"deep"
+    assert "in/b.csv" in name
+
+
+def test_a_zip_archive_with_several_files_lists_them(tmp_path):
+    file = tmp_path / "x.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.csv", "")
+        archive.writestr("b.csv", "")
+    with pytest.raises(IngestError) as caught:
+        prepare([zipped()], file, "x.zip", tmp_path)
+    assert "it has a.csv" in caught.value.notes
+
+
+@pytest.mark.parametrize("step", [GZIP, zipped()])
+@pytest.mark.parametrize("data", [b"", b"nonsense", gzip.compress(b"x" * 1000)[:-10]])
+def test_a_corrupt_archive_is_an_error(tmp_path, step, data):
+    if step is GZIP and not data:
+        pytest.skip("an empty file is an empty gzip stream")
+    file = tmp_path / "x"
+    file.write_bytes(data)
+    with pytest.raises(IngestError) as caught:
+        prepare([step], file, "x", tmp_path)
+    assert caught.value.code == "E0411"
+
+
+# --- supported ---
+
+
+def test_every_unsupported_step_is_named_with_its_path():
+    event = SetPollingSource(
+        fetch=FetchStepMqtt(host="h", port=1, topics=()),
+        prepare=(GZIP, PrepStepPipe(command=("cat",))),
+        read=ReadStepGeoJson(),
+        merge=MergeStrategyUpsertStream(primary_key=("a",)),
+    )
+    found = unsupported_steps(event)
+    assert [path for path, _ in found] == ["fetch", "prepare[1]", "read", "merge"]
+    assert "'Pipe'" in found[1][1]
+    assert unsupported_steps(source(FetchStepUrl(url="http://x"))) == []
+
+
+# --- probe ---
+
+
+def test_a_probe_tells_what_is_new_and_how_much(tmp_path):
+    (tmp_path / "a.csv").write_text("h\n1\n2\n")
+    (tmp_path / "b.csv").write_text("h\n1\n\n2\n3")
+    step = source(FetchStepFilesGlob(path="*.csv"))
+    facts = probe(step, None, tmp_path)
+    assert (facts.status, facts.files, facts.records) == ("news", ("a.csv", "b.csv"), 5)
+    assert probe(step, etag("a.csv"), tmp_path).records == 3
+    assert probe(step, etag("b.csv"), tmp_path).status == "unchanged"
+    assert probe(source(FetchStepFilesGlob(path="*.x")), None, tmp_path).status == "missing"
+    assert probe(source(FetchStepUrl(url="http://x/y")), None, tmp_path).status == "unknown"
+    assert probe(source(FetchStepUrl(url="file:none")), None, tmp_path).status == "missing"
+    assert probe(source(FetchStepUrl(url="file:a.csv")), None, tmp_path).records == 2
+
+
+def test_records_are_counted_through_archives_and_in_parquet(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"h\n1\n") + gzip.compress(b"2\n"))
+    step = source(FetchStepFilesGlob(path="*.gz"), (GZIP,))
+    assert probe(step, None, tmp_path).records == 2
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("x.csv", "h\n1\n")
+    assert probe(source(FetchStepFilesGlob(path="*.zip"), (zipped(),)), None, tmp_path).records == 1
+    pq.write_table(pa.table({"a": [1, 2, 3]}), tmp_path / "a.parquet")
+    step = source(FetchStepFilesGlob(path="*.parquet"), None, ReadStepParquet())
+    assert probe(step, None, tmp_path).records == 3
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"x", b"\n")), max_size=8))
+def test_lines_are_counted_alike_however_the_bytes_arrive(chunks):
+    data = b"".join(chunks)
+    expected = sum(1 for line in data.split(b"\n") if line.strip())
+    assert _lines(iter(chunks)) == expected
+    packed = gzip.compress(data)
+    pieces = [packed[i : i + 3] for i in range(0, len(packed), 3)]
+    assert _lines(_gunzip(iter(pieces))) == expected
+
+
+def test_probing_a_small_file_is_quick(tmp_path):
+    (tmp_path / "a.csv").write_text("h\n1\n2\n")
+    step = source(FetchStepFilesGlob(path="a.csv"))
+    best = min(_seconds(step, tmp_path) for _ in range(5))
+    assert best < 200e-6  # about 40 µs on an idle machine
+
+
+def _seconds(step, root):
+    start = time.process_time()
+    for _ in range(200):
+        probe(step, None, root)
+    return (time.process_time() - start) / 200
