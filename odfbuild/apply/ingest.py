@@ -35,7 +35,7 @@ def stage_ingest(transaction: Transaction, engine: Engine, fetched: Fetched, scr
     vocab = vocabulary_of(state.vocab)
     file, name = prepare(source.prepare or (), fetched.file, fetched.display_name, scratch)
     base = transaction.base
-    history = ()
+    history: tuple[Path, ...] = ()
     if base is not None:
         store = transaction.workspace.dataset(transaction.alias)
         history = tuple(

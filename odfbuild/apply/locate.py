@@ -14,7 +14,7 @@ _QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
 
 
 def locate(project: Project, dataset: str, error: OdfbuildError) -> OdfbuildError:
-    """`error` with a location in the project's files; unchanged when the project has none for it."""
+    """`error` with a location in the project's files; unchanged where there is none for it."""
     definition = next((d for d in project.definitions if d.name == dataset), None)
     if definition is None:
         return error

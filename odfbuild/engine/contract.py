@@ -47,8 +47,8 @@ def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
 class InputSlices:
     """One input of a transformation: `files` hold at least the records of `[first, last]`.
 
-    `first`/`last` are inclusive offsets, `None` when there are no new records (`files` is empty then);
-    `schema` is the input's whole schema, system columns included.
+    `first`/`last` are inclusive offsets, `None` when there are no new records (`files` is empty
+    then); `schema` is the input's whole schema, system columns included.
     """
 
     alias: str
@@ -74,8 +74,8 @@ class TransformTask:
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
 
-    `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or URL,
-    with the path inside an archive). `history` are all committed slices, oldest first, and
+    `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
+    URL, with the path inside an archive). `history` are all committed slices, oldest first, and
     `history_schema` their schema (`None`: nothing committed yet). Records without event time get
     `event_time`.
     """
@@ -98,8 +98,8 @@ class EngineResult:
     """Parquet files whose concatenation is the result, in record order.
 
     Columns: `op` (int32, optional: absent means all appended), the event time column, then data
-    columns in order. No offset and no system time: the coordinator adds them. `schema` is the result's
-    schema also when there are no records; nullability in it is the declared one.
+    columns in order. No offset and no system time: the coordinator adds them. `schema` is the
+    result's schema also when there are no records; nullability in it is the declared one.
     """
 
     parts: tuple[Path, ...]
@@ -121,7 +121,7 @@ class Engine(Protocol):
         """Result schema of a transformation (data and event time columns) from input schemas alone.
 
         Raises `Errors` of `QueryError`s, whose `location` is relative to the query text (file
-        `"query"` or `"queries[i]"`, line and column from 1); the caller maps it to the project's file.
+        `"queries[i]"`, line and column from 1); the caller maps it to the project's file.
         `preprocess`: the one input is `input` and an event time column is not required.
         """
         ...

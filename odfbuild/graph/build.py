@@ -16,8 +16,8 @@ from odfbuild.project.model import Definition, Project
 class Graph:
     """Defined datasets and their inputs, by alias.
 
-    `order` lists defined datasets with inputs first; `inputs` may name datasets that have a chain but
-    no definition.
+    `order` lists defined datasets with inputs first; `inputs` may name datasets that have a chain
+    but no definition.
     """
 
     order: tuple[str, ...]

@@ -76,7 +76,7 @@ class DefinitionCache:
 
 
 def _mark(path: str) -> tuple[int, int]:
-    found = os.stat(path)
+    found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
     return found.st_mtime_ns, found.st_size
 
 

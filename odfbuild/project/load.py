@@ -56,7 +56,7 @@ def _load(config: Config) -> Project:
 
 
 def definition_files(folder: Path) -> list[str]:
-    """Paths of all definition files below `folder`, sorted; hidden files and folders are left out."""
+    """Paths of all definition files below `folder`, sorted; hidden ones are left out."""
     return sorted(_scan(str(folder)))
 
 

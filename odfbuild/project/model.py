@@ -33,10 +33,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A dataset as the project defines it, in normal form (`queries`, not `query`; input aliases filled in).
+    """A dataset as the project defines it, in normal form: `queries`, inputs with aliases.
 
-    `file` is relative to the project's root, `document` the index of the YAML document in it, `instance`
-    the values that made it when it comes from a template (`origin=EWR`).
+    `file` is relative to the project's root, `document` the index of the YAML document in it,
+    `instance` the values that made it when it comes from a template (`origin=EWR`).
     """
 
     snapshot: DatasetSnapshot

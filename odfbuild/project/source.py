@@ -15,8 +15,8 @@ from odfbuild.project.model import Config
 class Source:
     """YAML text of a file, or of one instance of a template.
 
-    `lines` gives the template's line for each line of `text` (empty: the text is the file), `template`
-    the text of the template.
+    `lines` gives the template's line for each line of `text` (empty: the text is the file),
+    `template` the text of the template.
     """
 
     file: str

@@ -1,7 +1,7 @@
 """Templates: one Jinja2 file, many datasets.
 
-A `*.yaml.j2` file may begin with a document that holds a `matrix`; what follows is rendered once for
-each combination of its values. `${{ … }}` belongs to fetch time and passes through untouched.
+A `*.yaml.j2` file may begin with a document that holds a `matrix`; what follows is rendered once
+for each combination of its values. `${{ … }}` belongs to fetch time and passes through untouched.
 Rendering depends on the project's files only: no clock, no randomness, no environment.
 """
 
@@ -29,7 +29,10 @@ _RANDOM_FILTERS = ("random",)
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """YAML text of one instance, `label` its values (`origin=EWR`), `lines` the template line of each."""
+    """YAML text of one instance.
+
+    `label` names its values (`origin=EWR`), `lines` gives the template's line of each line.
+    """
 
     text: str
     label: str | None

@@ -1,7 +1,8 @@
 """YAML text to plain data, and from a place in the data back to the place in the text.
 
-Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reading keeps no positions,
-which makes it fast; they are found by a second reading when there is something to report.
+Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reading keeps no
+positions, which makes it fast; they are found by a second reading when there is something to
+report.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _construct(node: Any, text: str, file: str) -> Any:
 
 
 def locate(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
-    """The place of a value in a document: of its key if it has one, else of the nearest above it."""
+    """The place of a value in a document: of its key, or of the nearest one above it."""
     node = _document(text, file, document)
     if node is None:
         return Location(file)
@@ -139,7 +140,7 @@ def locate_value(text: str, file: str, document: int, path: Sequence[str | int])
 def locate_in_scalar(
     text: str, file: str, document: int, path: Sequence[str | int], line: int, column: int
 ) -> Location | None:
-    """The place of line and column (from 1) of a text value, such as a query; `None`: no such value."""
+    """The place of line and column (from 1) of a text value; `None`: there is no such value."""
     node = _follow(text, file, document, path)
     if node is None or not isinstance(node.value, str):
         return None

@@ -17,7 +17,7 @@ from odfbuild.engine.spark.transform import checked, derive, preprocess
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from odfbuild.odf.model import TransformSql
 
@@ -94,7 +94,7 @@ class SparkEngine:
             raise raised from None
 
 
-def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql):  # type: ignore[no-untyped-def]
+def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql) -> DataFrame:
     return preprocess(spark, dataset, transform)[0]
 
 

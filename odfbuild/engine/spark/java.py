@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import tempfile
@@ -176,8 +175,9 @@ def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gate
             stdout=output,
             stderr=output,
             env=environment,
-            # Ctrl-C belongs to the coordinator, which lets running work finish.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+            # Ctrl-C belongs to the coordinator, which lets running work finish: the JVM stands in
+            # a process group of its own, and ends when its standard input closes.
+            process_group=0,
         )
     _await(process, answer, log)
     data = answer.read_bytes()

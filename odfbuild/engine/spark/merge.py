@@ -179,9 +179,8 @@ def _state(history: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFram
     vocab = task.vocab
     names = ", ".join(quote(name) for name in history.columns)
     keys = [quote(k) for k in key]
-    latest = history.groupBy(*keys).agg(
-        _expr(f"max_by(struct({names}), {quote(vocab.offset)}) AS r")
-    )
+    newest = f"max_by(struct({names}), {quote(vocab.offset)}) AS r"
+    latest = history.groupBy(*keys).agg(_expr(newest))
     return latest.where(f"r.{quote(vocab.operation_type)} != {_RETRACT}").select("r.*")
 
 
@@ -195,9 +194,12 @@ def _differences(
     compared = strategy.compare_columns or [name for name in columns if name not in key]
     new = frame.selectExpr(f"struct(*) AS {_NEW}")
     absent = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
-    old_fields = ", ".join(
-        f"{quote(name) if name in state.columns else f'CAST(NULL AS {absent[name]})'} AS {quote(name)}"
+    values = [
+        quote(name) if name in state.columns else f"CAST(NULL AS {absent[name]})"
         for name in columns
+    ]
+    old_fields = ", ".join(
+        f"{value} AS {quote(name)}" for name, value in zip(columns, values, strict=True)
     )
     row = f"{quote(task.vocab.offset)} AS {_ROW}"
     old = state.selectExpr(f"struct({old_fields}, {row}) AS {_OLD}")
@@ -210,7 +212,6 @@ def _differences(
         f"WHEN {changed} THEN array({_record(_CORRECT_FROM, _OLD, columns)}, "
         f"{_record(_CORRECT_TO, _NEW, columns)}) END"
     )
-    # A flat struct of either side is null only where the side is absent, never for NULL values.
     return sides.selectExpr(f"inline({operations})")
 
 

@@ -1,7 +1,7 @@
 """Read steps: a prepared file becomes a frame in file order, preprocessed.
 
-Declared columns of CSV match by position, as in the reference, which skips the header; here a header
-that disagrees with the schema is an error. Rows that do not fit the schema are errors, found when
+Declared columns of CSV match by position, as in the reference, which skips the header; here a
+header that disagrees with the schema is an error. Rows that do not fit the schema are errors, found when
 the frame is computed (`malformed.explain` then says where). Timestamps without a zone are UTC and
 empty cells are null. Source: specification, `ReadStep`; reference behaviour, read steps.
 """
@@ -120,10 +120,8 @@ def _ndjson(
         "encoding": read.encoding or "UTF-8",
         "lineSep": "\n",
     }
-    if columns is None:
-        schema = _ndjson_schema(spark, task, options)
-    else:
-        schema = to_spark_schema(columns)
+    declared = None if columns is None else to_spark_schema(columns)
+    schema = declared or _ndjson_schema(spark, task, options)
     reader = spark.read.schema(_with_corrupt(schema)).options(**options)
     return guard(reader.json(str(task.file)))
 

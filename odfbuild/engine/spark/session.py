@@ -78,7 +78,7 @@ class Session:
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
         atexit.unregister(self.stop)
-        spark, self.spark = getattr(self, "spark", None), None  # type: ignore[assignment]
+        spark, self.spark = getattr(self, "spark", None), None
         if spark is not None:
             with contextlib.suppress(Exception):  # a JVM that died is stopped already
                 spark.stop()
