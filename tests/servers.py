@@ -17,7 +17,8 @@ _CONFIG = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 64; }}
 http {{
-  log_format short '$status $request_method $uri "$http_if_none_match" "$http_if_modified_since" "$http_x_token"';
+  log_format short '$status $request_method $uri '
+    '"$http_if_none_match" "$http_if_modified_since" "$http_x_token"';
   access_log {folder}/access.log short;
   client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
   uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
@@ -25,7 +26,6 @@ http {{
     listen 127.0.0.1:{port};
     root {folder}/www;
     location /plain/ {{ alias {folder}/www/; etag off; }}
-    location /bare/ {{ alias {folder}/www/; etag off; if_modified_since off; add_header Last-Modified ""; }}
     location = /moved {{ return 302 /data.csv; }}
     location = /loop {{ return 302 /loop; }}
     location = /broken {{ return 503; }}

@@ -85,7 +85,7 @@ def test_what_is_not_there_is_asked_for_once(server, tmp_path):
 
 
 def test_nobody_listening_is_a_clear_error(tmp_path):
-    with pytest.raises(IngestError, match="cannot fetch http://127.0.0.1:9/x"):
+    with pytest.raises(IngestError, match=r"cannot fetch http://127\.0\.0\.1:9/x"):
         get("http://127.0.0.1:9/x", tmp_path)
 
 

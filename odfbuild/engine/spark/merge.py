@@ -1,9 +1,10 @@
 """Merge strategies: what of a batch becomes history, in which order.
 
 Append keeps everything, ledger the rows whose key was never seen, snapshot the differences to the
-current state. Keys and values are compared null-safely and sides are told apart by flags, so that a
-NULL neither loses nor repeats a row; the reference does both in the cases that its behaviour lists.
-Duplicate keys of one batch are kept, as in the reference. Source: specification, "Merge Strategies".
+current state. Keys and values are compared null-safely, and each side of a comparison is a struct
+that is null only where the side is absent, so that a NULL neither loses nor repeats a row, as it
+may in the reference. Duplicate keys of one batch are kept, as there.
+Source: specification, "Merge Strategies"; reference behaviour, merge strategies.
 """
 
 from __future__ import annotations

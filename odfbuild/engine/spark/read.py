@@ -1,9 +1,9 @@
 """Read steps: a prepared file becomes a frame in file order, preprocessed.
 
 Declared columns of CSV match by position, as in the reference, which skips the header; here a
-header that disagrees with the schema is an error. Rows that do not fit the schema are errors, found when
-the frame is computed (`malformed.explain` then says where). Timestamps without a zone are UTC and
-empty cells are null. Source: specification, `ReadStep`; reference behaviour, read steps.
+header that disagrees with the schema is an error. Rows that do not fit the schema are errors, found
+when the frame is computed (`malformed.explain` then says where). Timestamps without a zone are UTC
+and empty cells are null. Source: specification, `ReadStep`; reference behaviour, read steps.
 """
 
 from __future__ import annotations
