@@ -38,6 +38,7 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
         "emptyValue": null,
         "enforceSchema": "true",
         "multiLine": "false",
+        "columnPruning": "false",
         "preferDate": "true",
         "maxCharsPerColumn": "-1",
     }

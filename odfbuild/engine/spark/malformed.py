@@ -32,13 +32,13 @@ def guard(frame: DataFrame) -> DataFrame:
     from odfbuild.engine.spark.frames import quote
 
     names = [quote(name) for name in frame.columns if name != CORRUPT]
-    # hash() of all columns: Spark converts only columns that are asked for, and a cell that is
-    # never converted is never found to be wrong.
-    every = f"hash({', '.join(names)}) IS NULL"
+    # All columns are part of the message: Spark converts only cells that are asked for, and a cell
+    # that is never converted is never found to be wrong.
+    every = f"CAST(struct({', '.join(names)}) AS STRING)"
     text = f"concat('{_MARK}:', base64(encode({CORRUPT}, 'utf-8')), ':')"
     checked = frame.where(
         f"CASE WHEN {CORRUPT} IS NULL THEN true "
-        f"ELSE raise_error(concat({text}, string({every}))) IS NULL END"
+        f"ELSE raise_error(concat({text}, {every})) IS NULL END"
     )
     return checked.selectExpr(*names)
 
