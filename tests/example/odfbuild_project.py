@@ -101,9 +101,7 @@ class ExampleProject:
         return db.read_parquet(self.slices(name))
 
     def count(self, db: duckdb.DuckDBPyConnection, name: str) -> int:
-        row = self.table(db, name).aggregate("count(*)").fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(self.table(db, name).aggregate("count(*)").fetchall()[0][0])
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.root / "datasets" / file

@@ -78,7 +78,7 @@ def test_aggregates_equal_what_duckdb_computes_from_the_csv_files(
     db.register("slices", built.table(db, name))
     asked = AGGREGATES[name]
     actual = db.execute(f"SELECT {asked} FROM slices").fetchall()
-    assert str(actual) == str(db.execute(f"SELECT {asked} FROM ({EXPECTED[name]})").fetchall())
+    assert actual == db.execute(f"SELECT {asked} FROM ({EXPECTED[name]})").fetchall()
 
 
 @pytest.mark.parametrize("name", ["us.bts.flights", "nyc.departures", "us.iem.weather"])
