@@ -21,6 +21,7 @@ from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Project
+from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ def read_definitions(
 
 def survey(start: Path | None) -> Survey:
     """Read everything that a plan depends on. Raises `Errors` when the project is wrong."""
+    with paused_collector():
+        return _survey(start)
+
+
+def _survey(start: Path | None) -> Survey:
     project, workspace, projections, graph = _read(start)
     slices = ChainSlices(
         {name: projection.head for name, projection in projections.items()},

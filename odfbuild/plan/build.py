@@ -6,9 +6,7 @@ The same input gives an equal plan.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
@@ -24,6 +22,7 @@ from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition, Project
+from odfbuild.store.collector import paused_collector
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 _NO_DEFINITION = (
@@ -58,7 +57,7 @@ def build_plan(
     """
     planner = _Planner(projections, facts, slice_index)
     definitions = {definition.name: definition for definition in project.definitions}
-    with _no_garbage_collection():
+    with paused_collector():
         planned = [planner.plan(definitions[name]) for name in graph.order]
     planned += [
         _forgotten(name, projection)
@@ -66,18 +65,6 @@ def build_plan(
         if name.lower() not in planner.decided
     ]
     return Plan(project=project.config.name, datasets=tuple(planned))
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    # Thousands of new values, none in a cycle, would be walked again and again.
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class _Planner:

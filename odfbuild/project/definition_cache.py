@@ -8,8 +8,10 @@ and on the files that they may include.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,7 @@ class DefinitionCache:
 
     def _load(self) -> dict[str, Any]:
         try:
-            stamp, known = pickle.loads(self._file.read_bytes())
+            stamp, known = _Unpickler(io.BytesIO(self._file.read_bytes())).load()
         except Exception:  # a cache that cannot be read is no cache
             return {}
         return known if stamp == self._stamp else {}
@@ -73,6 +75,30 @@ class DefinitionCache:
                 if path.is_file():
                     parts.append(f"{path}:{_mark(str(path))}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes nothing but the values that definitions consist of.
+
+    A cache may come with a checkout from somewhere else; it must not be able to run code.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class of a protocol object or definition; refuses everything else."""
+        if module in _TRUSTED or module.startswith("odfbuild.odf.model."):
+            found = getattr(sys.modules[module], name)
+            if isinstance(found, type):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is not part of a definition")
+
+
+_TRUSTED = (
+    "odfbuild.odf.model",
+    "odfbuild.odf.identity",
+    "odfbuild.odf.multihash",
+    "odfbuild.odf.timestamp",
+    "odfbuild.project.model",
+)
 
 
 def _mark(path: str) -> tuple[int, int]:

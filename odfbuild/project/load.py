@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.yaml_source import read_documents
+from odfbuild.store.collector import paused_collector
 
 TEMPLATE_SUFFIX = ".yaml.j2"
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -26,13 +26,8 @@ YAML_SUFFIXES = (".yaml", ".yml")
 def load_project(start: Path | None = None) -> Project:
     """The project around `start` (the current folder); raises `Errors` with all problems."""
     config = load_config(start)
-    collecting = gc.isenabled()
-    gc.disable()  # thousands of small objects that all stay: collecting only costs time
-    try:
+    with paused_collector():
         return _load(config)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _load(config: Config) -> Project:

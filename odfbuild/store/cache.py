@@ -7,15 +7,14 @@ another layout: deleting it changes nothing but time.
 
 from __future__ import annotations
 
-import gc
 import marshal
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
+from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small, stage
 from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
@@ -54,7 +53,7 @@ class ProjectionCache:
         if self._loaded:
             return
         self._loaded = True
-        with _no_garbage_collection():
+        with paused_collector():
             self._entries = {**_read(self.file), **self._entries}
 
     def get(self, alias: str, head: bytes) -> Projection | None:
@@ -85,7 +84,7 @@ class ProjectionCache:
         """Write the file if anything changed. A folder that cannot be written keeps no cache."""
         if not self._changed:
             return
-        with _no_garbage_collection():
+        with paused_collector():
             payload = marshal.dumps(
                 {
                     alias: (head, kept if isinstance(kept, bytes) else freeze(kept))
@@ -135,15 +134,3 @@ def _read(file: Path) -> dict[str, tuple[bytes, bytes | Projection]]:
         return {}
     entries: dict[str, tuple[bytes, bytes | Projection]] = marshal.loads(payload)
     return entries
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    # Thousands of new tuples make the collector run over all of them again and again.
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
