@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ..example.odfbuild_project import MADE_BY_APPLY, ExampleProject
 from .console import DOCUMENTS, ROOT, commands, matches, run_all
 
 EXAMPLE = ROOT / "example_project"
@@ -17,8 +18,6 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example project as `make example` leaves it."""
-    from example.odfbuild_project import ExampleProject
-
     project = ExampleProject.fresh(tmp_path_factory.mktemp("docs") / "example_project")
     project.ok("apply", "--auto-approve")
     return project.root
@@ -33,7 +32,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_commands_do_what_the_document_shows(built: Path, tmp_path: Path, document: Path) -> None:
     folder = tmp_path / "example_project"
     shutil.copytree(built, folder)
-    assert not run_all(commands(document), folder)
+    wrong = run_all(commands(document), folder)
+    if wrong:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -60,8 +61,6 @@ def test_promised_output_is_compared_line_by_line(promised: str, printed: str, s
 
 
 def test_the_example_keeps_within_six_megabytes() -> None:
-    from example.odfbuild_project import MADE_BY_APPLY
-
     files = [
         path
         for path in EXAMPLE.rglob("*")
