@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.probe import probe
+from odfbuild.ingest.supported import unsupported_steps
 from odfbuild.odf.model import SetPollingSource
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
-from odfbuild.project.model import Project
+from odfbuild.project.model import Definition, Project
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 
@@ -66,8 +67,8 @@ def _survey(start: Path | None) -> Survey:
         {name: projection.head for name, projection in projections.items()},
         _BlockReader(workspace).read,
     )
-    facts = _probe_all(project, projections)
-    plan = build_plan(project, graph, projections, facts, slices)
+    facts, refusals = _probe_all(project, projections)
+    plan = build_plan(project, graph, projections, facts, slices, refusals)
     return Survey(project, graph, workspace, projections, plan)
 
 
@@ -82,15 +83,50 @@ def _read(
     return project, workspace, projections, build_graph(project, ids)
 
 
-def _probe_all(project: Project, projections: Mapping[str, Projection]) -> dict[str, SourceFacts]:
+def _probe_all(
+    project: Project, projections: Mapping[str, Projection]
+) -> tuple[dict[str, SourceFacts], dict[str, OdfbuildError]]:
+    """What is known of each polling source, and why those that cannot be ingested cannot."""
     states = {name.lower(): projection.source_state for name, projection in projections.items()}
-    facts = {}
+    facts: dict[str, SourceFacts] = {}
+    refusals: dict[str, OdfbuildError] = {}
     for definition in project.definitions:
         name = definition.name
-        for event in definition.snapshot.metadata:
-            if isinstance(event, SetPollingSource):
+        for index, event in enumerate(definition.snapshot.metadata):
+            if not isinstance(event, SetPollingSource):
+                continue
+            missing = unsupported_steps(event)
+            if missing:
+                refusals[name] = _unsupported(project, definition, index, missing)
+                continue
+            try:
                 facts[name] = probe(event, states.get(name.lower()), project.config.root)
-    return facts
+            except IngestError as error:
+                error.location = error.location or _event_place(project, definition, index)
+                refusals[name] = error
+    return facts, refusals
+
+
+def _unsupported(
+    project: Project, definition: Definition, index: int, steps: list[tuple[str, str]]
+) -> IngestError:
+    path, message = steps[0]
+    return IngestError(
+        message,
+        code="E0410",
+        location=_event_place(project, definition, index, path.split("[", maxsplit=1)[0]),
+        notes=tuple(sentence for _, sentence in steps[1:]),
+        help="docs/datasets.md lists the kinds that are",
+        dataset=definition.name,
+    )
+
+
+def _event_place(
+    project: Project, definition: Definition, index: int, *path: str | int
+) -> Location:
+    from odfbuild.project.locate import locate_path
+
+    return locate_path(project, definition, ("metadata", index, *path))
 
 
 class _BlockReader:

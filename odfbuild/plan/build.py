@@ -48,14 +48,16 @@ def build_plan(
     projections: Mapping[str, Projection],
     facts: Mapping[str, SourceFacts],
     slice_index: SliceIndex,
+    refusals: Mapping[str, OdfbuildError] | None = None,
 ) -> Plan:
     """Plan a whole project.
 
     `projections` are the committed chains by alias, `facts` what is known about the polling sources
     of root datasets by alias (absent: not looked at), `slice_index` answers for those inputs that
-    moved. Breaking changes do not raise: they are refusals of single datasets in the plan.
+    moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
+    not raise: they are refusals of single datasets in the plan.
     """
-    planner = _Planner(projections, facts, slice_index)
+    planner = _Planner(projections, facts, slice_index, refusals or {})
     definitions = {definition.name: definition for definition in project.definitions}
     with paused_collector():
         planned = [planner.plan(definitions[name]) for name in graph.order]
@@ -75,7 +77,9 @@ class _Planner:
         projections: Mapping[str, Projection],
         facts: Mapping[str, SourceFacts],
         slice_index: SliceIndex,
+        refusals: Mapping[str, OdfbuildError],
     ) -> None:
+        self.refusals = refusals
         self.facts = facts
         self.slice_index = slice_index
         self.states = {name.lower(): projection for name, projection in projections.items()}
@@ -105,6 +109,8 @@ class _Planner:
         refusal: OdfbuildError | None = difference.refusal
         if refusal is not None:
             verdict = IDLE
+        elif name in self.refusals:
+            verdict = _source_refused(self.refusals[name])
         elif transform is not None:
             verdict = self._derive(name, transform, inputs, state, location)
         else:
@@ -199,6 +205,11 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _source_refused(refusal: OdfbuildError) -> Verdict:
+    reason = Reason(code=ReasonCode.SOURCE_REFUSED, message=refusal.message)
     return Verdict(reasons=(reason,), refusal=refusal)
 
 

@@ -49,6 +49,7 @@ class ReasonCode(Enum):
     UP_TO_DATE = "up_to_date"
     NO_DEFINITION = "no_definition"
     BREAKING = "breaking"
+    SOURCE_REFUSED = "source_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfbuild.errors import PlanError
+from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 
@@ -20,7 +20,7 @@ class Verdict:
     reasons: tuple[Reason, ...] = ()
     pending: Pending | None = None
     outlook: Outlook | None = None
-    refusal: PlanError | None = None
+    refusal: OdfbuildError | None = None
 
 
 UP_TO_DATE = (Reason(code=ReasonCode.UP_TO_DATE, message="nothing changed since the last run"),)
