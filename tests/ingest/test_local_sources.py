@@ -160,7 +160,7 @@ def test_a_template_without_a_value_is_an_error(text):
 
 def test_members_of_a_gzip_file_are_read_one_after_the_other(tmp_path):
     file = tmp_path / "x.gz"
-    file.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
+    file.write_bytes(gzip.compress(b"a\n", mtime=0) + gzip.compress(b"b\n"))
     path, name = prepare([GZIP], file, "x.gz", tmp_path)
     assert (path.read_bytes(), name) == (b"a\nb\n", "x.gz")
 
@@ -170,7 +170,7 @@ def test_a_zip_archive_gives_the_file_that_is_meant(tmp_path, sub_path):
     file = tmp_path / "x.zip"
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("in/", "")
-        archive.writestr("in/b.csv", gzip.compress(b"deep"))
+        archive.writestr("in/b.csv", gzip.compress(b"deep", mtime=0))
         if sub_path:
             archive.writestr("readme.txt", "no")
     path, name = prepare([zipped(sub_path), GZIP], file, "x.zip", tmp_path)
@@ -189,7 +189,7 @@ def test_a_zip_archive_with_several_files_lists_them(tmp_path):
 
 
 @pytest.mark.parametrize("step", [GZIP, zipped()])
-@pytest.mark.parametrize("data", [b"", b"nonsense", gzip.compress(b"x" * 1000)[:-10]])
+@pytest.mark.parametrize("data", [b"", b"nonsense", gzip.compress(b"x" * 1000, mtime=0)[:-10]])
 def test_a_corrupt_archive_is_an_error(tmp_path, step, data):
     if step is GZIP and not data:
         pytest.skip("an empty file is an empty gzip stream")
@@ -234,7 +234,7 @@ def test_a_probe_tells_what_is_new_and_how_much(tmp_path):
 
 
 def test_records_are_counted_through_archives_and_in_parquet(tmp_path):
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"h\n1\n") + gzip.compress(b"2\n"))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"h\n1\n", mtime=0) + gzip.compress(b"2\n"))
     step = source(FetchStepFilesGlob(path="*.gz"), (GZIP,))
     assert probe(step, None, tmp_path).records == 2
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -250,7 +250,7 @@ def test_lines_are_counted_alike_however_the_bytes_arrive(chunks):
     data = b"".join(chunks)
     expected = sum(1 for line in data.split(b"\n") if line.strip())
     assert _lines(iter(chunks)) == expected
-    packed = gzip.compress(data)
+    packed = gzip.compress(data, mtime=0)
     pieces = [packed[i : i + 3] for i in range(0, len(packed), 3)]
     assert _lines(_gunzip(iter(pieces))) == expected
 
