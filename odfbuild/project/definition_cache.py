@@ -55,17 +55,16 @@ class DefinitionCache:
         try:
             prepare_cache_folder(self._file.parent)
             staged = self._file.with_suffix(f".{os.getpid()}")
-            staged.write_bytes(pickle.dumps((self._stamp, self._used), protocol=5))
+            staged.write_bytes(_dump(self._stamp, self._used))
             staged.replace(self._file)
         except OSError:
             return
 
     def _load(self) -> dict[str, Any]:
         try:
-            stamp, known = _Unpickler(io.BytesIO(self._file.read_bytes())).load()
+            return _load(self._file.read_bytes(), self._stamp)
         except Exception:  # a cache that cannot be read is no cache
             return {}
-        return known if stamp == self._stamp else {}
 
     def _environment(self, config: Config) -> str:
         parts = [__version__, repr(config.vars)]
@@ -77,6 +76,74 @@ class DefinitionCache:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
+def _dump(stamp: str, entries: dict[str, Any]) -> bytes:
+    """A header, which tells whether the rest can be used, then the entries."""
+    body = io.BytesIO()
+    pickler = _Pickler(body, protocol=5)
+    pickler.dump(entries)
+    layouts = {_key(cls): names for cls, names in pickler.layouts.items()}
+    return pickle.dumps((stamp, layouts), protocol=5) + body.getvalue()
+
+
+def _load(data: bytes, stamp: str) -> dict[str, Any]:
+    file = io.BytesIO(data)
+    written, layouts = _Unpickler(file).load()
+    if written != stamp:
+        return {}
+    for key, names in layouts.items():
+        module, _, name = key.rpartition(".")
+        if _names(getattr(sys.modules[module], name)) != names:
+            return {}
+    entries: dict[str, Any] = _Unpickler(file).load()
+    return entries
+
+
+class _Pickler(pickle.Pickler):
+    """Writes frozen objects as their class and values, which reads back three times as fast."""
+
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.layouts: dict[type, tuple[str, ...]] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        """How to make a dataclass again; everything else as usual."""
+        cls = type(value)
+        if not hasattr(cls, "__dataclass_fields__"):
+            return NotImplemented
+        names = self.layouts.get(cls)
+        if names is None:
+            names = self.layouts[cls] = _names(cls)
+        return _restore, (cls, *[getattr(value, name) for name in names])
+
+
+def _names(cls: Any) -> tuple[str, ...]:
+    """Fields of a class in order. `KIND` and the like belong to the class, not to its objects."""
+    return tuple(
+        name
+        for name, field in cls.__dataclass_fields__.items()
+        if "ClassVar" not in str(field.type)
+    )
+
+
+def _key(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+_setters: dict[type, list[Any]] = {}
+
+
+def _restore(cls: type, *values: Any) -> Any:
+    """An object of a frozen class with slots, made without its constructor."""
+    setters = _setters.get(cls)
+    if setters is None:
+        setters = [getattr(cls, name).__set__ for name in _names(cls)]
+        _setters[cls] = setters
+    made: Any = object.__new__(cls)
+    for put, value in zip(setters, values, strict=True):
+        put(made, value)
+    return made
+
+
 class _Unpickler(pickle.Unpickler):
     """Makes nothing but the values that definitions consist of.
 
@@ -85,6 +152,8 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """The class of a protocol object or definition; refuses everything else."""
+        if (module, name) == (__name__, _restore.__name__):
+            return _restore
         if module in _TRUSTED or module.startswith("odfbuild.odf.model."):
             found = getattr(sys.modules[module], name)
             if isinstance(found, type):
