@@ -1,0 +1,53 @@
+"""Definitions form a graph, or say all that keeps them from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odfbuild.errors import Errors
+from odfbuild.graph.build import Graph, build_graph
+from odfbuild.project.load import load_project
+from tests.project.write_project import derived_yaml, root_yaml, write_project
+
+
+def _graph(root: Path, files: dict[str, str]) -> Graph:
+    return build_graph(load_project(write_project(root, files)), {})
+
+
+def test_inputs_come_first_and_layers_are_alphabetical(tmp_path: Path) -> None:
+    graph = _graph(
+        tmp_path,
+        {
+            "1.yaml": derived_yaml("z", "root"),
+            "2.yaml": derived_yaml("a", "z"),
+            "3.yaml": derived_yaml("b", "root"),
+            "4.yaml": root_yaml("root"),
+        },
+    )
+    assert graph.order == ("root", "b", "z", "a")
+    assert graph.descendants("root") == {"a", "b", "z"}
+    assert graph.ancestors("a") == {"root", "z"}
+
+
+def test_names_are_compared_without_case(tmp_path: Path) -> None:
+    graph = _graph(tmp_path, {"1.yaml": root_yaml("Root"), "2.yaml": derived_yaml("a", "rOOT")})
+    assert graph.inputs["a"] == ("Root",)
+
+
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(Errors) as caught:
+        _graph(
+            tmp_path,
+            {
+                "1.yaml": derived_yaml("one", "two"),
+                "2.yaml": derived_yaml("two", "one"),
+                "3.yaml": derived_yaml("lost", "nowhere"),
+                "4.yaml": root_yaml("twin"),
+                "5.yaml": root_yaml("TWIN"),
+            },
+        )
+    assert sorted(error.code for error in caught.value.errors) == ["E0201", "E0202", "E0203"]
+    assert all(error.location and error.location.line for error in caught.value.errors)
+    assert all(error.help for error in caught.value.errors)

@@ -1,0 +1,56 @@
+"""What a wrong definition shows: where it is wrong, and the way out. Nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odfbuild.cli.main import run
+from tests.project.write_project import derived_yaml, listing, root_yaml, write_project
+from tests.report.golden import assert_golden
+
+_GOOD = root_yaml("cities")
+
+WRONG = {
+    "broken-yaml": {"cities.yaml": _GOOD.replace("kind: Root", "kind: [Root")},
+    "unknown-key": {"cities.yaml": _GOOD.replace("header: true", "heder: true")},
+    "unknown-input": {"a.yaml": _GOOD, "b.yaml": derived_yaml("names", "citys")},
+    "cycle": {"a.yaml": derived_yaml("one", "two"), "b.yaml": derived_yaml("two", "one")},
+    "own-input": {"a.yaml": derived_yaml("one", "one")},
+    "duplicate-name": {"a.yaml": _GOOD, "b.yaml": _GOOD},
+    "duplicate-key": {"a.yaml": _GOOD.replace("  kind: Root", "  kind: Root\n  kind: Root")},
+    "wrong-type": {"cities.yaml": _GOOD.replace("header: true", "header: [1, 2]")},
+    "yes-is-text": {"cities.yaml": _GOOD.replace("header: true", "header: yes")},
+    "undefined-name": {
+        "x.yaml.j2": "matrix:\n  city: [kyiv]\n---\n" + root_yaml("cities.{{ cty }}"),
+    },
+    "clock": {"x.yaml.j2": root_yaml("cities.{{ now() }}")},
+    "random-filter": {"x.yaml.j2": root_yaml("cities.{{ [1, 2] | random }}")},
+    "several": {
+        "b.yaml": _GOOD.replace("header: true", "heder: true"),
+        "a.yaml": _GOOD.replace("kind: Root", "kind: [Root"),
+        "c.yaml.j2": root_yaml("cities.{{ cty }}"),
+    },
+}
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan"])
+@pytest.mark.parametrize("name", sorted(WRONG))
+def test_a_wrong_definition_shows_its_place_and_the_way_out(
+    name: str,
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = write_project(tmp_path / "project", WRONG[name])
+    before = listing(root)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run([verb]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert_golden(f"errors/{name}.txt", shown.err)
+    after = {file: data for file, data in listing(root).items() if ".odfbuild" not in file}
+    assert after == before
