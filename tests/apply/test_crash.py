@@ -1,0 +1,89 @@
+"""A process that is killed at any step of a commit loses and doubles nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.apply.tiny import Tiny
+
+pytestmark = pytest.mark.spark
+
+# Arguments: method, "before" or "after", dataset, then those of the program.
+_KILLER = """
+import os, signal, sys
+from odfbuild.store.dataset import DatasetStore
+method, when, dataset = sys.argv[1:4]
+real = getattr(DatasetStore, method)
+def killing(self, *args, **kwargs):
+    if self.name != dataset:
+        return real(self, *args, **kwargs)
+    if when == "after":
+        real(self, *args, **kwargs)
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(DatasetStore, method, killing)
+from odfbuild.cli.main import run
+sys.exit(run(sys.argv[4:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tiny, Tiny]:
+    """The project after one apply, and after a second file and another one."""
+    first = Tiny.fresh(tmp_path_factory.mktemp("undisturbed") / "first")
+    first.apply()
+    second = Tiny(first.root.with_name("second"))
+    shutil.copytree(first.root, second.root)
+    second.arrive(2)
+    second.apply()
+    return first, second
+
+
+def _java_of(folder: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes()
+            where = str((entry / "cwd").resolve())
+        except OSError:
+            continue
+        if b"java" in command.split(b"\0")[0] and where.startswith(str(folder)):
+            found.append(entry.name)
+    return found
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["creation", "append"])
+@pytest.mark.parametrize(
+    ("method", "when", "dataset"),
+    [
+        ("put_object", "after", "root"),
+        ("put_block", "after", "derived"),
+        ("swap_head", "before", "derived"),
+        ("swap_head", "after", "root"),
+    ],
+)
+def test_a_killed_apply_is_completed_by_the_next(
+    tmp_path: Path,
+    undisturbed: tuple[Tiny, Tiny],
+    method: str,
+    when: str,
+    dataset: str,
+    later: bool,
+) -> None:
+    first, second = undisturbed
+    root = tmp_path / "p"
+    if later:
+        shutil.copytree(first.root, root)
+        tiny = Tiny(root)
+        tiny.arrive(2)
+    else:
+        tiny = Tiny.fresh(root)
+    process = tiny.start(method, when, dataset, "apply", "-y", script=_KILLER)
+    _, err = process.communicate(timeout=200)
+    assert process.returncode == -9, err
+    tiny.apply()
+    assert tiny.state() == (second if later else first).state()
+    assert tiny.run("verify").returncode == 0
+    assert _java_of(root) == []
