@@ -82,13 +82,13 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code, and never raises for what a user did."""
     console = Console("--no-color" in arguments)
     try:
-        code = app(arguments, prog_name="odfbuild", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="odfbuild", standalone_mode=False)
     except typer.Exit as leave:
         return int(leave.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
     except typer.TyperException as error:
-        error.show()
+        _show_usage(error)
         return EXIT_USAGE
     except OdfbuildError as error:
         console.error(error)
@@ -100,3 +100,13 @@ def run(arguments: list[str]) -> int:
         sys.stderr.close()
         return 0
     return code if isinstance(code, int) else 0
+
+
+def _show_usage(error: typer.TyperException) -> None:
+    """What is wrong with the command line, and where its help is, on stderr."""
+    # Only errors that belong to a command know their context.
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "odfbuild"
+    if message := error.format_message():
+        sys.stderr.write(f"error: {message}\n")
+    sys.stderr.write(f"Try '{command} --help'.\n")
