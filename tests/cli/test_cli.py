@@ -1,0 +1,108 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odfbuild.cli.main import run
+from tests.project.write_project import listing
+from tests.report.golden import assert_golden
+
+_COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
+_VERBS = ("init", "validate", "plan", "apply", "ls", "log", "tail", "verify", "version")
+_HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")
+
+
+@pytest.mark.parametrize("verb", ["", *_VERBS])
+def test_help_is_as_reviewed(verb: str) -> None:
+    done = subprocess.run(
+        [*_COMMAND, *([verb] if verb else []), "--help"],
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERMINAL_WIDTH": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert_golden(f"help/{verb or 'odfbuild'}.txt", done.stdout)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom odfbuild.cli.main import run\nrun(['--help'])\n"
+        f"print([m for m in {_HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_answers_within_150_ms_of_cpu() -> None:
+    times = []
+    for _ in range(5):
+        process = subprocess.Popen([*_COMMAND, "--help"], stdout=subprocess.DEVNULL)
+        _, _, used = os.wait4(process.pid, 0)
+        process.returncode = 0
+        times.append(used.ru_utime + used.ru_stime)
+    assert min(times) < 0.150
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["pln"], "error: No such command 'pln'. Did you mean 'plan'?\nTry 'odfbuild --help'.\n"),
+        (["plan", "--nope"], "error: No such option: --nope\nTry 'odfbuild plan --help'.\n"),
+        (["log"], "error: Missing argument 'DATASET'.\nTry 'odfbuild log --help'.\n"),
+    ],
+)
+def test_wrong_usage_says_where_help_is(
+    arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 64
+    assert capsys.readouterr() == ("", shown)
+
+
+def test_without_a_project_the_way_to_start_one_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["plan"]) == 1
+    shown = capsys.readouterr().err
+    assert "error[E0100]" in shown
+    assert "odfbuild init" in shown
+    assert listing(tmp_path) == {}
+
+
+def test_a_new_project_has_changes_to_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["init"]) == 0
+    assert run(["validate"]) == 0
+    assert run(["plan"]) == 0
+    assert run(["plan", "--detailed-exitcode"]) == 2
+    capsys.readouterr()
+    assert run(["plan", "--json"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), dict)
+
+
+@pytest.mark.spark
+def test_a_new_project_can_be_applied_listed_and_read(tmp_path: Path) -> None:
+    def odfbuild(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*_COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    assert odfbuild("init").returncode == 0
+    applied = odfbuild("apply", "-y")
+    assert applied.returncode == 0, applied.stderr
+    assert "\x1b[" not in applied.stdout + applied.stderr
+    assert odfbuild("plan", "--detailed-exitcode").returncode == 0
+    listed = json.loads(odfbuild("ls", "--json").stdout)
+    assert listed
+    assert odfbuild("verify").returncode == 0
