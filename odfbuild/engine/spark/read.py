@@ -20,6 +20,7 @@ from odfbuild.engine.spark.csv_header import check_header, first_row
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.frames import quote, to_spark_schema, to_spark_type
 from odfbuild.engine.spark.malformed import CORRUPT, guard
+from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
 from odfbuild.engine.spark.transform import preprocess, total_order
 from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
@@ -114,6 +115,7 @@ def _ndjson(
     spark: SparkSession, task: IngestTask, read: ReadStepNdJson, columns: pa.Schema | None
 ) -> DataFrame:
     refuse_formats(read, task.dataset)
+    refuse_crowded_lines(task)
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,
