@@ -78,7 +78,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000])
     parser.add_argument("--repeat", type=int, default=3, help="runs of odfbuild; medians count")
     parser.add_argument("--odfbuild", default=str(Path(sys.executable).with_name("odfbuild")))
-    parser.add_argument("--dbt", help="the dbt program; without it only odfbuild is measured")
+    # Commands run in the folders of projects, where a relative path leads nowhere.
+    parser.add_argument(
+        "--dbt",
+        type=lambda text: str(Path(text).absolute()),
+        help="the dbt program; without it only odfbuild is measured",
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     parser.add_argument(
         "--generator",
