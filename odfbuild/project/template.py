@@ -133,7 +133,8 @@ def _render(
 ) -> str:
     from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
 
-    guarded = _FETCH_TIME.sub(lambda m: "{% raw %}" + m.group(0) + "{% endraw %}", body)
+    # The plus signs keep the blanks before and the line break after the expression.
+    guarded = _FETCH_TIME.sub(lambda m: "{%+ raw %}" + m.group(0) + "{% endraw +%}", body)
     try:
         return str(environment.from_string(guarded).render(values))
     except UndefinedError as error:
