@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfbuild.apply.history import DataInterval, data_interval
-from odfbuild.apply.schema import ensure_schema
-from odfbuild.apply.slice import write_slice
+from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, InputSlices, TransformTask, Vocabulary, vocabulary_of
 from odfbuild.errors import PlanError
@@ -136,18 +135,8 @@ def stage_transform(
                 scratch=scratch,
             )
         )
-        schema = ensure_schema(transaction, result.schema, vocab)
-        staged = write_slice(
-            result,
-            dataset=transaction.alias,
-            schema=schema,
-            vocab=vocab,
-            first_offset=0 if state.last_offset is None else state.last_offset + 1,
-            system_time=transaction.system_time,
-            target=scratch / "slice.parquet",
-        )
+        staged = stage_slice(transaction, result, vocab, scratch)
         if staged is not None:
-            transaction.add_data(staged.path, staged.data.physical_hash)
             data, records = staged.data, staged.records
     watermark = output_watermark(state.watermark, tuple(i.now.watermark for i in inputs))
     if data is not None or watermark is not None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfbuild.apply.history import data_interval
-from odfbuild.apply.schema import check_compatible, ensure_schema
-from odfbuild.apply.slice import dataset_schema, write_slice
+from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.slice import dataset_schema
+from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask, vocabulary_of
 from odfbuild.ingest.fetch import Fetched
@@ -57,18 +58,7 @@ def stage_ingest(transaction: Transaction, engine: Engine, fetched: Fetched, scr
             scratch=scratch,
         )
     )
-    schema = ensure_schema(transaction, result.schema, vocab)
-    staged = write_slice(
-        result,
-        dataset=transaction.alias,
-        schema=schema,
-        vocab=vocab,
-        first_offset=0 if state.last_offset is None else state.last_offset + 1,
-        system_time=transaction.system_time,
-        target=scratch / "slice.parquet",
-    )
-    if staged is not None:
-        transaction.add_data(staged.path, staged.data.physical_hash)
+    staged = stage_slice(transaction, result, vocab, scratch)
     watermark = _later(state.watermark, staged.max_event_time if staged else None)
     if staged is not None or fetched.state != state.source_state:
         event = AddData(

@@ -1,0 +1,34 @@
+"""Make the result of an engine part of a transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odfbuild.apply.schema import ensure_schema
+from odfbuild.apply.slice import StagedSlice, write_slice
+from odfbuild.apply.transaction import Transaction
+from odfbuild.engine.contract import EngineResult, Vocabulary
+
+
+def stage_slice(
+    transaction: Transaction, result: EngineResult, vocab: Vocabulary, scratch: Path
+) -> StagedSlice | None:
+    """Write the records behind those of the dataset and hand the file to the transaction.
+
+    Adds the schema if there is none yet. `None` when the result has no records. Raises `QueryError`
+    when the result does not fit the dataset.
+    """
+    last = transaction.state.last_offset
+    schema = ensure_schema(transaction, result.schema, vocab)
+    staged = write_slice(
+        result,
+        dataset=transaction.alias,
+        schema=schema,
+        vocab=vocab,
+        first_offset=0 if last is None else last + 1,
+        system_time=transaction.system_time,
+        target=scratch / "slice.parquet",
+    )
+    if staged is not None:
+        transaction.add_data(staged.path, staged.data.physical_hash)
+    return staged
