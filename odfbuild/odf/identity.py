@@ -1,6 +1,6 @@
 """Identity of datasets: DIDs, names, aliases, references and patterns.
 
-Source: Open Data Fabric, "Dataset Identity" and "Dataset References"; multiformats (multibase, DID).
+Source: Open Data Fabric, "Dataset Identity", "Dataset References"; multiformats (multibase, DID).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DatasetId:
 
 
 def decode_multibase(text: str) -> bytes:
-    """Bytes of base16 (`f`, `F`), base58btc (`z`) or base64url (`u`) text; `ValueError` otherwise."""
+    """Bytes of base16 (`f`, `F`), base58btc (`z`), base64url (`u`) text; `ValueError` otherwise."""
     if text[:1] in ("f", "F"):
         return bytes.fromhex(text[1:])
     if text[:1] in ("z", "u"):

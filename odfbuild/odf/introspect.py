@@ -1,7 +1,7 @@
 """Field descriptions of the protocol's objects, resolved once per class from their annotations.
 
-The codecs and the generators walk these; there is no second list of fields. See `odf.model` for what
-each annotation means on the wire.
+The codecs and the generators walk these; there is no second list of fields. See `odf.model` for
+what each annotation means on the wire.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -68,8 +69,7 @@ def camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-@cache
-def fields_of(cls: type) -> tuple[Field, ...]:
+def _fields_of(cls: type) -> tuple[Field, ...]:
     """The fields of an object in slot order."""
     hints = typing.get_type_hints(cls, include_extras=True)
     found = []
@@ -82,13 +82,17 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     return tuple(found)
 
 
-@cache
-def slot_count(cls: type) -> int:
+def _slot_count(cls: type) -> int:
     """Number of FlatBuffers slots of an object."""
     fields = fields_of(cls)
     if not fields:
         return 0
     return fields[-1].slot + (2 if isinstance(fields[-1].type, Union) else 1)
+
+
+# Declared by what they take: mypy does not see that classes are hashable.
+fields_of: Callable[[type], tuple[Field, ...]] = cache(_fields_of)
+slot_count: Callable[[type], int] = cache(_slot_count)
 
 
 def is_member(cls: Any) -> bool:

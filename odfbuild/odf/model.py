@@ -853,7 +853,7 @@ class SetLicense:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDataSchema:
-    """Schema of all data slices that follow: raw Arrow up to 0.36, ODF from 0.37; one of the two."""
+    """Schema of all later data slices: raw Arrow up to 0.36, ODF from 0.37; one of the two."""
 
     KIND: ClassVar[str] = "SetDataSchema"
 

@@ -28,7 +28,7 @@ def encode_varint(number: int) -> bytes:
 
 
 def decode_varint(data: bytes) -> tuple[int, bytes]:
-    """The number in front of `data` and what follows it; `ValueError` if it is cut off or too long."""
+    """The number in front of `data` and what follows; `ValueError` if it is cut off or too long."""
     number = 0
     for index, byte in enumerate(data[:9]):
         number |= (byte & 0x7F) << (7 * index)

@@ -1,7 +1,7 @@
 """Objects as plain data, the form in which people write them in YAML, and back.
 
 The decoder is strict and typed: unknown keys, wrong types and wrong spellings are errors, all of
-a document at once, each with its path. Sources: metadata reference; RFC-013 (spelling of enum values).
+a document at once, each with its path. Sources: metadata reference; RFC-013 (spelling of enums).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def from_data(cls: type[Object], data: Any) -> Object:
     `cls` may also be a union (such as `model.MetadataEvent`), a member of one, or an enum.
     """
     errors: list[DecodeError] = []
-    value = _decoder_of(cls)(data, (), errors)
+    value = _decoder_of(cast(Any, cls))(data, (), errors)
     if errors:
         raise DecodeErrors(errors)
     return cast(Object, value)
@@ -159,7 +159,7 @@ def _dumper() -> Any:
             "-+0123456789.",
         ),
     ):
-        Dumper.add_implicit_resolver(  # type: ignore[no-untyped-call]
+        Dumper.add_implicit_resolver(
             f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{expression})$"), list(first)
         )
 
