@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from odfbuild.odf.multihash import parse_hex
+
 _SUBDOMAIN = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
 _HOSTNAME = re.compile(rf"{_SUBDOMAIN}(?:\.{_SUBDOMAIN})*")
 _ED25519_PUB = b"\xed\x01"
@@ -62,7 +64,7 @@ class DatasetId:
 def decode_multibase(text: str) -> bytes:
     """Bytes of base16 (`f`, `F`), base58btc (`z`), base64url (`u`) text; `ValueError` otherwise."""
     if text[:1] in ("f", "F"):
-        return bytes.fromhex(text[1:])
+        return parse_hex(text[1:])
     if text[:1] in ("z", "u"):
         from multiformats import multibase
 

@@ -27,6 +27,14 @@ def encode_varint(number: int) -> bytes:
     return bytes(out)
 
 
+def parse_hex(text: str) -> bytes:
+    """Bytes of base16 text; `ValueError` for anything else, also for white space."""
+    # `bytes.fromhex` skips white space, and so would give one hash many spellings.
+    if not text.isalnum():
+        raise ValueError(f"not base16: {text!r}")
+    return bytes.fromhex(text)
+
+
 def decode_varint(data: bytes) -> tuple[int, bytes]:
     """The number in front of `data` and what follows; `ValueError` if it is cut off or too long."""
     number = 0
@@ -61,7 +69,7 @@ class Multihash:
         if text[:1] not in ("f", "F"):
             raise ValueError(f"not a multihash in base16: {text!r}")
         try:
-            binary = bytes.fromhex(text[1:])
+            binary = parse_hex(text[1:])
         except ValueError:
             raise ValueError(f"not a multihash in base16: {text!r}") from None
         return cls.from_bytes(binary)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 DEFAULT = Path(__file__).parent / "data"
+ASKED: dict[str, set[str]] = {}
+"""Kinds of cases that some test asked for, by family."""
 
 
 def folder() -> Path:
@@ -20,6 +22,7 @@ def folder() -> Path:
 
 def cases(family: str, *kinds: str) -> list[Any]:
     """Parameters for `pytest.mark.parametrize`, one a case (of the given kinds), by its id."""
+    ASKED.setdefault(family, set()).update(kinds)
     file = folder() / f"{family}.json"
     if not file.exists():
         return [pytest.param(None, id=family, marks=pytest.mark.skip(f"no {family}.json"))]

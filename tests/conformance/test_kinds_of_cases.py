@@ -1,0 +1,19 @@
+"""No case is left out because no test asks for its kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+# Imported for what they ask of the vectors.
+from tests.conformance import test_chain_validation, test_data_hashes, test_schemas  # noqa: F401
+from tests.conformance.vectors import ASKED, folder
+
+
+@pytest.mark.parametrize("family", sorted(name for name, kinds in ASKED.items() if kinds))
+def test_every_kind_of_case_of_a_family_has_a_test(family: str) -> None:
+    file = Path(folder()) / f"{family}.json"
+    if not file.exists():
+        pytest.skip(f"no {family}.json")
+    found = {case["kind"] for case in json.loads(file.read_text("utf-8"))["cases"]}
+    assert found <= ASKED[family]
