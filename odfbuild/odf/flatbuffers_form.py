@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
+from calendar import isleap
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -381,7 +382,8 @@ def _unpack_timestamp(reader: _Reader, at: int) -> Timestamp:
     if at + 16 > reader.size:
         raise MalformedBlock("a timestamp does not fit")
     year, ordinal, of_day, nanos = struct.unpack_from("<iHxxII", reader.data, at)
-    if not (1 <= year <= 9999 and 1 <= ordinal <= 366 and of_day < 86_400):
+    in_range = 1 <= year <= 9999 and of_day < 86_400 and nanos < 1_000_000_000
+    if not (in_range and 1 <= ordinal <= 365 + isleap(year)):
         raise MalformedBlock("a timestamp is out of range")
     days = (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days + ordinal - 1
     return Timestamp((days * 86_400 + of_day) * 1_000_000_000 + nanos)

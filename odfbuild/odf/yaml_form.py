@@ -151,7 +151,7 @@ def _dumper() -> Any:
     Dumper.yaml_implicit_resolvers = {}
     for tag, expression, first in (
         ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-        ("null", r"~|null|Null|NULL|", "~nN\0"),
+        ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
         ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
         (
             "float",
@@ -231,7 +231,7 @@ def _object_decoder(cls: type) -> _Decoder:
                 required.append(field.key)
         compiled.append(True)
 
-    ddl = cls.__name__.startswith("ReadStep")
+    ddl = is_read_step(cls)
 
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         if not compiled:
@@ -258,7 +258,7 @@ def _object_decoder(cls: type) -> _Decoder:
     return decode
 
 
-def _spellings(names: tuple[str, ...]) -> dict[str, str]:
+def spellings(names: tuple[str, ...]) -> dict[str, str]:
     """PascalCase, camelCase and lowercase to PascalCase (RFC-013)."""
     table = {}
     for name in names:
@@ -268,10 +268,10 @@ def _spellings(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _enum_decoder(cls: type[Enum]) -> _Decoder:
-    spellings = _spellings(tuple(member.name for member in cls))
+    by_spelling = spellings(tuple(member.name for member in cls))
 
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
-        name = spellings.get(data) if isinstance(data, str) else None
+        name = by_spelling.get(data) if isinstance(data, str) else None
         if name is None:
             errors.append(_not_one_of(path, data, tuple(member.name for member in cls)))
             return _BROKEN
@@ -280,14 +280,20 @@ def _enum_decoder(cls: type[Enum]) -> _Decoder:
     return decode
 
 
-_SHORT_FORMS = ("DataType", "EventTimeSource", "SourceCaching")
+SHORT_FORMS = ("DataType", "EventTimeSource", "SourceCaching")
+"""Unions whose members may be written as their name alone."""
+
+
+def is_read_step(cls: type) -> bool:
+    """Whether `schema` of an object may be a list of DDL columns, as it was up to 0.37."""
+    return cls.__name__.startswith("ReadStep")
 
 
 def _union_decoder(union: Union) -> _Decoder:
     members = {member.KIND: member for member in union.members}  # type: ignore[attr-defined]
-    spellings = _spellings(tuple(members))
-    decoders = {spelling: (_object_decoder(members[name])) for spelling, name in spellings.items()}
-    short = union.members[0].__name__.startswith(_SHORT_FORMS)
+    by_spelling = spellings(tuple(members))
+    decoders = {each: _object_decoder(members[name]) for each, name in by_spelling.items()}
+    short = union.members[0].__name__.startswith(SHORT_FORMS)
 
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         if isinstance(data, dict):

@@ -1,0 +1,52 @@
+"""Write `schemas/` from the event types: `python -m odfbuild.odf.generate [--check] [FOLDER]`.
+
+With `--check` nothing is written; the exit code is 1 when a file differs from what would be.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from odfbuild.odf.fbs_schema import fbs_text
+from odfbuild.odf.json_schema import manifest_schema
+
+DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "schemas"
+
+
+def generated_files() -> dict[str, str]:
+    """Text of each file of `schemas/`, by its name."""
+    files = {
+        f"{kind}.json": json.dumps(manifest_schema(kind), indent=2) + "\n"
+        for kind in ("DatasetSnapshot", "MetadataBlock")
+    }
+    return {**files, "odf.fbs": fbs_text()}
+
+
+def differences(folder: Path) -> list[str]:
+    """Names of the files of `folder` that are missing or not as generated."""
+    return [
+        name
+        for name, text in generated_files().items()
+        if not (folder / name).is_file() or (folder / name).read_text("utf-8") != text
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check the files; returns the exit code."""
+    folders = [Path(each) for each in arguments if each != "--check"]
+    folder = folders[0] if folders else DEFAULT_FOLDER
+    if "--check" in arguments:
+        stale = differences(folder)
+        for name in stale:
+            print(f"{folder / name} is not up to date: run `python -m odfbuild.odf.generate`")
+        return 1 if stale else 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in generated_files().items():
+        (folder / name).write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

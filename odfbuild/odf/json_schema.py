@@ -1,0 +1,183 @@
+"""The protocol's objects as JSON Schema (2020-12), for editors and for other tools.
+
+Made from the event types alone. It accepts what `yaml_form` accepts, but for what only code can
+check: the grammar of names and hashes, dates and times. Pure.
+"""
+
+from __future__ import annotations
+
+import inspect
+from enum import Enum
+from types import UnionType
+from typing import Any
+
+from odfbuild.odf import model
+from odfbuild.odf.introspect import (
+    Field,
+    FieldType,
+    Scalar,
+    Table,
+    Union,
+    Vector,
+    fields_of,
+    is_member,
+)
+from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings
+
+Schema = dict[str, Any]
+
+
+def manifest_schema(kind: str) -> Schema:
+    """The schema of a manifest (`DatasetSnapshot`, `MetadataBlock`), every object in `$defs`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{kind} manifest",
+        "type": "object",
+        "properties": {
+            "kind": {"const": kind},
+            "version": {"enum": list(MANIFEST_VERSIONS[kind])},
+            "content": _ref(kind),
+        },
+        "required": ["kind", "version", "content"],
+        "additionalProperties": False,
+        "$defs": _definitions(),
+    }
+
+
+def unions() -> dict[str, tuple[type, ...]]:
+    """Unions of the protocol by name, members in the order of their tags."""
+    found = {}
+    for name, value in vars(model).items():
+        if isinstance(value, UnionType) and all(map(is_member, value.__args__)):
+            found[name] = value.__args__
+        elif is_member(value) and value.__name__ != name:
+            found[name] = (value,)
+    return found
+
+
+def objects() -> dict[str, type]:
+    """Objects of the protocol by name, in order of definition."""
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if isinstance(value, type)
+        and value.__module__.startswith(model.__name__)
+        and hasattr(value, "__dataclass_fields__")
+        and value.__name__ == name
+    }
+
+
+def enums() -> dict[str, type[Enum]]:
+    """Enums of the protocol by name, in order of definition."""
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if isinstance(value, type) and issubclass(value, Enum) and value is not Enum
+    }
+
+
+def _definitions() -> Schema:
+    definitions: Schema = {}
+    for name, kind in enums().items():
+        values = list(spellings(tuple(member.name for member in kind)))
+        definitions[name] = {"description": inspect.getdoc(kind), "enum": values}
+    for name, cls in objects().items():
+        definitions[name] = _object(cls)
+    for name, members in unions().items():
+        definitions[name] = _union(members)
+    return dict(sorted(definitions.items()))
+
+
+def _object(cls: type) -> Schema:
+    properties: Schema = {}
+    required = []
+    if is_member(cls):
+        properties["kind"] = {"enum": _kinds(cls)}
+        required.append("kind")
+    for field in fields_of(cls):
+        properties[field.key] = _property(cls, field)
+        if not field.optional:
+            required.append(field.key)
+    schema: Schema = {
+        "description": inspect.getdoc(cls),
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    if is_read_step(cls):
+        ddl = {"properties": {"schema": {"type": "array"}}, "required": ["schema", "ddlSchema"]}
+        schema["not"] = ddl
+    return schema
+
+
+def _property(cls: type, field: Field) -> Schema:
+    choices = [_type(field.type)]
+    if is_read_step(cls) and field.key == "schema":
+        # Up to 0.37 the list of DDL columns was called `schema`.
+        choices.append({"type": "array", "items": {"type": "string"}})
+    if field.optional:
+        choices.append({"type": "null"})
+    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+
+
+def _union(members: tuple[type, ...]) -> Schema:
+    branches = [
+        {
+            "if": {"properties": {"kind": {"enum": _kinds(member)}}, "required": ["kind"]},
+            "then": _ref(member.__name__),
+        }
+        for member in members
+    ]
+    tagged: Schema = {
+        "type": "object",
+        "properties": {"kind": {"enum": [name for each in members for name in _kinds(each)]}},
+        "required": ["kind"],
+        "allOf": branches,
+    }
+    plain = [each for each in members if all(field.optional for field in fields_of(each))]
+    if members[0].__name__.startswith(SHORT_FORMS) and plain:
+        names = [name for each in plain for name in _kinds(each)]
+        return {"anyOf": [{"enum": names}, tagged]}
+    return tagged
+
+
+def _type(kind: FieldType) -> Schema:
+    match kind:
+        case Vector(item):
+            return {"type": "array", "items": _type(item)}
+        case Table(cls):
+            return _ref(cls.__name__)
+        case Union(members):
+            return _ref(next(name for name, each in unions().items() if each == members))
+        case Scalar(wire, python):
+            return _ref(python.__name__) if wire.startswith("enum") else dict(_SCALARS[wire])
+
+
+def _kinds(cls: type) -> list[str]:
+    return list(spellings((cls.KIND,)))  # type: ignore[attr-defined]
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _integer(low: int, high: int) -> Schema:
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+_SCALARS: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "u64": _integer(0, 2**64 - 1),
+    "u32": _integer(0, 2**32 - 1),
+    "i32": _integer(-(2**31), 2**31 - 1),
+    "i16": _integer(-(2**15), 2**15 - 1),
+    "bytes": {"type": "string", "contentEncoding": "base64"},
+    "multihash": {"type": "string", "description": "A multihash in multibase text."},
+    "id": {"type": "string", "pattern": "^did:odf:", "description": "Identity of a dataset."},
+    "ref": {"type": "string", "description": "Name or DID of a dataset."},
+    "alias": {"type": "string", "description": "Name of a dataset."},
+    "timestamp": {"type": "string", "description": "Date and time (RFC 3339)."},
+    "open_map": {"type": "object"},
+}
