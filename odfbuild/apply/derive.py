@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.apply.history import DataInterval, data_interval
+from odfbuild.apply.history import slices_between
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, InputSlices, TransformTask, Vocabulary, vocabulary_of
 from odfbuild.errors import PlanError
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import ExecuteTransform, ExecuteTransformInput, SetTransform
+from odfbuild.odf.model import DataSlice, ExecuteTransform, ExecuteTransformInput, SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
@@ -32,7 +32,7 @@ class InputState:
     store: DatasetStore
     now: Projection
     consumed: ExecuteTransformInput | None
-    interval: DataInterval
+    slices: tuple[DataSlice, ...]
 
     @property
     def prev_offset(self) -> int | None:
@@ -68,9 +68,7 @@ class InputState:
             alias=self.alias,
             schema=schema_of(schema),
             vocab=vocab,
-            files=tuple(
-                self.store.object_path("data", s.physical_hash) for s in self.interval.slices
-            ),
+            files=tuple(self.store.object_path("data", s.physical_hash) for s in self.slices),
             first=0 if self.prev_offset is None else self.prev_offset + 1,
             last=last,
         )
@@ -106,10 +104,19 @@ def read_inputs(
                 store=store,
                 now=now,
                 consumed=before,
-                interval=data_interval(store, before.new_block_hash if before else None, now.head),
+                slices=slices_between(store, before.new_block_hash if before else None, now.head),
             )
         )
     return tuple(inputs)
+
+
+def has_advanced(state: Projection, inputs: tuple[InputState, ...]) -> bool:
+    """Whether a step would add anything: new records to read, or a later watermark.
+
+    Blocks of an input that bring neither, such as a changed description, stop here.
+    """
+    watermark = output_watermark(state.watermark, tuple(i.now.watermark for i in inputs))
+    return watermark != state.watermark or any(i.new_offset is not None for i in inputs)
 
 
 def stage_transform(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.apply.history import data_interval
+from odfbuild.apply.history import slices_between
 from odfbuild.apply.schema import check_compatible
 from odfbuild.apply.slice import dataset_schema
 from odfbuild.apply.staging import stage_slice
@@ -41,7 +41,7 @@ def stage_ingest(transaction: Transaction, engine: Engine, fetched: Fetched, scr
         store = transaction.workspace.dataset(transaction.alias)
         history = tuple(
             store.object_path("data", s.physical_hash)
-            for s in data_interval(store, None, base.head).slices
+            for s in slices_between(store, None, base.head)
         )
     result = engine.ingest(
         IngestTask(

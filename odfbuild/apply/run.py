@@ -15,7 +15,12 @@ from threading import Event
 from typing import Protocol
 
 from odfbuild.apply.definitions import resolve_changes
-from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
+from odfbuild.apply.derive import (
+    has_advanced,
+    read_inputs,
+    stage_transform,
+    validated_schema,
+)
 from odfbuild.apply.ingest import stage_ingest, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
@@ -230,8 +235,7 @@ class _Run:
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
         records = 0
         if inputs is not None:
-            advanced = any(not i.interval.is_empty for i in inputs)
-            if advanced or state.schema is None:
+            if state.schema is None or has_advanced(state, inputs):
                 records = stage_transform(transaction, self.engine.get(), inputs, folder)
             elif changed and state.transform is not None:
                 vocab = vocabulary_of(state.vocab)

@@ -49,9 +49,9 @@ def _newest(store: DatasetStore, count: int) -> pa.Table | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from odfbuild.apply.history import data_interval
+    from odfbuild.apply.history import slices_between
 
-    slices = data_interval(store, None, store.head()).slices
+    slices = slices_between(store, None, store.head())
     tables: list[pa.Table] = []
     missing = count
     for piece in reversed(slices):
