@@ -11,7 +11,6 @@ from enum import Enum
 from types import UnionType
 from typing import Any
 
-from odfbuild.odf import model
 from odfbuild.odf.introspect import (
     Field,
     FieldType,
@@ -19,6 +18,7 @@ from odfbuild.odf.introspect import (
     Table,
     Union,
     Vector,
+    definitions,
     fields_of,
     is_member,
 )
@@ -47,7 +47,7 @@ def manifest_schema(kind: str) -> Schema:
 def unions() -> dict[str, tuple[type, ...]]:
     """Unions of the protocol by name, members in the order of their tags."""
     found = {}
-    for name, value in vars(model).items():
+    for name, value in definitions().items():
         if isinstance(value, UnionType) and all(map(is_member, value.__args__)):
             found[name] = value.__args__
         elif is_member(value) and value.__name__ != name:
@@ -59,11 +59,8 @@ def objects() -> dict[str, type]:
     """Objects of the protocol by name, in order of definition."""
     return {
         name: value
-        for name, value in vars(model).items()
-        if isinstance(value, type)
-        and value.__module__.startswith(model.__name__)
-        and hasattr(value, "__dataclass_fields__")
-        and value.__name__ == name
+        for name, value in definitions().items()
+        if hasattr(value, "__dataclass_fields__") and value.__name__ == name
     }
 
 
@@ -71,21 +68,21 @@ def enums() -> dict[str, type[Enum]]:
     """Enums of the protocol by name, in order of definition."""
     return {
         name: value
-        for name, value in vars(model).items()
-        if isinstance(value, type) and issubclass(value, Enum) and value is not Enum
+        for name, value in definitions().items()
+        if isinstance(value, type) and issubclass(value, Enum)
     }
 
 
 def _definitions() -> Schema:
-    definitions: Schema = {}
+    found: Schema = {}
     for name, kind in enums().items():
         values = list(spellings(tuple(member.name for member in kind)))
-        definitions[name] = {"description": inspect.getdoc(kind), "enum": values}
+        found[name] = {"description": inspect.getdoc(kind), "enum": values}
     for name, cls in objects().items():
-        definitions[name] = _object(cls)
+        found[name] = _object(cls)
     for name, members in unions().items():
-        definitions[name] = _union(members)
-    return dict(sorted(definitions.items()))
+        found[name] = _union(members)
+    return dict(sorted(found.items()))
 
 
 def _object(cls: type) -> Schema:

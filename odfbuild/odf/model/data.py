@@ -1,0 +1,53 @@
+"""What a block says of data: slices, checkpoints, progress of sources and inputs."""
+
+from __future__ import annotations
+
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model.record import U64, record
+from odfbuild.odf.multihash import Multihash
+
+
+@record
+class OffsetInterval:
+    """Closed interval of record offsets."""
+
+    start: U64
+    end: U64
+
+
+@record
+class DataSlice:
+    """A data file: hashes, offsets, bytes."""
+
+    logical_hash: Multihash
+    physical_hash: Multihash
+    offset_interval: OffsetInterval
+    size: U64
+
+
+@record
+class Checkpoint:
+    """A checkpoint file of an engine."""
+
+    physical_hash: Multihash
+    size: U64
+
+
+@record
+class SourceState:
+    """What was read of a source, for resuming. Kinds: `odf/etag`, `odf/last-modified`."""
+
+    source_name: str
+    kind: str
+    value: str
+
+
+@record
+class ExecuteTransformInput:
+    """Half-open intervals of blocks and offsets that a transaction consumed of an input."""
+
+    dataset_id: DatasetId
+    prev_block_hash: Multihash | None = None
+    new_block_hash: Multihash | None = None
+    prev_offset: U64 | None = None
+    new_offset: U64 | None = None

@@ -1,0 +1,155 @@
+"""Where the data of a root dataset is fetched from."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from odfbuild.odf.model.record import I32, U64, record
+
+
+class SourceOrdering(Enum):
+    """Order in which the files of a glob are ingested."""
+
+    ByEventTime = 0
+    ByName = 1
+
+
+class MqttQos(Enum):
+    """MQTT quality of service class."""
+
+    AtMostOnce = 0
+    AtLeastOnce = 1
+    ExactlyOnce = 2
+
+
+@record
+class RequestHeader:
+    """A header sent with a request."""
+
+    name: str
+    value: str
+
+
+@record
+class EnvVar:
+    """An environment variable of a job; without value it is passed through."""
+
+    name: str
+    value: str | None = None
+
+
+@record
+class MqttTopicSubscription:
+    """A topic, possibly a pattern."""
+
+    path: str
+    qos: MqttQos | None = None
+
+
+@record
+class EventTimeSourceFromMetadata:
+    """Event time from the source's metadata."""
+
+    KIND: ClassVar[str] = "FromMetadata"
+
+
+@record
+class EventTimeSourceFromPath:
+    """Event time from the path: first group of `pattern`, read by `timestamp_format`."""
+
+    KIND: ClassVar[str] = "FromPath"
+
+    pattern: str
+    timestamp_format: str | None = None
+
+
+@record
+class EventTimeSourceFromSystemTime:
+    """Event time is the time of ingestion."""
+
+    KIND: ClassVar[str] = "FromSystemTime"
+
+
+EventTimeSource = (
+    EventTimeSourceFromMetadata | EventTimeSourceFromPath | EventTimeSourceFromSystemTime
+)
+"""Where the event time of records without one comes from."""
+
+
+@record
+class SourceCachingForever:
+    """Processed once, never ingested again."""
+
+    KIND: ClassVar[str] = "Forever"
+
+
+SourceCaching = SourceCachingForever
+"""How source data is cached."""
+
+
+@record
+class FetchStepUrl:
+    """Data at a URL."""
+
+    KIND: ClassVar[str] = "Url"
+
+    url: str
+    event_time: EventTimeSource | None = None
+    cache: SourceCaching | None = None
+    headers: tuple[RequestHeader, ...] | None = None
+
+
+@record
+class FetchStepFilesGlob:
+    """Files that match a glob pattern, one after the other."""
+
+    KIND: ClassVar[str] = "FilesGlob"
+
+    path: str
+    event_time: EventTimeSource | None = None
+    cache: SourceCaching | None = None
+    order: SourceOrdering | None = None
+
+
+@record
+class FetchStepContainer:
+    """Standard output of an OCI container."""
+
+    KIND: ClassVar[str] = "Container"
+
+    image: str
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    env: tuple[EnvVar, ...] | None = None
+
+
+@record
+class FetchStepMqtt:
+    """Messages of an MQTT broker."""
+
+    KIND: ClassVar[str] = "Mqtt"
+
+    host: str
+    port: I32
+    username: str | None = None
+    password: str | None = None
+    topics: tuple[MqttTopicSubscription, ...]
+
+
+@record
+class FetchStepEthereumLogs:
+    """Transaction logs of an Ethereum node."""
+
+    KIND: ClassVar[str] = "EthereumLogs"
+
+    chain_id: U64 | None = None
+    node_url: str | None = None
+    filter: str | None = None
+    signature: str | None = None
+
+
+FetchStep = (
+    FetchStepUrl | FetchStepFilesGlob | FetchStepContainer | FetchStepMqtt | FetchStepEthereumLogs
+)
+"""External source of data."""

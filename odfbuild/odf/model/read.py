@@ -1,0 +1,107 @@
+"""How raw data is read into columns."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from odfbuild.odf.model.data_schema import DataSchema
+from odfbuild.odf.model.record import record
+
+
+@record
+class ReadStepCsv:
+    """Comma-separated values."""
+
+    KIND: ClassVar[str] = "Csv"
+
+    ddl_schema: tuple[str, ...] | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    header: bool | None = None
+    infer_schema: bool | None = None
+    null_value: str | None = None
+    date_format: str | None = None
+    timestamp_format: str | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepGeoJson:
+    """One GeoJSON FeatureCollection."""
+
+    KIND: ClassVar[str] = "GeoJson"
+
+    ddl_schema: tuple[str, ...] | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepEsriShapefile:
+    """ESRI shapefile in a ZIP archive."""
+
+    KIND: ClassVar[str] = "EsriShapefile"
+
+    ddl_schema: tuple[str, ...] | None = None
+    sub_path: str | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepParquet:
+    """Apache Parquet."""
+
+    KIND: ClassVar[str] = "Parquet"
+
+    ddl_schema: tuple[str, ...] | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepJson:
+    """JSON with an array of objects at `sub_path`."""
+
+    KIND: ClassVar[str] = "Json"
+
+    sub_path: str | None = None
+    ddl_schema: tuple[str, ...] | None = None
+    date_format: str | None = None
+    encoding: str | None = None
+    timestamp_format: str | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepNdJson:
+    """One JSON object a line."""
+
+    KIND: ClassVar[str] = "NdJson"
+
+    ddl_schema: tuple[str, ...] | None = None
+    date_format: str | None = None
+    encoding: str | None = None
+    timestamp_format: str | None = None
+    schema: DataSchema | None = None
+
+
+@record
+class ReadStepNdGeoJson:
+    """One GeoJSON feature a line."""
+
+    KIND: ClassVar[str] = "NdGeoJson"
+
+    ddl_schema: tuple[str, ...] | None = None
+    schema: DataSchema | None = None
+
+
+ReadStep = (
+    ReadStepCsv
+    | ReadStepGeoJson
+    | ReadStepEsriShapefile
+    | ReadStepParquet
+    | ReadStepJson
+    | ReadStepNdJson
+    | ReadStepNdGeoJson
+)
+"""How data is read into columns."""
