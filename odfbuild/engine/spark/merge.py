@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
-from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import quote, to_arrow_schema, to_spark_type, write_parts
 from odfbuild.engine.spark.malformed import explain
+from odfbuild.engine.spark.prior import current_state, seen_keys
 from odfbuild.engine.spark.read import declared_columns
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
@@ -55,22 +56,24 @@ def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame
     """The lazy result of `merge`: op, event time, then the data columns of `frame`."""
     frame = _conformed(frame, task)
     strategy = task.merge
-    history = _history(spark, frame, task)
+    _check_types(frame, task)
     if isinstance(strategy, MergeStrategyAppend):
         return _by_event_time(frame, task)
     if isinstance(strategy, MergeStrategyLedger):
         _check_columns(task, "primaryKey", strategy.primary_key, frame.columns)
-        if history is not None:
-            frame = _unseen(frame, history, strategy.primary_key)
+        seen = seen_keys(spark, frame, task, strategy.primary_key)
+        if seen is not None:
+            frame = _unseen(frame, seen, strategy.primary_key)
         return _by_event_time(frame, task)
     if isinstance(strategy, MergeStrategySnapshot):
         _check_columns(task, "primaryKey", strategy.primary_key, frame.columns)
         if strategy.compare_columns is not None:
             _check_columns(task, "compareColumns", strategy.compare_columns, frame.columns)
-        if history is None:
+        state = current_state(spark, frame, task, strategy.primary_key)
+        if state is None:
             changes = _all_appended(frame)
         else:
-            changes = _differences(frame, history, task, strategy)
+            changes = _differences(frame, state, task, strategy)
         return _by_key(changes, task, strategy.primary_key)
     raise IngestError(
         f"the merge step '{strategy.KIND}' is not supported by this version of odfbuild",
@@ -120,14 +123,11 @@ def _event_time_type(task: IngestTask) -> str:
     return "TIMESTAMP"
 
 
-def _history(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame | None:
-    """All committed records; `None` when there are none or the strategy does not look at them."""
-    if task.history_schema is None or not task.history:
-        return None
-    if isinstance(task.merge, MergeStrategyAppend):
-        return None
-    history = read_slices(spark, task.history, task.history_schema, task.vocab)
-    old = {field.name: field.dataType for field in history.schema.fields}
+def _check_types(frame: DataFrame, task: IngestTask) -> None:
+    """Refuse columns whose type is no longer the committed one."""
+    if task.history_schema is None:
+        return
+    old = {field.name: to_spark_type(field.type) for field in task.history_schema}
     for field in frame.schema.fields:
         if field.name in old and old[field.name] != field.dataType:
             raise IngestError(
@@ -137,7 +137,6 @@ def _history(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFra
                 dataset=task.dataset,
                 help="convert it back in `preprocess`, or define a new dataset",
             )
-    return history
 
 
 def _check_columns(task: IngestTask, role: str, names: Sequence[str], found: Sequence[str]) -> None:
@@ -166,31 +165,18 @@ def _check_columns(task: IngestTask, role: str, names: Sequence[str], found: Seq
 # --- Strategies ---
 
 
-def _unseen(frame: DataFrame, history: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Rows whose key is in no record of history, whatever its operation."""
-    seen = history.selectExpr(*[f"{quote(k)} AS {quote('__odfbuild_key_' + k)}" for k in key])
+def _unseen(frame: DataFrame, seen: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows whose key is not among those `seen`."""
+    keys = seen.selectExpr(*[f"{quote(k)} AS {quote('__odfbuild_key_' + k)}" for k in key])
     same = " AND ".join(f"{quote(k)} <=> {quote('__odfbuild_key_' + k)}" for k in key)
-    from pyspark.sql.functions import expr
-
-    return frame.join(seen, expr(same), "left_anti")
-
-
-def _state(history: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFrame:
-    """The current state: the latest record of each key, unless that is a retraction."""
-    vocab = task.vocab
-    names = ", ".join(quote(name) for name in history.columns)
-    keys = [quote(k) for k in key]
-    newest = f"max_by(struct({names}), {quote(vocab.offset)}) AS r"
-    latest = history.groupBy(*keys).agg(_expr(newest))
-    return latest.where(f"r.{quote(vocab.operation_type)} != {_RETRACT}").select("r.*")
+    return frame.join(keys, _expr(same), "left_anti")
 
 
 def _differences(
-    frame: DataFrame, history: DataFrame, task: IngestTask, strategy: MergeStrategySnapshot
+    frame: DataFrame, state: DataFrame, task: IngestTask, strategy: MergeStrategySnapshot
 ) -> DataFrame:
     """Operations that turn the current state into `frame`, in one pass over the joined sides."""
     key = strategy.primary_key
-    state = _state(history, task, key)
     columns = [name for name in frame.columns if name != _ROW]
     compared = strategy.compare_columns or [name for name in columns if name not in key]
     new = frame.selectExpr(f"struct(*) AS {_NEW}")
