@@ -46,25 +46,21 @@ def build_graph(project: Project, committed: Mapping[str, DatasetId]) -> Graph:
             errors.append(_duplicate(project, first, definition))
     aliases = {name.lower(): name for name in committed}
     aliases.update({folded: definition.name for folded, definition in by_name.items()})
-    names_by_id = {identity: name for name, identity in committed.items()}
+    names_by_id: dict[str, str] | None = None
     inputs: dict[str, tuple[str, ...]] = {}
     for definition in by_name.values():
         found = []
-        for index, event in enumerate(definition.snapshot.metadata):
-            if not isinstance(event, SetTransform):
-                continue
-            for number, each in enumerate(event.inputs):
-                ref = each.dataset_ref
-                name = (
-                    names_by_id.get(ref)
-                    if isinstance(ref, DatasetId)
-                    else aliases.get(str(ref).lower())
-                )
-                if name is None:
-                    path = ("metadata", index, "inputs", number, "datasetRef")
-                    errors.append(_unknown(project, definition, str(ref), path, aliases))
-                else:
-                    found.append(aliases.get(name.lower(), name))
+        for number, ref in enumerate(definition.inputs):
+            if ref.startswith("did:"):
+                if names_by_id is None:
+                    names_by_id = {str(committed[name]): name for name in committed}
+                name = names_by_id.get(ref)
+            else:
+                name = aliases.get(ref.lower())
+            if name is None:
+                errors.append(_unknown(project, definition, ref, number, aliases))
+            else:
+                found.append(aliases.get(name.lower(), name))
         inputs[definition.name] = tuple(found)
     order, rest = _sort(inputs)
     if rest:
@@ -126,12 +122,15 @@ def _unknown(
     project: Project,
     definition: Definition,
     ref: str,
-    path: tuple[str | int, ...],
+    number: int,
     aliases: Mapping[str, str],
 ) -> GraphError:
     from difflib import get_close_matches
 
     close = get_close_matches(ref.lower(), aliases, n=1)
+    metadata = definition.snapshot.metadata
+    index = max(i for i, event in enumerate(metadata) if isinstance(event, SetTransform))
+    path = ("metadata", index, "inputs", number, "datasetRef")
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",

@@ -1,36 +1,88 @@
 """Decoded definitions of files that have not changed.
 
-A disposable blob: a file counts as unchanged while its size and time of modification are the same,
-unless it was written so recently that the clock could not tell. Templates also depend on variables
-and on the files that they may include.
+Disposable: a file counts as unchanged while its size and time of modification are the same, unless
+it was written so recently that the clock could not tell. Templates also depend on variables and on
+the files that they may include. A snapshot is thawed when it is looked at, and most never are.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
+import marshal
 import os
-import pickle
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from odfbuild import __version__
+from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.project.model import Config, Definition
+from odfbuild.store.disposable import read_disposable, write_disposable
+from odfbuild.store.frozen import PROTOCOL
 
-_RACY_NS = 2_000_000_000
+RACY_NS = 2_000_000_000
 """Changes within this time after a file was written may not show in its time of modification."""
+
+
+class KeptDefinition(Definition):
+    """A definition from the cache: equal to the one kept, thawed where it is looked at."""
+
+    __slots__ = ("_kept",)
+
+    _kept: tuple[str, tuple[str, ...], bytes, bytes]
+
+    @classmethod
+    def of(cls, file: str, plain: tuple[Any, ...]) -> KeptDefinition:
+        """From the plain values of an entry."""
+        self = cls.__new__(cls)
+        put = object.__setattr__
+        put(self, "file", file)
+        put(self, "document", plain[0])
+        put(self, "instance", plain[1])
+        put(self, "_kept", plain[2:])
+        return self
+
+    @property
+    def name(self) -> str:
+        """See `Definition.name`."""
+        return self._kept[0]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """See `Definition.inputs`."""
+        return self._kept[1]
+
+    @property
+    def key(self) -> bytes:
+        """See `Definition.key`."""
+        return self._kept[2]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for a slot that is not filled yet.
+        if name != "snapshot":
+            raise AttributeError(name)
+        snapshot: DatasetSnapshot = PROTOCOL.thaw(marshal.loads(self._kept[3]))
+        object.__setattr__(self, "snapshot", snapshot)
+        return snapshot
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Definition):
+            return NotImplemented
+        return all(
+            getattr(self, name) == getattr(other, name) for name in Definition.__dataclass_fields__
+        )
+
+    __hash__ = Definition.__hash__
 
 
 class DefinitionCache:
     """What was decoded last time; `save` keeps what was used this time."""
 
     def __init__(self, config: Config) -> None:
-        self._file = config.cache / "definitions"
-        self._stamp = self._environment(config)
-        self._known: dict[str, tuple[Any, tuple[Definition, ...]]] = self._load()
-        self._used: dict[str, tuple[Any, tuple[Definition, ...]]] = {}
+        self._file = config.cache / "definitions.bin"
+        self._stamp = _stamp(config)
+        # By path of a file: size and time of modification, name in messages, definitions.
+        self._known: dict[str, tuple[Any, ...]] = read_disposable(self._file, self._stamp) or {}
+        self._used: dict[str, tuple[Any, ...]] = {}
         self._changed = False
 
     def get(self, path: str) -> tuple[Definition, ...] | None:
@@ -39,150 +91,44 @@ class DefinitionCache:
         if entry is None or entry[0] != _mark(path):
             return None
         self._used[path] = entry
-        return entry[1]
+        return tuple([KeptDefinition.of(entry[1], plain) for plain in entry[2]])
 
-    def put(self, path: str, definitions: tuple[Definition, ...]) -> None:
-        """Remember the definitions of a file."""
+    def put(self, path: str, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+        """Remember the definitions of a file, and give them back with their keys."""
         self._changed = True
         mark = _mark(path)
-        if time.time_ns() - mark[0] > _RACY_NS:
-            self._used[path] = (mark, definitions)
+        if not definitions or time.time_ns() - mark[0] <= RACY_NS:
+            return definitions
+        plain = tuple(map(_plain, definitions))
+        self._used[path] = (mark, definitions[0].file, plain)
+        return tuple([KeptDefinition.of(definitions[0].file, each) for each in plain])
 
     def save(self) -> None:
         """Write the cache if it changed; a failure to do so costs only time."""
-        if not self._changed and len(self._used) == len(self._known):
-            return
-        try:
-            prepare_cache_folder(self._file.parent)
-            staged = self._file.with_suffix(f".{os.getpid()}")
-            staged.write_bytes(_dump(self._stamp, self._used))
-            staged.replace(self._file)
-        except OSError:
-            return
-
-    def _load(self) -> dict[str, Any]:
-        try:
-            return _load(self._file.read_bytes(), self._stamp)
-        except Exception:  # a cache that cannot be read is no cache
-            return {}
-
-    def _environment(self, config: Config) -> str:
-        parts = [__version__, repr(config.vars)]
-        for folder in ("macros", "templates"):
-            base = config.root / folder
-            for path in sorted(base.rglob("*")) if base.is_dir() else ():
-                if path.is_file():
-                    parts.append(f"{path}:{_mark(str(path))}")
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        if self._changed or len(self._used) != len(self._known):
+            write_disposable(self._file, self._stamp, self._used)
 
 
-def _dump(stamp: str, entries: dict[str, Any]) -> bytes:
-    """A header, which tells whether the rest can be used, then the entries."""
-    body = io.BytesIO()
-    pickler = _Pickler(body, protocol=5)
-    pickler.dump(entries)
-    layouts = {_key(cls): names for cls, names in pickler.layouts.items()}
-    return pickle.dumps((stamp, layouts), protocol=5) + body.getvalue()
+def _plain(definition: Definition) -> tuple[Any, ...]:
+    frozen = marshal.dumps(PROTOCOL.plain(definition.snapshot))
+    place = f"{definition.file}\n{definition.document}\n{definition.instance}\n"
+    key = hashlib.blake2b(place.encode() + frozen, digest_size=16).digest()
+    name, inputs = definition.name, definition.inputs
+    return (definition.document, definition.instance, name, inputs, key, frozen)
 
 
-def _load(data: bytes, stamp: str) -> dict[str, Any]:
-    file = io.BytesIO(data)
-    written, layouts = _Unpickler(file).load()
-    if written != stamp:
-        return {}
-    for key, names in layouts.items():
-        module, _, name = key.rpartition(".")
-        if _names(getattr(sys.modules[module], name)) != names:
-            return {}
-    entries: dict[str, Any] = _Unpickler(file).load()
-    return entries
-
-
-class _Pickler(pickle.Pickler):
-    """Writes frozen objects as their class and values, which reads back three times as fast."""
-
-    def __init__(self, file: io.BytesIO, protocol: int) -> None:
-        super().__init__(file, protocol)
-        self.layouts: dict[type, tuple[str, ...]] = {}
-
-    def reducer_override(self, value: Any) -> Any:
-        """How to make a dataclass again; everything else as usual."""
-        cls = type(value)
-        if not hasattr(cls, "__dataclass_fields__"):
-            return NotImplemented
-        names = self.layouts.get(cls)
-        if names is None:
-            names = self.layouts[cls] = _names(cls)
-        return _restore, (cls, *[getattr(value, name) for name in names])
-
-
-def _names(cls: Any) -> tuple[str, ...]:
-    """Fields of a class in order. `KIND` and the like belong to the class, not to its objects."""
-    return tuple(
-        name
-        for name, field in cls.__dataclass_fields__.items()
-        if "ClassVar" not in str(field.type)
-    )
-
-
-def _key(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-_setters: dict[type, list[Any]] = {}
-
-
-def _restore(cls: type, *values: Any) -> Any:
-    """An object of a frozen class with slots, made without its constructor."""
-    setters = _setters.get(cls)
-    if setters is None:
-        setters = [getattr(cls, name).__set__ for name in _names(cls)]
-        _setters[cls] = setters
-    made: Any = object.__new__(cls)
-    for put, value in zip(setters, values, strict=True):
-        put(made, value)
-    return made
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes nothing but the values that definitions consist of.
-
-    A cache may come with a checkout from somewhere else; it must not be able to run code.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The class of a protocol object or definition; refuses everything else."""
-        if (module, name) == (__name__, _restore.__name__):
-            return _restore
-        if module in _TRUSTED or module.startswith("odfbuild.odf.model."):
-            found = getattr(sys.modules[module], name)
-            if isinstance(found, type):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is not part of a definition")
-
-
-_TRUSTED = (
-    "odfbuild.odf.model",
-    "odfbuild.odf.identity",
-    "odfbuild.odf.multihash",
-    "odfbuild.odf.timestamp",
-    "odfbuild.project.model",
-)
+def _stamp(config: Config) -> bytes:
+    """Changes with everything but the files of definitions themselves."""
+    parts = [__version__, repr(config.vars)]
+    for folder in ("macros", "templates"):
+        base = config.root / folder
+        for path in sorted(base.rglob("*")) if base.is_dir() else ():
+            if path.is_file():
+                parts.append(f"{path}:{_mark(str(path))}")
+    environment = hashlib.sha256("\n".join(parts).encode()).digest()
+    return b"odfbuild definitions 2\n" + PROTOCOL.layout + environment
 
 
 def _mark(path: str) -> tuple[int, int]:
     found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
     return found.st_mtime_ns, found.st_size
-
-
-def prepare_cache_folder(folder: Path) -> None:
-    """Create `.odfbuild/` so that Git and backups leave it alone."""
-    if folder.is_dir():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-    (folder / "CACHEDIR.TAG").write_text(
-        "Signature: 8a477f597d28d172789f06886806bc55\n"
-        "# This folder is a cache of odfbuild and may be deleted at any time.\n",
-        encoding="utf-8",
-    )

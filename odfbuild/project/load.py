@@ -42,7 +42,7 @@ def _load(config: Config) -> Project:
             except OdfbuildError as error:
                 errors.extend(error.errors if isinstance(error, Errors) else (error,))
                 continue
-            cache.put(file, known)
+            known = cache.put(file, known)
         definitions.extend(known)
     if errors:
         raise Errors(sorted(errors, key=_place))

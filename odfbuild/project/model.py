@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from odfbuild.odf.model import DatasetSnapshot
+from odfbuild.odf.model import DatasetSnapshot, SetTransform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,19 @@ class Definition:
     def name(self) -> str:
         """The alias."""
         return str(self.snapshot.name)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What its transformation reads: aliases and DIDs, as text."""
+        for event in reversed(self.snapshot.metadata):
+            if isinstance(event, SetTransform):
+                return tuple(str(each.dataset_ref) for each in event.inputs)
+        return ()
+
+    @property
+    def key(self) -> bytes | None:
+        """Stands for all of the definition: equal keys, equal definitions. `None`: not known."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,10 @@
-"""The disposable folder `.odfbuild/`, and in it the projections of all datasets in one file.
+"""The projections of all datasets of a project in one disposable file.
 
-A projection is cached under the head that it belongs to, so it is right or not asked for. The file
-is written by rename, checked by length and checksum when read, and ignored when it is damaged or of
-another layout: deleting it changes nothing but time.
+A projection is cached under the head that it belongs to, so it is right or not asked for.
 """
 
 from __future__ import annotations
 
-import marshal
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,25 +12,10 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.files import read_small, stage
+from odfbuild.store.disposable import read_disposable, write_disposable
 from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
 
-_MAGIC = b"odfbuild projections 1\n"
-_HEADER = len(_MAGIC) + len(LAYOUT) + 4
-
-_CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
-# This folder is a cache of odfbuild; deleting it changes nothing but time.
-# For information about cache directory tags see https://bford.info/cachedir/
-"""
-
-
-def prepare_cache_folder(folder: Path) -> None:
-    """Create the cache folder, hidden from Git and from backups."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
-        file = folder / name
-        if not file.exists():
-            stage(folder, content).replace(file)
+_STAMP = b"odfbuild projections 1\n" + LAYOUT
 
 
 class ProjectionCache:
@@ -54,7 +35,7 @@ class ProjectionCache:
             return
         self._loaded = True
         with paused_collector():
-            self._entries = {**_read(self.file), **self._entries}
+            self._entries = {**(read_disposable(self.file, _STAMP) or {}), **self._entries}
 
     def get(self, alias: str, head: bytes) -> Projection | None:
         """The projection at that head."""
@@ -85,19 +66,12 @@ class ProjectionCache:
         if not self._changed:
             return
         with paused_collector():
-            payload = marshal.dumps(
-                {
-                    alias: (head, kept if isinstance(kept, bytes) else freeze(kept))
-                    for alias, (head, kept) in self._entries.items()
-                }
-            )
-        data = _MAGIC + LAYOUT + zlib.crc32(payload).to_bytes(4, "little") + payload
-        try:
-            prepare_cache_folder(self.folder)
-            stage(self.folder, data).replace(self.file)
-        except OSError:
-            return  # a read-only checkout: the next reader computes again
-        self._changed = False
+            plain = {
+                alias: (head, kept if isinstance(kept, bytes) else freeze(kept))
+                for alias, (head, kept) in self._entries.items()
+            }
+            if write_disposable(self.file, _STAMP, plain):
+                self._changed = False
 
     def _projection(self, alias: str, kept: bytes | Projection) -> Projection:
         if isinstance(kept, Projection):
@@ -119,18 +93,3 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
         return before
     blocks, met = store.summary(head, before.head if before else None)
     return fold(before if met else None, blocks)
-
-
-def _read(file: Path) -> dict[str, tuple[bytes, bytes | Projection]]:
-    try:
-        data = read_small(file)
-    except OSError:
-        return {}
-    stamp = _MAGIC + LAYOUT
-    if len(data) < _HEADER or data[: len(stamp)] != stamp:
-        return {}
-    payload = memoryview(data)[_HEADER:]
-    if zlib.crc32(payload) != int.from_bytes(data[len(stamp) : _HEADER], "little"):
-        return {}
-    entries: dict[str, tuple[bytes, bytes | Projection]] = marshal.loads(payload)
-    return entries

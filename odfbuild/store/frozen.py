@@ -1,8 +1,8 @@
-"""Projections as plain tuples, and projections that are thawed field by field when looked at.
+"""Objects as plain tuples, and objects that are thawed field by field when they are looked at.
 
-`marshal` reads a plain tuple ten times faster than `pickle` rebuilds objects, and most readers of a
-projection look at a few of its fields. The form is private to the cache: `LAYOUT` changes with the
-classes, and a cache with another layout is dropped.
+`marshal` reads a plain tuple ten times faster than `pickle` rebuilds objects, runs no code while it
+does so, and most readers look at a few fields of what they are given. The form is private to the
+caches: the `layout` of a `Form` changes with its classes, and a cache with another one is dropped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import hashlib
 import marshal
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from types import ModuleType
 from typing import Any
 
 from odfbuild.odf import identity, model, multihash, timestamp
@@ -22,109 +23,125 @@ from odfbuild.odf.projection import Projection, QueryEra
 _TUPLE = -1
 _NESTED = frozenset((tuple, dict, list))
 
-
-def _classes() -> list[type]:
-    found = {
-        item
-        for module in (model, identity, multihash, timestamp)
-        for item in vars(module).values()
-        if isinstance(item, type) and (dataclasses.is_dataclass(item) or issubclass(item, Enum))
-    }
-    return [*sorted(found - {Enum}, key=lambda c: c.__name__), QueryEra]
+Plain = Any
+"""What `marshal` writes: numbers, text, bytes, `None`, and tuples, lists and dicts of those."""
 
 
-def _names(cls: Any) -> tuple[str, ...]:
+class Form:
+    """How objects of some dataclasses and enumerations are written as plain values.
+
+    Classes in `shared` are immutable and recur; equal objects of theirs are made once.
+    """
+
+    def __init__(self, classes: Iterable[type], shared: Iterable[type] = ()) -> None:
+        self.classes = tuple(classes)
+        self._numbers = {cls: number for number, cls in enumerate(self.classes)}
+        self._fields = {cls: names_of(cls) for cls in self.classes if not issubclass(cls, Enum)}
+        self._shared = frozenset(self._numbers[cls] for cls in shared)
+        self._made: dict[tuple[Any, ...], Any] = {}
+        self._builders = [self._builder(cls) for cls in self.classes]
+
+    @property
+    def layout(self) -> bytes:
+        """32 bytes that change whenever plain values would be understood differently."""
+        shapes = [(cls.__name__, names_of(cls)) for cls in self.classes]
+        return hashlib.sha256(
+            repr((sys.version_info[:2], marshal.version, shapes)).encode()
+        ).digest()
+
+    def plain(self, value: Any) -> Plain:
+        """`value` as plain values; `ValueError` from `marshal` later when it holds anything else."""
+        cls = type(value)
+        if cls is tuple:
+            return (_TUPLE, *map(self.plain, value))
+        fields = self._fields.get(cls)
+        if fields is not None:
+            return (self._numbers[cls], *[self.plain(getattr(value, name)) for name in fields])
+        if isinstance(value, Enum):
+            return (self._numbers[cls], value.value)
+        if isinstance(value, Mapping):
+            return {key: self.plain(item) for key, item in value.items()}
+        if cls is list:
+            return [self.plain(item) for item in value]
+        return value
+
+    def thaw(self, plain: Plain) -> Any:
+        """The object that `plain` was made from."""
+        cls = type(plain)
+        if cls is tuple:
+            number = plain[0]
+            if number == _TUPLE:
+                return tuple(map(self.thaw, plain[1:]))
+            if number not in self._shared:
+                return self._builders[number](plain)
+            try:
+                made = self._made.get(plain)
+            except TypeError:  # a struct with free-form attributes cannot be looked up
+                return self._builders[number](plain)
+            if made is None:
+                made = self._made[plain] = self._builders[number](plain)
+            return made
+        if cls is dict:
+            return {key: self.thaw(item) for key, item in plain.items()}
+        if cls is list:
+            return [self.thaw(item) for item in plain]
+        return plain
+
+    def _builder(self, cls: type) -> Callable[[tuple[Any, ...]], Any]:
+        if issubclass(cls, Enum):
+            return lambda plain: cls(plain[1])
+        # Filling slots directly takes half the time of the generated `__init__`, which checks
+        # nothing.
+        setters = [vars(cls)[name].__set__ for name in self._fields[cls]]
+        new = cls.__new__
+        thaw = self.thaw
+
+        def build(plain: tuple[Any, ...]) -> Any:
+            made = new(cls)
+            for fill, value in zip(setters, plain[1:], strict=True):
+                fill(made, thaw(value) if type(value) in _NESTED else value)
+            return made
+
+        return build
+
+
+def names_of(cls: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass, or of the members of an enumeration."""
     if issubclass(cls, Enum):
         return tuple(cls.__members__)
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
-_CLASSES = _classes()
-_NUMBERS = {cls: number for number, cls in enumerate(_CLASSES)}
-_FIELDS = {cls: _names(cls) for cls in _CLASSES if not issubclass(cls, Enum)}
-_PROJECTION = _names(Projection)
+def classes_in(*modules: ModuleType) -> list[type]:
+    """Dataclasses and enumerations that `modules` hold, sorted by name."""
+    found = {
+        item
+        for module in modules
+        for item in vars(module).values()
+        if isinstance(item, type) and (dataclasses.is_dataclass(item) or issubclass(item, Enum))
+    }
+    return sorted(found - {Enum}, key=lambda cls: cls.__name__)
+
+
+PROTOCOL = Form(
+    [*classes_in(model, identity, multihash, timestamp), QueryEra],
+    # Types of columns recur thousands of times in a project.
+    shared=typing.get_args(model.DataType),
+)
+"""Objects of the metadata reference."""
+
+_PROJECTION = names_of(Projection)
 _POSITION = {name: position for position, name in enumerate(_PROJECTION)}
 
-LAYOUT = hashlib.sha256(
-    repr(
-        (
-            sys.version_info[:2],
-            marshal.version,
-            [(cls.__name__, _names(cls)) for cls in (*_CLASSES, Projection)],
-        )
-    ).encode()
-).digest()
-"""Changes whenever frozen bytes would be understood differently."""
+LAYOUT = hashlib.sha256(PROTOCOL.layout + repr(_PROJECTION).encode()).digest()
+"""Changes whenever frozen projections would be understood differently."""
 
 
 def freeze(projection: Projection) -> bytes:
     """The bytes of a projection."""
     if isinstance(projection, FrozenProjection) and projection.frozen is not None:
         return projection.frozen
-    return marshal.dumps(tuple(_plain(getattr(projection, name)) for name in _PROJECTION))
-
-
-def _plain(value: Any) -> Any:
-    cls = type(value)
-    if cls is tuple:
-        return (_TUPLE, *map(_plain, value))
-    fields = _FIELDS.get(cls)
-    if fields is not None:
-        return (_NUMBERS[cls], *[_plain(getattr(value, name)) for name in fields])
-    if isinstance(value, Enum):
-        return (_NUMBERS[cls], value.value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if cls is list:
-        return [_plain(item) for item in value]
-    return value
-
-
-def _builder(cls: type) -> Callable[[tuple[Any, ...]], Any]:
-    if issubclass(cls, Enum):
-        return lambda plain: cls(plain[1])
-    # Filling slots directly takes half the time of the generated `__init__`, which checks nothing.
-    setters = [vars(cls)[name].__set__ for name in _FIELDS[cls]]
-    new = cls.__new__
-
-    def build(plain: tuple[Any, ...]) -> Any:
-        made = new(cls)
-        for fill, value in zip(setters, plain[1:], strict=True):
-            fill(made, _thaw(value) if type(value) in _NESTED else value)
-        return made
-
-    return build
-
-
-def _thaw(plain: Any) -> Any:
-    cls = type(plain)
-    if cls is tuple:
-        number = plain[0]
-        if number == _TUPLE:
-            return tuple(map(_thaw, plain[1:]))
-        if number not in _SHARED:
-            return _BUILDERS[number](plain)
-        try:
-            made = _shared.get(plain)
-        except TypeError:  # a struct with free-form attributes cannot be looked up
-            return _BUILDERS[number](plain)
-        if made is None:
-            made = _shared[plain] = _BUILDERS[number](plain)
-        return made
-    if cls is dict:
-        return {key: _thaw(item) for key, item in plain.items()}
-    if cls is list:
-        return [_thaw(item) for item in plain]
-    return plain
-
-
-# Types of columns recur thousands of times in a project; they are immutable and made once.
-_SHARED = frozenset(
-    number for cls, number in _NUMBERS.items() if cls in typing.get_args(model.DataType)
-)
-_shared: dict[tuple[Any, ...], Any] = {}
-
-_BUILDERS = [_builder(cls) for cls in _CLASSES]
+    return marshal.dumps(tuple(PROTOCOL.plain(getattr(projection, name)) for name in _PROJECTION))
 
 
 class FrozenProjection(Projection):
@@ -152,7 +169,7 @@ class FrozenProjection(Projection):
             if name == "frozen":  # made by `replace`, which fills every field
                 return None
             raise AttributeError(name)
-        value = _thaw(self._plain[position])
+        value = PROTOCOL.thaw(self._plain[position])
         object.__setattr__(self, name, value)
         return value
 

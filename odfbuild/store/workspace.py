@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import ChainError, Errors, OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.cache import ProjectionCache, prepare_cache_folder, project
+from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import Claim, claim
 from odfbuild.store.dataset import DatasetStore, parse_head
+from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_small
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+"""The disposable folder `.odfbuild/`, and files in it that may be lost, damaged or outdated.
+
+Such a file begins with a stamp, which says what it was made from, and a checksum. One that is not
+there, not whole or of another stamp is no file: deleting it changes nothing but time.
+"""
+
+from __future__ import annotations
+
+import marshal
+import zlib
+from pathlib import Path
+from typing import Any
+
+from odfbuild.store.files import read_small, stage
+
+_CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
+# This folder is a cache of odfbuild; deleting it changes nothing but time.
+# For information about cache directory tags see https://bford.info/cachedir/
+"""
+
+
+def prepare_cache_folder(folder: Path) -> None:
+    """Create the cache folder, hidden from Git and from backups."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
+        file = folder / name
+        if not file.exists():
+            stage(folder, content).replace(file)
+
+
+def read_disposable(file: Path, stamp: bytes) -> Any:
+    """The plain values in `file`; `None` unless it is whole and begins with `stamp`."""
+    try:
+        data = read_small(file)
+    except OSError:
+        return None
+    start = len(stamp) + 4
+    if len(data) < start or not data.startswith(stamp):
+        return None
+    payload = memoryview(data)[start:]
+    if zlib.crc32(payload) != int.from_bytes(data[len(stamp) : start], "little"):
+        return None
+    return marshal.loads(payload)
+
+
+def write_disposable(file: Path, stamp: bytes, plain: Any) -> bool:
+    """Write plain values by rename; false when the folder cannot be written to."""
+    payload = marshal.dumps(plain)
+    data = stamp + zlib.crc32(payload).to_bytes(4, "little") + payload
+    try:
+        prepare_cache_folder(file.parent)
+        stage(file.parent, data).replace(file)
+    except OSError:
+        return False  # a read-only checkout: the next reader computes again
+    return True
