@@ -50,7 +50,7 @@ class Form:
         ).digest()
 
     def plain(self, value: Any) -> Plain:
-        """`value` as plain values; `ValueError` from `marshal` later when it holds anything else."""
+        """`value` as plain values; `marshal` refuses it later when it holds anything else."""
         cls = type(value)
         if cls is tuple:
             return (_TUPLE, *map(self.plain, value))
