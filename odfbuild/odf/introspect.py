@@ -55,13 +55,17 @@ FieldType = Scalar | Table | Union | Vector
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an object: Python name, YAML name, first FlatBuffers slot."""
+    """A field of an object: Python name, YAML name, first FlatBuffers slot.
+
+    `implied` is what the field means when it is absent; `None` where that is nothing in particular.
+    """
 
     name: str
     key: str
     type: FieldType
     optional: bool
     slot: int
+    implied: Any = None
 
 
 def camel(name: str) -> str:
@@ -78,7 +82,8 @@ def _fields_of(cls: type) -> tuple[Field, ...]:
     for declared in dataclasses.fields(cls):
         hint, optional = _strip_optional(hints[declared.name])
         type_ = _classify(hint)
-        found.append(Field(declared.name, camel(declared.name), type_, optional, slot))
+        implied = declared.metadata.get("implied")
+        found.append(Field(declared.name, camel(declared.name), type_, optional, slot, implied))
         slot += 2 if isinstance(type_, Union) else 1
     return tuple(found)
 
@@ -125,6 +130,14 @@ PARTS = (
 """Modules of the model, each after those it builds on."""
 
 
+_IDENTITIES = (Multihash, DatasetId, DatasetAlias, Timestamp)
+
+
+def is_object(cls: Any) -> bool:
+    """Whether a class is an object of the protocol, with fields of its own on the wire."""
+    return dataclasses.is_dataclass(cls) and cls not in _IDENTITIES
+
+
 def is_member(cls: Any) -> bool:
     """Whether a class is only ever held as a member of a union."""
     return isinstance(cls, type) and hasattr(cls, "KIND")
@@ -155,12 +168,7 @@ def _classify(hint: Any) -> FieldType:
         return Union(args)
     if is_member(hint):
         return Union((hint,))
-    if dataclasses.is_dataclass(hint) and hint not in (
-        Multihash,
-        DatasetId,
-        DatasetAlias,
-        Timestamp,
-    ):
+    if is_object(hint):
         return Table(typing.cast(type, hint))
     return Scalar(_WIRE[hint] if hint in _WIRE else _enum_wire(hint), hint)
 

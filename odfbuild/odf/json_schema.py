@@ -22,7 +22,7 @@ from odfbuild.odf.introspect import (
     fields_of,
     is_member,
 )
-from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings
+from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings, to_data
 
 Schema = dict[str, Any]
 
@@ -115,7 +115,8 @@ def _property(cls: type, field: Field) -> Schema:
         choices.append({"type": "array", "items": {"type": "string"}})
     if field.optional:
         choices.append({"type": "null"})
-    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+    schema = choices[0] if len(choices) == 1 else {"anyOf": choices}
+    return schema if field.implied is None else {**schema, "default": to_data(field.implied)}
 
 
 def _union(members: tuple[type, ...]) -> Schema:

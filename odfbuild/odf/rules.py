@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from odfbuild.errors import ChainError
+from odfbuild.odf.defaults import same_meaning
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddData,
@@ -26,9 +27,6 @@ from odfbuild.odf.model import (
     FetchStepEthereumLogs,
     MetadataBlock,
     ReadStep,
-    ReadStepCsv,
-    ReadStepJson,
-    ReadStepNdJson,
     Seed,
     SetDataSchema,
     SetPollingSource,
@@ -287,28 +285,12 @@ def _check_source_change(state: ChainState, event: SourceChange) -> None:
             )
         case AddPushSource():
             existing = state.push_sources.get(event.source_name)
-            if existing is not None and _with_defaults(existing) == _with_defaults(event):
+            if existing is not None and same_meaning(existing, event):
                 _refuse("NoOpEvent", f"the push source '{event.source_name}' is there already")
         case DisablePollingSource() if not state.polling:
             _refuse("NoOpEvent", "there is no active polling source to disable")
         case DisablePushSource() if event.source_name not in state.push_sources:
             _refuse("NoOpEvent", f"there is no active push source '{event.source_name}' to disable")
-
-
-_FORMATS = {"encoding": "utf8", "date_format": "rfc3339", "timestamp_format": "rfc3339"}
-
-
-def _with_defaults(event: AddPushSource) -> AddPushSource:
-    """The event with what absent fields of its read step mean."""
-    read = event.read
-    if not isinstance(read, ReadStepCsv | ReadStepJson | ReadStepNdJson):
-        return event
-    defaults: dict[str, object] = dict(_FORMATS)
-    if isinstance(read, ReadStepCsv):
-        defaults |= {"separator": ",", "quote": '"', "escape": "\\"}
-        defaults |= {"header": False, "infer_schema": False, "null_value": ""}
-    absent = {name: value for name, value in defaults.items() if getattr(read, name) is None}
-    return replace(event, read=replace(read, **absent))  # type: ignore[arg-type]
 
 
 # --- Data ---

@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.odf.defaults import same_meaning
 from odfbuild.odf.model import (
     DataField,
     DataSchema,
     DataType,
-    DataTypeDuration,
     DataTypeList,
     DataTypeMap,
     DataTypeOption,
     DataTypeStruct,
-    DataTypeTime,
-    DataTypeTimestamp,
-    TimeUnit,
 )
 
 if TYPE_CHECKING:
@@ -117,23 +114,11 @@ def _diff_types(left: DataType, right: DataType) -> tuple[Difference, ...]:
         case DataTypeMap(), DataTypeMap() if bool(left.keys_sorted) == bool(right.keys_sorted):
             keys = _wrap("MapKeyDiff", _diff_types(left.key_type, right.key_type))
             return keys + _wrap("MapValueDiff", _diff_types(left.value_type, right.value_type))
-    return () if _plain(left) == _plain(right) else (Difference(item="TypeChanged"),)
+    return () if same_meaning(left, right) else (Difference(item="TypeChanged"),)
 
 
 def _wrap(item: str, inner: tuple[Difference, ...]) -> tuple[Difference, ...]:
     return (Difference(item=item, inner=inner),) if inner else ()
-
-
-def _plain(kind: DataType) -> DataType:
-    """The type with what absent fields mean: milliseconds, UTC."""
-    match kind:
-        case DataTypeTimestamp():
-            return replace(
-                kind, unit=kind.unit or TimeUnit.Millisecond, timezone=kind.timezone or "UTC"
-            )
-        case DataTypeTime() | DataTypeDuration():
-            return replace(kind, unit=kind.unit or TimeUnit.Millisecond)
-    return kind
 
 
 def _extra(value: DataSchema | DataField) -> dict[str, Any]:

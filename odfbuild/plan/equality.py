@@ -7,58 +7,11 @@ equal the defaults that the protocol gives them. Reads no files, resolves no nam
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from odfbuild.odf.identity import DatasetAlias, DatasetId
-from odfbuild.odf.model import (
-    EventTimeSourceFromPath,
-    FetchStepFilesGlob,
-    MetadataEvent,
-    MqttQos,
-    MqttTopicSubscription,
-    ReadStepCsv,
-    ReadStepJson,
-    ReadStepNdJson,
-    SetVocab,
-    SourceOrdering,
-    SqlQueryStep,
-    TransformSql,
-)
-from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.timestamp import Timestamp
-
-_TEXT_FORMATS: dict[str, object] = {
-    "encoding": "utf8",
-    "date_format": "rfc3339",
-    "timestamp_format": "rfc3339",
-}
-
-DEFAULTS: dict[type, dict[str, object]] = {
-    SetVocab: {
-        "offset_column": "offset",
-        "operation_type_column": "op",
-        "system_time_column": "system_time",
-        "event_time_column": "event_time",
-    },
-    ReadStepCsv: {
-        **_TEXT_FORMATS,
-        "separator": ",",
-        "quote": '"',
-        "escape": "\\",
-        "header": False,
-        "infer_schema": False,
-        "null_value": "",
-    },
-    ReadStepJson: _TEXT_FORMATS,
-    ReadStepNdJson: _TEXT_FORMATS,
-    EventTimeSourceFromPath: {"timestamp_format": "%Y-%m-%d"},
-    FetchStepFilesGlob: {"order": SourceOrdering.ByName},
-    MqttTopicSubscription: {"qos": MqttQos.AtMostOnce},
-}
-"""What an absent field means (metadata reference; the reference implementation for `order`)."""
-
-_ATOMS = (Multihash, DatasetId, DatasetAlias, Timestamp, Enum, type)
+from odfbuild.odf.defaults import with_defaults
+from odfbuild.odf.introspect import fields_of, is_object
+from odfbuild.odf.model import MetadataEvent, SqlQueryStep, TransformSql
 
 
 class Likeness(Enum):
@@ -80,22 +33,21 @@ def compare(before: MetadataEvent, after: MetadataEvent) -> Likeness:
 
 def canonical(value: object, sql: Callable[[str], object] = str) -> object:
     """`value` with defaults filled in and empty lists absent; `sql` is applied to query texts."""
+    return _canonical(with_defaults(value), sql)
+
+
+def _canonical(value: object, sql: Callable[[str], object]) -> object:
     if isinstance(value, tuple):
-        return tuple(canonical(item, sql) for item in value) or None
-    if isinstance(value, _ATOMS) or not is_dataclass(value):
-        return value
+        return tuple(_canonical(item, sql) for item in value) or None
     kind = type(value)
-    defaults = DEFAULTS.get(kind, {})
+    if not is_object(kind):
+        return value
     is_query = kind in (SqlQueryStep, TransformSql)
     result: list[object] = [kind]
-    for each in fields(value):
-        item = getattr(value, each.name)
-        if item is None:
-            result.append(defaults.get(each.name))
-        elif is_query and each.name == "query":
-            result.append(sql(item))
-        else:
-            result.append(canonical(item, sql))
+    for field in fields_of(kind):
+        item = getattr(value, field.name)
+        is_text = is_query and field.name == "query" and item is not None
+        result.append(sql(item) if is_text else _canonical(item, sql))
     return tuple(result)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from odfbuild.odf.model.record import I32, U32, U64, Extra, record
+from odfbuild.odf.model.record import I32, U32, U64, Extra, implied, record
 
 
 class TimeUnit(Enum):
@@ -56,7 +56,7 @@ class DataTypeDuration:
 
     KIND: ClassVar[str] = "Duration"
 
-    unit: TimeUnit | None = None
+    unit: TimeUnit | None = implied(default=TimeUnit.Millisecond)
 
 
 @record
@@ -154,7 +154,7 @@ class DataTypeMap:
 
     key_type: DataType
     value_type: DataType
-    keys_sorted: bool | None = None
+    keys_sorted: bool | None = implied(default=False)
 
 
 @record
@@ -188,7 +188,7 @@ class DataTypeTime:
 
     KIND: ClassVar[str] = "Time"
 
-    unit: TimeUnit | None = None
+    unit: TimeUnit | None = implied(default=TimeUnit.Millisecond)
 
 
 @record
@@ -197,8 +197,8 @@ class DataTypeTimestamp:
 
     KIND: ClassVar[str] = "Timestamp"
 
-    unit: TimeUnit | None = None
-    timezone: str | None = None
+    unit: TimeUnit | None = implied(default=TimeUnit.Millisecond)
+    timezone: str | None = implied(default="UTC")
 
 
 @record

@@ -12,7 +12,7 @@ from odfbuild.odf.model.fetch import FetchStep
 from odfbuild.odf.model.merge import MergeStrategy
 from odfbuild.odf.model.prepare import PrepStep
 from odfbuild.odf.model.read import ReadStep
-from odfbuild.odf.model.record import U64, Extra, record
+from odfbuild.odf.model.record import U64, Extra, implied, record
 from odfbuild.odf.model.transform import Transform, TransformInput
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
@@ -114,10 +114,10 @@ class SetVocab:
 
     KIND: ClassVar[str] = "SetVocab"
 
-    offset_column: str | None = None
-    operation_type_column: str | None = None
-    system_time_column: str | None = None
-    event_time_column: str | None = None
+    offset_column: str | None = implied(default="offset")
+    operation_type_column: str | None = implied(default="op")
+    system_time_column: str | None = implied(default="system_time")
+    event_time_column: str | None = implied(default="event_time")
 
 
 @record

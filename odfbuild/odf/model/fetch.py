@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from odfbuild.odf.model.record import I32, U64, record
+from odfbuild.odf.model.record import I32, U64, implied, record
 
 
 class SourceOrdering(Enum):
@@ -44,7 +44,7 @@ class MqttTopicSubscription:
     """A topic, possibly a pattern."""
 
     path: str
-    qos: MqttQos | None = None
+    qos: MqttQos | None = implied(default=MqttQos.AtMostOnce)
 
 
 @record
@@ -61,7 +61,7 @@ class EventTimeSourceFromPath:
     KIND: ClassVar[str] = "FromPath"
 
     pattern: str
-    timestamp_format: str | None = None
+    timestamp_format: str | None = implied(default="%Y-%m-%d")
 
 
 @record
@@ -109,7 +109,7 @@ class FetchStepFilesGlob:
     path: str
     event_time: EventTimeSource | None = None
     cache: SourceCaching | None = None
-    order: SourceOrdering | None = None
+    order: SourceOrdering | None = implied(default=SourceOrdering.ByName)
 
 
 @record

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model.data import OffsetInterval
-from odfbuild.odf.model.record import U64, record
+from odfbuild.odf.model.record import U64, implied, record
 from odfbuild.odf.model.transform import Transform
 from odfbuild.odf.timestamp import Timestamp
 
@@ -16,10 +16,10 @@ from odfbuild.odf.timestamp import Timestamp
 class DatasetVocabulary:
     """Names of the system columns."""
 
-    offset_column: str
-    operation_type_column: str
-    system_time_column: str
-    event_time_column: str
+    offset_column: str | None = implied(default="offset")
+    operation_type_column: str | None = implied(default="op")
+    system_time_column: str | None = implied(default="system_time")
+    event_time_column: str | None = implied(default="event_time")
 
 
 @record

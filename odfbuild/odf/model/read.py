@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from odfbuild.odf.model.data_schema import DataSchema
-from odfbuild.odf.model.record import record
+from odfbuild.odf.model.record import implied, record
 
 
 @record
@@ -15,15 +15,15 @@ class ReadStepCsv:
     KIND: ClassVar[str] = "Csv"
 
     ddl_schema: tuple[str, ...] | None = None
-    separator: str | None = None
-    encoding: str | None = None
-    quote: str | None = None
-    escape: str | None = None
-    header: bool | None = None
-    infer_schema: bool | None = None
-    null_value: str | None = None
-    date_format: str | None = None
-    timestamp_format: str | None = None
+    separator: str | None = implied(default=",")
+    encoding: str | None = implied(default="utf8")
+    quote: str | None = implied(default='"')
+    escape: str | None = implied(default="\\")
+    header: bool | None = implied(default=False)
+    infer_schema: bool | None = implied(default=False)
+    null_value: str | None = implied(default="")
+    date_format: str | None = implied(default="rfc3339")
+    timestamp_format: str | None = implied(default="rfc3339")
     schema: DataSchema | None = None
 
 
@@ -66,9 +66,9 @@ class ReadStepJson:
 
     sub_path: str | None = None
     ddl_schema: tuple[str, ...] | None = None
-    date_format: str | None = None
-    encoding: str | None = None
-    timestamp_format: str | None = None
+    date_format: str | None = implied(default="rfc3339")
+    encoding: str | None = implied(default="utf8")
+    timestamp_format: str | None = implied(default="rfc3339")
     schema: DataSchema | None = None
 
 
@@ -79,9 +79,9 @@ class ReadStepNdJson:
     KIND: ClassVar[str] = "NdJson"
 
     ddl_schema: tuple[str, ...] | None = None
-    date_format: str | None = None
-    encoding: str | None = None
-    timestamp_format: str | None = None
+    date_format: str | None = implied(default="rfc3339")
+    encoding: str | None = implied(default="utf8")
+    timestamp_format: str | None = implied(default="rfc3339")
     schema: DataSchema | None = None
 
 

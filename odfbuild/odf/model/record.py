@@ -1,9 +1,13 @@
-"""How objects of the protocol are declared: `@record`, and the widths of numbers on the wire."""
+"""How objects of the protocol are declared.
+
+`@record` makes the class, `implied` says what an absent field means, the annotations give the
+widths of numbers on the wire.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -17,7 +21,12 @@ Extra = Annotated[Mapping[str, Any], "open_map"]
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+def implied(*, default: Any) -> Any:
+    """An optional field that means `default` when it is absent; it stays absent when written."""
+    return field(default=None, metadata={"implied": default})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(implied,))
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass with slots; all fields are given by name.
 
