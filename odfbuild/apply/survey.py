@@ -6,7 +6,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
     from odfbuild.odf.model import MetadataBlock
     from odfbuild.odf.multihash import Multihash
 
@@ -55,13 +56,28 @@ def read_definitions(
     return project, workspace, projections
 
 
-def survey(start: Path | None) -> Survey:
-    """Read everything that a plan depends on. Raises `Errors` when the project is wrong."""
+def survey(start: Path | None, selection: Selection | None = None) -> Survey:
+    """Read everything that a plan depends on; plan what is selected.
+
+    Raises `Errors` when the project is wrong, `GraphError` for a wrong selection.
+    """
     with paused_collector():
-        return _survey(start)
+        return _survey(start, selection)
 
 
-def _survey(start: Path | None) -> Survey:
+def choose(start: Path | None, selection: Selection) -> tuple[frozenset[str], Survey]:
+    """Names of the selected datasets, and the whole project that they were selected from."""
+    found = survey(start)
+    return _chosen(found, selection), found
+
+
+def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
+    from odfbuild.apply.catalogue import selected
+
+    return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
+
+
+def _survey(start: Path | None, selection: Selection | None) -> Survey:
     project, workspace, projections, graph = _read(start)
     slices = ChainSlices(
         {name: projection.head for name, projection in projections.items()},
@@ -69,7 +85,12 @@ def _survey(start: Path | None) -> Survey:
     )
     facts, refusals = _probe_all(project, projections)
     plan = build_plan(project, graph, projections, facts, slices, refusals)
-    return Survey(project, graph, workspace, projections, plan)
+    found = Survey(project, graph, workspace, projections, plan)
+    if not selection:
+        return found
+    left_out = {*graph.order, *projections} - _chosen(found, selection)
+    plan = build_plan(project, graph, projections, facts, slices, refusals, left_out)
+    return replace(found, plan=plan)
 
 
 def _read(

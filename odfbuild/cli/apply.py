@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from odfbuild.apply.outcome import ApplyOutcome
@@ -16,6 +25,9 @@ if TYPE_CHECKING:
 
 def apply(
     context: typer.Context,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     auto_approve: Annotated[
@@ -36,7 +48,7 @@ def apply(
     """
     state: Context = context.obj
     console = state.console
-    found = state.survey()
+    found = state.survey(selection_of(select, exclude, selector))
     made = found.plan
     as_json = as_json or format is Format.json
     if not as_json:

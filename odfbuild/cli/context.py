@@ -14,6 +14,7 @@ from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey
+    from odfbuild.graph.selection import Selection
     from odfbuild.project.model import Config
     from odfbuild.store.workspace import Workspace
 
@@ -25,11 +26,19 @@ class Context:
     console: Console
     directory: Path | None = None
 
-    def survey(self) -> Survey:
-        """Read the project, its chains and its local sources."""
+    def survey(self, selection: Selection | None = None) -> Survey:
+        """Read the project, its chains and its local sources; plan what is selected."""
         from odfbuild.apply.survey import survey
 
-        return survey(self.directory)
+        return survey(self.directory, selection)
+
+    def chosen(self, selection: Selection) -> list[str] | None:
+        """Names of the selected datasets, sorted; `None` when nothing was asked for."""
+        if not selection:
+            return None
+        from odfbuild.apply.survey import choose
+
+        return sorted(choose(self.directory, selection)[0])
 
     def config(self) -> Config:
         """Read `odfbuild.yaml` only."""
@@ -73,4 +82,45 @@ FormatOption = Annotated[
     Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+SelectionArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[SELECTION]...", help="Names or selections (default: all datasets)."),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        "-s",
+        metavar="SELECTION",
+        envvar="ODFBUILD_SELECT",
+        help="Only these datasets, as in '+name', 'tag:daily', 'state:modified+'.",
+    ),
+]
+ExcludeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", metavar="SELECTION", envvar="ODFBUILD_EXCLUDE", help="Not these datasets."
+    ),
+]
+SelectorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--selector",
+        metavar="NAME",
+        envvar="ODFBUILD_SELECTOR",
+        help="Only the datasets of this selector of odfbuild.yaml.",
+    ),
+]
+
+
+def selection_of(
+    select: list[str] | None, exclude: list[str] | None, selector: list[str] | None
+) -> Selection:
+    """The selection that these options ask for."""
+    from odfbuild.graph.selection import Selection
+
+    named = [f"selector:{name}" for name in selector or ()]
+    return Selection(select=(*(select or ()), *named), exclude=tuple(exclude or ()))
+
+
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dataset.")]

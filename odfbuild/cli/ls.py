@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
 
 
 def ls(
-    context: typer.Context, format: FormatOption = Format.text, as_json: JsonOption = False
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
 ) -> int:
-    """List datasets: kind, records, size, watermark, head."""
-    from odfbuild.report.listing import datasets_to_data, render_datasets
+    """List datasets: kind, records, size, watermark, head, and whether they are stale."""
+    from odfbuild.apply.survey import choose
+    from odfbuild.report.listing import datasets_to_data, render_datasets, statuses
 
     state: Context = context.obj
-    projections = state.workspace().projections()
+    wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
+    names, found = choose(state.directory, wanted)
+    projections = {name: p for name, p in found.projections.items() if name in names}
+    status = {name: s for name, s in statuses(found.plan).items() if name in names}
     if as_json or format is Format.json:
-        state.console.data(datasets_to_data(projections))
+        state.console.data(datasets_to_data(projections, status))
     else:
-        state.console.result(render_datasets(projections))
+        state.console.result(render_datasets(projections, status))
     return 0

@@ -6,13 +6,25 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
 
 EXIT_CHANGES = 2
 
 
 def plan(
     context: typer.Context,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     detail: Annotated[
@@ -29,7 +41,7 @@ def plan(
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj
-    made = state.survey().plan
+    made = state.survey(selection_of(select, exclude, selector)).plan
     if as_json or format is Format.json:
         from odfbuild.report.plan_json import plan_to_data
 

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption, existing
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectOption,
+    SelectorOption,
+    existing,
+    selection_of,
+)
 
 EXIT_MISMATCH = 3
 
@@ -20,6 +30,9 @@ def verify(
     logical: Annotated[
         bool, typer.Option("--logical", help="Recompute the logical hash of every slice, too.")
     ] = False,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -29,7 +42,10 @@ def verify(
 
     state: Context = context.obj
     workspace = state.workspace()
+    chosen = state.chosen(selection_of(select, exclude, selector))
     names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
+    if chosen is not None:
+        names = [name for name in names if name in chosen]
     findings = verify_integrity(workspace, names, logical=logical)
     if as_json or format is Format.json:
         state.console.data(findings_to_data(names, findings))

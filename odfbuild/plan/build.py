@@ -6,7 +6,7 @@ The same input gives an equal plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
@@ -49,24 +49,27 @@ def build_plan(
     facts: Mapping[str, SourceFacts],
     slice_index: SliceIndex,
     refusals: Mapping[str, OdfbuildError] | None = None,
+    left_out: Collection[str] = (),
 ) -> Plan:
     """Plan a whole project.
 
     `projections` are the committed chains by alias, `facts` what is known about the polling sources
     of root datasets by alias (absent: not looked at), `slice_index` answers for those inputs that
     moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
-    not raise: they are refusals of single datasets in the plan.
+    not raise: they are refusals of single datasets in the plan. Datasets that are `left_out` stay
+    as they are, and their readers are planned accordingly.
     """
-    planner = _Planner(projections, facts, slice_index, refusals or {})
+    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out)
     definitions = {definition.name: definition for definition in project.definitions}
+    order = [n for n in graph.order if n not in left_out] if left_out else graph.order
     with paused_collector():
-        planned = [planner.plan(definitions[name]) for name in graph.order]
+        planned = [planner.plan(definitions[name]) for name in order]
     planned += [
         _forgotten(name, projection)
         for name, projection in sorted(projections.items())
-        if name.lower() not in planner.decided
+        if name.lower() not in planner.decided and name not in left_out
     ]
-    return Plan(project=project.config.name, datasets=tuple(planned))
+    return Plan(project=project.config.name, datasets=tuple(planned), complete=not left_out)
 
 
 class _Planner:
@@ -78,8 +81,10 @@ class _Planner:
         facts: Mapping[str, SourceFacts],
         slice_index: SliceIndex,
         refusals: Mapping[str, OdfbuildError],
+        left_out: Collection[str],
     ) -> None:
         self.refusals = refusals
+        self.left_out = frozenset(name.lower() for name in left_out)
         self.facts = facts
         self.slice_index = slice_index
         self.states = {name.lower(): projection for name, projection in projections.items()}
@@ -139,6 +144,8 @@ class _Planner:
         for each in inputs:
             if each.lower() in self.unborn:
                 return _input_refused(name, each, location)
+            if each.lower() in self.left_out and each.lower() not in self.states:
+                return _input_left_out(name, each, location)
         views = [
             Input(
                 name=each,
@@ -205,6 +212,22 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _input_left_out(name: str, culprit: str, location: Location) -> Verdict:
+    refusal = PlanError(
+        f"'{name}' cannot be planned alone: its input '{culprit}' has no chain and is not selected",
+        code="E0313",
+        location=location,
+        help=f"select its inputs, too: `--select +{name}`",
+        dataset=name,
+    )
+    reason = Reason(
+        code=ReasonCode.INPUT_HAS_NO_DATA,
+        message=f"its input {culprit} has no chain and is not selected",
+        input=culprit,
+    )
     return Verdict(reasons=(reason,), refusal=refusal)
 
 

@@ -33,7 +33,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "project": plan.project,
         "env": None,
         "applyable": plan.applyable,
-        "complete": True,
+        "complete": plan.complete,
         "errored": not plan.applyable,
         "datasets": [_dataset(d) for d in plan.datasets if Action.FORGET not in d.actions],
         "forgotten": [

@@ -122,10 +122,14 @@ class DatasetPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What apply will do: datasets in an order in which inputs come first."""
+    """What apply will do: datasets in an order in which inputs come first.
+
+    `complete` is false when only some datasets were selected.
+    """
 
     project: str
     datasets: tuple[DatasetPlan, ...]
+    complete: bool = True
     digest: str = ""
     notes: tuple[str, ...] = field(default=())
 

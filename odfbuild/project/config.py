@@ -41,6 +41,11 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "description": "Values that templates can use",
                 },
+                "selectors": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "minLength": 1},
+                    "description": "Named selections, for `--selector NAME`",
+                },
             },
         },
     },
@@ -77,6 +82,7 @@ def load_config(start: Path | None = None) -> Config:
         datasets=root / content.get("datasets", "datasets"),
         state=root / content.get("state", "chains"),
         vars=content.get("vars") or {},
+        selectors=content.get("selectors") or {},
     )
 
 
@@ -103,6 +109,9 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
         return False
     properties = schema.get("properties")
     if properties is None:
+        each = schema.get("additionalProperties")
+        if each is not None:
+            return all(_plainly_fits(value, each) for value in data.values())
         return len(data) >= schema.get("minLength", 0)
     return set(schema["required"]) <= set(data) <= set(properties) and all(
         _plainly_fits(value, properties[key]) for key, value in data.items()

@@ -19,6 +19,7 @@ class Config:
     datasets: Path
     state: Path
     vars: Mapping[str, Any] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cache(self) -> Path:

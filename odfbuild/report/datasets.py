@@ -68,17 +68,24 @@ def datasets_to_data(
     projections: Mapping[str, Projection], status: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
     """The same as plain values, with full hashes and ids."""
+    names = sorted({*projections, *(status or ())})
     return [
         {
-            "name": name,
-            "id": str(state.dataset_id),
-            "kind": state.kind.name,
-            "records": state.records,
-            "bytes": state.data_bytes,
-            "blocks": state.blocks,
-            "watermark": str(state.watermark) if state.watermark else None,
-            "head": str(state.head),
+            **_data(name, projections.get(name)),
             **({} if status is None else {"status": status.get(name)}),
         }
-        for name, state in sorted(projections.items())
+        for name in names
     ]
+
+
+def _data(name: str, state: Projection | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "id": str(state.dataset_id) if state else None,
+        "kind": state.kind.name if state else None,
+        "records": state.records if state else 0,
+        "bytes": state.data_bytes if state else 0,
+        "blocks": state.blocks if state else 0,
+        "watermark": str(state.watermark) if state and state.watermark else None,
+        "head": str(state.head) if state else None,
+    }
