@@ -8,13 +8,13 @@ Sources: Open Data Fabric, "Metadata Block Hashing"; FlatBuffers internals.
 
 from __future__ import annotations
 
-import json
 import struct
 from calendar import isleap
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.odf.extra import extra_from_json, extra_to_json
 from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
 from odfbuild.odf.introspect import (
     Field,
@@ -118,7 +118,7 @@ def _write_out_of_line(builder: Builder, kind: FieldType, value: Any, align: int
         case Scalar("multihash" | "id"):
             return int(builder.CreateByteVector(value.binary))
         case Scalar("open_map"):
-            text = builder.CreateString(canonical_json(value))
+            text = builder.CreateString(extra_to_json(value))
             builder.StartObject(1)
             builder.PrependUOffsetTRelativeSlot(0, text, 0)
             return int(builder.EndObject())
@@ -176,21 +176,6 @@ def _pack_timestamp(value: Timestamp) -> bytes:
     days, of_day = divmod(seconds, 86_400)
     day = _EPOCH + timedelta(days=days)
     return struct.pack("<iHxxII", day.year, day.timetuple().tm_yday, of_day, nanos)
-
-
-def canonical_json(value: Any) -> str:
-    """Compact JSON with keys sorted at every level, as it is kept in `extra`."""
-    return json.dumps(
-        _plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict) or hasattr(value, "items"):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 # --- Reading ---
@@ -371,11 +356,7 @@ class _Table:
 
 def _read_open_map(table: _Table) -> dict[str, Any]:
     at = table.position(0)
-    text = "{}" if at is None else table.reader.text(table.reader.follow(at))
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise MalformedBlock("extra attributes are not an object")
-    return value
+    return extra_from_json("{}" if at is None else table.reader.text(table.reader.follow(at)))
 
 
 def _unpack_timestamp(reader: _Reader, at: int) -> Timestamp:

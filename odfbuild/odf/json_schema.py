@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any
 
@@ -25,12 +26,24 @@ from odfbuild.odf.introspect import (
 from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings, to_data
 
 Schema = dict[str, Any]
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_PREFIX = "#/$defs/"
+
+
+def schema_of(name: str) -> Schema:
+    """The schema of one object, union or enum by its name; `KeyError` if there is none."""
+    return {
+        "$schema": DIALECT,
+        "title": name,
+        **_definitions()[name],
+        "$defs": _reachable(_definitions()[name]),
+    }
 
 
 def manifest_schema(kind: str) -> Schema:
-    """The schema of a manifest (`DatasetSnapshot`, `MetadataBlock`), every object in `$defs`."""
+    """The schema of a manifest (`DatasetSnapshot`, `MetadataBlock`), with what it needs."""
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": f"{kind} manifest",
         "type": "object",
         "properties": {
@@ -40,7 +53,7 @@ def manifest_schema(kind: str) -> Schema:
         },
         "required": ["kind", "version", "content"],
         "additionalProperties": False,
-        "$defs": _definitions(),
+        "$defs": _reachable(_ref(kind)),
     }
 
 
@@ -73,6 +86,28 @@ def enums() -> dict[str, type[Enum]]:
     }
 
 
+def _reachable(schema: Schema) -> Schema:
+    """The definitions that a schema refers to, and those that these refer to."""
+    known, found = _definitions(), set[str]()
+    waiting = _names(schema)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting |= _names(known[name])
+    return {name: known[name] for name in sorted(found)}
+
+
+def _names(schema: Any) -> set[str]:
+    if isinstance(schema, dict):
+        own = {schema["$ref"].removeprefix(_PREFIX)} if "$ref" in schema else set[str]()
+        return own.union(*map(_names, schema.values()))
+    if isinstance(schema, list):
+        return set[str]().union(*map(_names, schema))
+    return set()
+
+
+@cache
 def _definitions() -> Schema:
     found: Schema = {}
     for name, kind in enums().items():
@@ -157,7 +192,7 @@ def _kinds(cls: type) -> list[str]:
 
 
 def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
+    return {"$ref": f"{_PREFIX}{name}"}
 
 
 def _integer(low: int, high: int) -> Schema:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from odfbuild.odf import model
+from odfbuild.odf.extra import extra_problem
 from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
 from odfbuild.odf.introspect import (
     FieldType,
@@ -371,10 +372,13 @@ def _base64(text: str) -> bytes:
 
 
 def _open_map(data: Any, path: Path, errors: list[DecodeError]) -> Any:
-    if isinstance(data, dict):
-        return data
-    errors.append(_wrong_type(path, "an object", data))
-    return _BROKEN
+    if not isinstance(data, dict):
+        errors.append(_wrong_type(path, "an object", data))
+        return _BROKEN
+    if (problem := extra_problem(data)) is not None:
+        errors.append(DecodeError(path, problem, data))
+        return _BROKEN
+    return data
 
 
 _SCALARS: dict[str, _Decoder] = {

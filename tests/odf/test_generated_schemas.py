@@ -1,5 +1,7 @@
 """`schemas/` says what the types say, and what the decoder accepts."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.generate import DEFAULT_FOLDER, differences, generated_files, main
-from odfbuild.odf.json_schema import manifest_schema, objects, unions
+from odfbuild.odf.json_schema import enums, manifest_schema, objects, schema_of, unions
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.yaml_form import DecodeErrors, from_manifest, to_manifest
 from tests.odf.values import objects as values
@@ -92,10 +94,18 @@ def test_the_json_schema_is_one() -> None:
 
 
 def test_every_object_and_union_is_in_both_forms() -> None:
-    names = {*objects(), *unions()}
-    assert names <= set(manifest_schema("DatasetSnapshot")["$defs"])
+    names = {*objects(), *unions(), *enums()}
+    for name in names:
+        jsonschema.Draft202012Validator.check_schema(schema_of(name))
     declared = set(_declared(generated_files()["odf.fbs"]))
     assert names <= declared
+
+
+def test_a_manifest_schema_holds_what_it_needs_and_no_more() -> None:
+    schema = manifest_schema("DatasetSnapshot")
+    used = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)))
+    assert used == set(schema["$defs"])
+    assert "TransformRequest" not in used
 
 
 def _declared(text: str) -> Iterator[str]:

@@ -16,7 +16,11 @@ NAMES = st.from_regex(r"[a-zA-Z0-9]{1,4}(-[a-zA-Z0-9]{1,3})?(\.[a-z]{1,3})?", fu
 IDS = st.binary(min_size=32, max_size=32).map(DatasetId)
 ALIASES = st.builds(DatasetAlias, NAMES, st.none() | NAMES)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )

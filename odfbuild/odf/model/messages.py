@@ -5,6 +5,8 @@ Not part of `odfbuild.odf.model`: only engines need them.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model.data import OffsetInterval
 from odfbuild.odf.model.record import U64, implied, record
@@ -67,3 +69,109 @@ class TransformRequest:
     prev_checkpoint_path: str | None = None
     new_checkpoint_path: str
     new_data_path: str
+
+
+# --- Answers ---
+
+
+@record
+class RawQueryResponseProgress:
+    """The query is running."""
+
+    KIND: ClassVar[str] = "Progress"
+
+
+@record
+class RawQueryResponseSuccess:
+    """The query wrote its result."""
+
+    KIND: ClassVar[str] = "Success"
+
+    num_records: U64
+
+
+@record
+class RawQueryResponseInvalidQuery:
+    """The query was refused: its author has to mend it."""
+
+    KIND: ClassVar[str] = "InvalidQuery"
+
+    message: str
+
+
+@record
+class RawQueryResponseInternalError:
+    """The engine failed."""
+
+    KIND: ClassVar[str] = "InternalError"
+
+    message: str
+    backtrace: str | None = None
+
+
+RawQueryResponse = (
+    RawQueryResponseProgress
+    | RawQueryResponseSuccess
+    | RawQueryResponseInvalidQuery
+    | RawQueryResponseInternalError
+)
+"""What an engine says about a raw query: any number of times progress, then one of the others."""
+
+
+@record
+class TransformResponseProgress:
+    """The transformation is running."""
+
+    KIND: ClassVar[str] = "Progress"
+
+
+@record
+class TransformResponseSuccess:
+    """The step was performed; without an interval it gave no records."""
+
+    KIND: ClassVar[str] = "Success"
+
+    new_offset_interval: OffsetInterval | None = None
+    new_watermark: Timestamp | None = None
+
+
+@record
+class TransformResponseInvalidQuery:
+    """The query was refused: its author has to mend it."""
+
+    KIND: ClassVar[str] = "InvalidQuery"
+
+    message: str
+
+
+@record
+class TransformResponseInternalError:
+    """The engine failed."""
+
+    KIND: ClassVar[str] = "InternalError"
+
+    message: str
+    backtrace: str | None = None
+
+
+TransformResponse = (
+    TransformResponseProgress
+    | TransformResponseSuccess
+    | TransformResponseInvalidQuery
+    | TransformResponseInternalError
+)
+"""What an engine says about a transformation: any number of times progress, then another."""
+
+
+@record
+class RawQueryResponseRoot:
+    """An answer as it travels: FlatBuffers have no union as their root."""
+
+    value: RawQueryResponse
+
+
+@record
+class TransformResponseRoot:
+    """An answer as it travels: FlatBuffers have no union as their root."""
+
+    value: TransformResponse
