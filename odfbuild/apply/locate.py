@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from odfbuild.errors import Errors, Location, OdfbuildError
 from odfbuild.odf.model import MetadataEvent, SetPollingSource, SetTransform
-from odfbuild.project.locate import locate_in_scalar, locate_path
+from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
 
 _QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
@@ -42,17 +42,16 @@ def _in_query(
         member = _transform_member(event)
         if member is None:
             continue
-        # The file may say `query` where the definition in normal form has `queries`.
-        for tail in (("queries", step, "query"), ("query",)):
-            place = locate_in_scalar(
-                project,
-                definition,
-                ("metadata", index, member, *tail),
-                found.line or 1,
-                found.column or 1,
-            )
-            if place is not None:
-                return replace(place, length=max(place.length, found.length))
+        place = locate_in_query(
+            project,
+            definition,
+            ("metadata", index, member),
+            step,
+            found.line or 1,
+            found.column or 1,
+        )
+        if place is not None:
+            return replace(place, length=max(place.length, found.length))
     return locate_path(project, definition, ("name",))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from odfbuild.plan.build import build_plan
 from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
+from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Definition, Project
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
@@ -84,12 +86,15 @@ def _survey(start: Path | None, selection: Selection | None) -> Survey:
         _BlockReader(workspace).read,
     )
     facts, refusals = _probe_all(project, projections)
-    plan = build_plan(project, graph, projections, facts, slices, refusals)
+    places = partial(DefinitionPlace, project)
+    plan = build_plan(project, graph, projections, facts, slices, refusals, place_of=places)
     found = Survey(project, graph, workspace, projections, plan)
     if not selection:
         return found
     left_out = {*graph.order, *projections} - _chosen(found, selection)
-    plan = build_plan(project, graph, projections, facts, slices, refusals, left_out)
+    plan = build_plan(
+        project, graph, projections, facts, slices, refusals, left_out, place_of=places
+    )
     return replace(found, plan=plan)
 
 

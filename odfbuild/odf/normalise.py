@@ -37,11 +37,15 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong at `path` within the snapshot (YAML names), and the way out."""
+    """What is wrong at `path` within the snapshot (YAML names), and the way out.
+
+    `code` is that of the chain's rule that would be broken, if there is one.
+    """
 
     path: Path
     message: str
     help: str
+    code: str = "E0108"
 
 
 class SnapshotErrors(ValueError):
@@ -133,6 +137,7 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
                         (*path, "fetch"),
                         "an EthereumLogs source needs a node to ask",
                         "give `nodeUrl` or `chainId`",
+                        "E0644",
                     )
                 )
             if event.preprocess is None:
@@ -159,6 +164,7 @@ def _check_read(read: ReadStep, path: Path, problems: list[Problem]) -> None:
                 (*path, "ddlSchema"),
                 "both `schema` and `ddlSchema` are given",
                 "keep one of the two",
+                "E0645",
             )
         )
 
@@ -167,7 +173,9 @@ def _normalise_inputs(
     inputs: tuple[TransformInput, ...], path: Path, problems: list[Problem]
 ) -> tuple[TransformInput, ...]:
     if not inputs:
-        problems.append(Problem(path, "a transform needs at least one input", "list its inputs"))
+        problems.append(
+            Problem(path, "a transform needs at least one input", "list its inputs", "E0651")
+        )
         return inputs
     references = Counter(each.dataset_ref for each in inputs)
     if len(references) < len(inputs):
@@ -179,6 +187,7 @@ def _normalise_inputs(
                         (*path, index, "datasetRef"),
                         f"the input '{each.dataset_ref}' is listed twice",
                         "list it once; a query may use it as often as it likes",
+                        "E0654",
                     )
                 )
             seen.add(each.dataset_ref)
@@ -198,6 +207,7 @@ def _normalise_transform(transform: Transform, path: Path, problems: list[Proble
                     (*path, "query"),
                     "both `query` and `queries` are given",
                     "keep one of the two; the last of `queries`, without alias, is the result",
+                    "E0640",
                 )
             )
             return transform
@@ -210,6 +220,7 @@ def _normalise_transform(transform: Transform, path: Path, problems: list[Proble
                 path if transform.queries is None else (*path, "queries"),
                 "a transform needs a query",
                 "give it as `query`, or as a list of steps in `queries`",
+                "E0641",
             )
         )
         return transform
@@ -225,6 +236,7 @@ def _check_steps(steps: tuple[SqlQueryStep, ...], path: Path, problems: list[Pro
                 (*path, last, "alias"),
                 f"the last query has an alias, '{steps[last].alias}', but it is the result",
                 "remove the alias, or add the query that uses it",
+                "E0642",
             )
         )
     for index, step in enumerate(steps[:last]):
@@ -234,5 +246,6 @@ def _check_steps(steps: tuple[SqlQueryStep, ...], path: Path, problems: list[Pro
                     (*path, index),
                     "a query without alias is not used: only the last one is the result",
                     "give it an `alias`, by which later queries refer to it",
+                    "E0643",
                 )
             )

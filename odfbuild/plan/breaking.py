@@ -7,8 +7,9 @@ either be rejected by those rules or leave records that contradict their definit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from odfbuild.errors import Location, PlanError
+from odfbuild.errors import PlanError
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetSnapshot,
@@ -21,6 +22,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import EventChange
+from odfbuild.plan.place import Path, Place, path_of
 
 _WAYS_OUT = (
     "undo the change, or give the dataset a new name: it then starts a new history, "
@@ -28,28 +30,23 @@ _WAYS_OUT = (
 )
 
 
-def source_conflict(
-    snapshot: DatasetSnapshot, projection: Projection | None, location: Location | None
-) -> PlanError | None:
-    """Polling and pushing exclude each other in one chain; `None` when they do not meet."""
-    polling, pushing = False, False
+def source_conflict(snapshot: DatasetSnapshot, place: Place) -> PlanError | None:
+    """Polling and pushing exclude each other in one definition; `None` when they do not meet."""
+    polling: SetPollingSource | None = None
+    pushing: AddPushSource | None = None
     for event in snapshot.metadata:
-        polling = polling or isinstance(event, SetPollingSource)
-        pushing = pushing or isinstance(event, AddPushSource)
-    if polling and pushing:
-        problem = "has a polling source and push sources, and a chain allows only one kind"
-    elif polling and projection is not None and projection.push_sources:
-        names = ", ".join(sorted(projection.push_sources))
-        problem = f"cannot be polled: its chain has push sources ({names})"
-    elif pushing and projection is not None and projection.polling_source is not None:
-        problem = "cannot be pushed to: its chain has a polling source"
-    else:
+        if isinstance(event, SetPollingSource):
+            polling = event
+        elif isinstance(event, AddPushSource):
+            pushing = event
+    if polling is None or pushing is None:
         return None
     return PlanError(
-        f"'{snapshot.name}' {problem}",
+        f"'{snapshot.name}' has a polling source and push sources, and a chain allows only one "
+        "kind at a time",
         code="E0305",
-        location=location,
-        help=_WAYS_OUT if projection else "keep one of the two",
+        location=place.of(path_of(snapshot, pushing)),
+        help="keep one of the two",
         dataset=str(snapshot.name),
     )
 
@@ -58,59 +55,66 @@ def breaking_change(
     snapshot: DatasetSnapshot,
     projection: Projection,
     changes: Sequence[EventChange],
-    location: Location | None,
+    place: Place,
 ) -> PlanError | None:
     """The first breaking change, the others among its notes; `None` when all can be appended."""
     found = _kind(snapshot, projection)
     if not found:
         for change in changes:
-            found += _of_event(change, projection)
+            found += _of_event(change, projection, path_of(snapshot, change.after))
     if not found:
         return None
-    code, problem, notes = found[0]
-    notes += tuple(text for _, text, more in found[1:] for text in (f"also: {text}", *more))
+    first = found[0]
+    also = tuple(text for each in found[1:] for text in (f"also: {each.problem}", *each.notes))
     return PlanError(
-        f"'{snapshot.name}' cannot be changed: {problem}",
-        code=code,
-        location=location,
-        notes=notes,
+        f"'{snapshot.name}' cannot be changed: {first.problem}",
+        code=first.code,
+        location=place.of(first.path),
+        notes=first.notes + also,
         help=_WAYS_OUT,
         dataset=str(snapshot.name),
     )
 
 
-_Found = list[tuple[str, str, tuple[str, ...]]]
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A change that breaks something: the code of its error, what, where, and evidence."""
+
+    code: str
+    problem: str
+    path: Path
+    notes: tuple[str, ...] = ()
 
 
-def _kind(snapshot: DatasetSnapshot, projection: Projection) -> _Found:
+def _kind(snapshot: DatasetSnapshot, projection: Projection) -> list[_Found]:
     if snapshot.kind is projection.kind:
         return []
     was, now = projection.kind.name.lower(), snapshot.kind.name.lower()
-    return [("E0312", f"it is a {was} dataset in its chain and {now} in the definition", ())]
+    problem = f"it is a {was} dataset in its chain and {now} in the definition"
+    return [_Found("E0312", problem, ("kind",))]
 
 
-def _of_event(change: EventChange, projection: Projection) -> _Found:
+def _of_event(change: EventChange, projection: Projection, path: Path) -> list[_Found]:
     before, after = change.before, change.after
     has_data = projection.last_offset is not None
     match before, after:
         case SetTransform(), SetTransform() if projection.ever_ran:
-            return _inputs(before, after)
+            return _inputs(before, after, (*path, "inputs"))
         case SetPollingSource() | AddPushSource(), SetPollingSource() | AddPushSource() if has_data:
-            return _merge(before.merge, after.merge)
+            return _merge(before.merge, after.merge, (*path, "merge"))
         case _, SetVocab() if has_data:
+            problem = "its system columns would be renamed under existing records"
             return [
-                (
-                    "E0304",
-                    "its system columns would be renamed under existing records",
-                    (f"{projection.records} records have the old names",),
+                _Found(
+                    "E0304", problem, path, (f"{projection.records} records have the old names",)
                 )
             ]
         case SetDataSchema(), SetDataSchema() if has_data:
-            return [("E0309", "its schema is fixed by the records that exist", ())]
+            return [_Found("E0309", "its schema is fixed by the records that exist", path)]
     return []
 
 
-def _inputs(before: SetTransform, after: SetTransform) -> _Found:
+def _inputs(before: SetTransform, after: SetTransform, path: Path) -> list[_Found]:
     old, new = before.inputs, after.inputs
     if [i.dataset_ref for i in old] == [i.dataset_ref for i in new]:
         return []
@@ -119,19 +123,20 @@ def _inputs(before: SetTransform, after: SetTransform) -> _Found:
         f"defined inputs: {_names(new)}",
         "every transaction must list the inputs of the one before, in the same order",
     )
-    return [("E0302", "its list of inputs differs from the one that made its records", notes)]
+    problem = "its list of inputs differs from the one that made its records"
+    return [_Found("E0302", problem, path, notes)]
 
 
 def _names(inputs: tuple[TransformInput, ...]) -> str:
     return ", ".join(i.alias or str(i.dataset_ref) for i in inputs)
 
 
-def _merge(before: MergeStrategy, after: MergeStrategy) -> _Found:
+def _merge(before: MergeStrategy, after: MergeStrategy, path: Path) -> list[_Found]:
     old, new = describe_merge(before), describe_merge(after)
     if old == new:
         return []
     problem = "records that were merged one way cannot be continued another way"
-    return [("E0303", problem, (f"committed: {old}", f"defined: {new}"))]
+    return [_Found("E0303", problem, path, (f"committed: {old}", f"defined: {new}"))]
 
 
 def describe_merge(merge: MergeStrategy) -> str:

@@ -6,7 +6,7 @@ The same input gives an equal plan.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
@@ -17,6 +17,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.place import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
@@ -50,16 +51,18 @@ def build_plan(
     slice_index: SliceIndex,
     refusals: Mapping[str, OdfbuildError] | None = None,
     left_out: Collection[str] = (),
+    place_of: Callable[[Definition], Place] = FileOnly,
 ) -> Plan:
     """Plan a whole project.
 
     `projections` are the committed chains by alias, `facts` what is known about the polling sources
     of root datasets by alias (absent: not looked at), `slice_index` answers for those inputs that
     moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
-    not raise: they are refusals of single datasets in the plan. Datasets that are `left_out` stay
-    as they are, and their readers are planned accordingly.
+    not raise: they are refusals of single datasets in the plan, with the place that `place_of`
+    knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
+    accordingly.
     """
-    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out)
+    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out, place_of)
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
     with paused_collector():
@@ -82,7 +85,9 @@ class _Planner:
         slice_index: SliceIndex,
         refusals: Mapping[str, OdfbuildError],
         left_out: Collection[str],
+        place_of: Callable[[Definition], Place],
     ) -> None:
+        self.place_of = place_of
         self.refusals = refusals
         self.left_out = frozenset(name.lower() for name in left_out)
         self.facts = facts
@@ -110,7 +115,7 @@ class _Planner:
                 transform = event
         location = Location(definition.file, instance=definition.instance)
         inputs = tuple(map(self._name, transform.inputs)) if transform else ()
-        difference = diff(snapshot, state, self.ids, location)
+        difference = diff(snapshot, state, self.ids, self.place_of(definition))
         refusal: OdfbuildError | None = difference.refusal
         if refusal is not None:
             verdict = IDLE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from odfbuild.errors import Location, PlanError
+from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, DatasetRef
 from odfbuild.odf.model import (
     AddPushSource,
@@ -30,8 +30,10 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.projection import Projection, QueryEra
 from odfbuild.plan.breaking import breaking_change, source_conflict
+from odfbuild.plan.chain_rules import broken_rule
 from odfbuild.plan.equality import Likeness, compare
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
+from odfbuild.plan.place import Place, path_of
 
 Identities = Mapping[str, DatasetId]
 """DIDs by alias in lower case, of every dataset that has a chain."""
@@ -90,27 +92,29 @@ def diff(
     snapshot: DatasetSnapshot,
     projection: Projection | None,
     ids: Identities,
-    location: Location | None = None,
+    place: Place,
 ) -> Diff:
     """Compare a definition with its chain; without a chain everything is new."""
-    conflict = source_conflict(snapshot, projection, location)
-    if conflict is not None:
-        return Diff(reasons=(_breaking(conflict),), refusal=conflict)
-    if projection is None:
-        return Diff(
+    difference = (
+        Diff(
             changes=tuple(
                 EventChange(before=None, after=_resolved(event, ids))
                 for event in _latest(snapshot.metadata)
             )
         )
-    return _diff_committed(snapshot, projection, ids, location)
+        if projection is None
+        else _diff_committed(snapshot, projection, ids, place)
+    )
+    if difference is NO_DIFFERENCE or difference.refusal is not None:
+        return difference
+    refusal = source_conflict(snapshot, place) or _against_the_rules(
+        snapshot, difference, projection, place
+    )
+    return difference if refusal is None else _refused(refusal)
 
 
 def _diff_committed(
-    snapshot: DatasetSnapshot,
-    projection: Projection,
-    ids: Identities,
-    location: Location | None,
+    snapshot: DatasetSnapshot, projection: Projection, ids: Identities, place: Place
 ) -> Diff:
     if projection.kind is not snapshot.kind:
         changes = [EventChange(before=None, after=e) for e in snapshot.metadata]
@@ -119,9 +123,9 @@ def _diff_committed(
         changes, cosmetic = _changes(snapshot, projection, ids)
         if not changes and not cosmetic:
             return NO_DIFFERENCE
-    refusal = breaking_change(snapshot, projection, changes, location)
+    refusal = breaking_change(snapshot, projection, changes, place)
     if refusal is not None:
-        return Diff(reasons=(_breaking(refusal),), refusal=refusal)
+        return _refused(refusal)
     goes_forward = projection.last_offset is not None and any(
         isinstance(change.after, SetTransform) for change in changes
     )
@@ -130,6 +134,24 @@ def _diff_committed(
         reasons=_reasons(changes, cosmetic),
         records_under_old_query=projection.records if goes_forward else None,
         eras=projection.eras if goes_forward else (),
+    )
+
+
+def _against_the_rules(
+    snapshot: DatasetSnapshot, difference: Diff, projection: Projection | None, place: Place
+) -> PlanError | None:
+    events = [change.after for change in difference.changes]
+    broken = broken_rule(events, projection)
+    if broken is None:
+        return None
+    event, rule = broken
+    return PlanError(
+        f"{event.KIND} cannot be appended to '{snapshot.name}': {rule.message}",
+        code=rule.code,
+        location=place.of(path_of(snapshot, event)),
+        notes=rule.notes,
+        help=rule.help or "correct this part of the definition",
+        dataset=str(snapshot.name),
     )
 
 
@@ -153,7 +175,8 @@ def _changes(
         elif likeness is Likeness.COSMETIC:
             cosmetic.append(after)
     if snapshot.kind is DatasetKind.Root:
-        changes.extend(_removed_sources(snapshot, projection))
+        # A source that goes makes room for the one that comes.
+        changes = _removed_sources(snapshot, projection) + changes
     return changes, cosmetic
 
 
@@ -219,5 +242,6 @@ def _reasons(changes: list[EventChange], cosmetic: list[MetadataEvent]) -> tuple
     return tuple(reasons)
 
 
-def _breaking(refusal: PlanError) -> Reason:
-    return Reason(code=ReasonCode.BREAKING, message=refusal.message)
+def _refused(refusal: PlanError) -> Diff:
+    reason = Reason(code=ReasonCode.BREAKING, message=refusal.message)
+    return Diff(reasons=(reason,), refusal=refusal)

@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import Any
 
+from odfbuild.errors import Location
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
@@ -128,7 +129,16 @@ def _event(dataset: DatasetPlan, change: EventChange) -> dict[str, Any]:
         "kind": change.after.KIND,
         "before": to_data(change.before),
         "after": to_data(change.after),
-        "source": place and {"file": place.file, "line": place.line, "instance": place.instance},
+        "source": place and _source(place),
+    }
+
+
+def _source(place: Location) -> dict[str, Any]:
+    return {
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+        "instance": place.instance,
     }
 
 
@@ -136,9 +146,11 @@ def _refusal(dataset: DatasetPlan) -> dict[str, Any] | None:
     error = dataset.refusal
     if error is None:
         return None
+    place = error.location
     return {
         "code": error.code,
         "message": error.message,
+        "source": place and _source(place),
         "notes": list(error.notes),
         "help": error.help,
     }

@@ -120,7 +120,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
         raise Errors(
             ProjectError(
                 problem.message,
-                code="E0108",
+                code=problem.code,
                 location=document.place(("content", *problem.path)),
                 help=problem.help,
             )

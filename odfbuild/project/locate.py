@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from odfbuild.errors import Location
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.source import Source, read_sources
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionPlace:
+    """The places of one definition; every question reads its file again."""
+
+    project: Project
+    definition: Definition
+
+    def of(self, path: Sequence[str | int]) -> Location:
+        """The place of a value below `content`, or of the nearest one above it."""
+        return locate_path(self.project, self.definition, path)
+
+    def in_query(self, path: Sequence[str | int], step: int, line: int) -> Location:
+        """The place of a line (from 1) of query number `step` of the transform at `path`."""
+        found = locate_in_query(self.project, self.definition, path, step, line, 1)
+        return found or self.of(path)
 
 
 def locate_path(project: Project, definition: Definition, path: Sequence[str | int]) -> Location:
@@ -21,6 +39,23 @@ def locate_in_scalar(
     """The place of line and column (from 1) of a text value below `content`, such as a query."""
     source = _source(project, definition)
     return source.locate_in_scalar(definition.document, ("content", *path), line, column)
+
+
+def locate_in_query(
+    project: Project,
+    definition: Definition,
+    path: Sequence[str | int],
+    step: int,
+    line: int,
+    column: int,
+) -> Location | None:
+    """The place in query number `step` of the transform at `path` below `content`."""
+    # The file may say `query` where the definition in normal form has `queries`.
+    for tail in (("queries", step, "query"), ("query",)):
+        found = locate_in_scalar(project, definition, (*path, *tail), line, column)
+        if found is not None:
+            return found
+    return None
 
 
 def _source(project: Project, definition: Definition) -> Source:

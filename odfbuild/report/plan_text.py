@@ -20,6 +20,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.report.errors import render_error
 from odfbuild.report.words import count, paint, short, size
 from odfbuild.report.yaml_text import yaml_lines
 
@@ -117,10 +118,7 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
 def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
     lines: list[str] = []
     if dataset.refusal is not None:
-        lines.append(f"error[{dataset.refusal.code}]: {dataset.refusal.message}")
-        lines += [f"note: {note}" for note in dataset.refusal.notes]
-        lines += [f"help: {dataset.refusal.help}"] if dataset.refusal.help else []
-        return lines
+        return render_error(dataset.refusal, color=color).splitlines()
     if not dataset.actions or Action.FORGET in dataset.actions:
         return lines
     for change in dataset.changes:

@@ -243,14 +243,6 @@ def test_another_vocabulary_is_refused_once_there_are_records():
     assert refused(world, "flights") == "E0304"
 
 
-@pytest.mark.parametrize("chain, defined", [(PUSH, polling()), (polling(), PUSH)])
-def test_polling_and_pushing_do_not_meet_in_one_chain(chain, defined):
-    world = World().root("r", chain)
-    world.commit("r")
-    world.root("r", defined)
-    assert refused(world, "r") == "E0305"
-
-
 def test_a_new_dataset_cannot_be_both_polled_and_pushed_to():
     assert refused(World().root("r", polling(), PUSH), "r") == "E0305"
 

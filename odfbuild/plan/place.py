@@ -1,0 +1,59 @@
+"""Where the parts of a definition stand in the project's files.
+
+Planning reads no files; it names a place by its path, and what it was handed looks it up. Only
+refusals ask, so a plan without them costs nothing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from odfbuild.errors import Location
+from odfbuild.odf.model import AddPushSource, DatasetSnapshot, MetadataEvent
+from odfbuild.project.model import Definition
+
+Path = tuple[str | int, ...]
+
+
+class Place(Protocol):
+    """The places of one definition. Paths begin below its `content`."""
+
+    def of(self, path: Path) -> Location:
+        """The place of a value, or of the nearest one above it."""
+        ...
+
+    def in_query(self, path: Path, step: int, line: int) -> Location:
+        """The place of a line (from 1) of query number `step` of the transform at `path`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileOnly:
+    """Names the file of a definition and nothing more."""
+
+    definition: Definition
+
+    def of(self, path: Path) -> Location:
+        """See `Place.of`."""
+        return Location(self.definition.file, instance=self.definition.instance)
+
+    def in_query(self, path: Path, step: int, line: int) -> Location:
+        """See `Place.in_query`."""
+        return self.of(path)
+
+
+def path_of(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:
+    """The path of the definition's event that `event` was made from.
+
+    What a removed event leads to, such as a disabled source, comes from the list itself.
+    """
+    wanted = _slot(event)
+    for index in range(len(snapshot.metadata) - 1, -1, -1):
+        if _slot(snapshot.metadata[index]) == wanted:
+            return ("metadata", index)
+    return ("metadata",)
+
+
+def _slot(event: MetadataEvent) -> tuple[type, str | None]:
+    return type(event), event.source_name if isinstance(event, AddPushSource) else None
