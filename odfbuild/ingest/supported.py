@@ -10,8 +10,10 @@ from odfbuild.odf.model import (
     FetchStepFilesGlob,
     FetchStepUrl,
     MergeStrategyAppend,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
     MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     PrepStepDecompress,
     ReadStepCsv,
     ReadStepNdJson,
@@ -23,7 +25,13 @@ _SUPPORTED: dict[str, tuple[type, ...]] = {
     "fetch": (FetchStepFilesGlob, FetchStepUrl),
     "prepare": (PrepStepDecompress,),
     "read": (ReadStepCsv, ReadStepNdJson, ReadStepParquet),
-    "merge": (MergeStrategyAppend, MergeStrategyLedger, MergeStrategySnapshot),
+    "merge": (
+        MergeStrategyAppend,
+        MergeStrategyChangelogStream,
+        MergeStrategyLedger,
+        MergeStrategySnapshot,
+        MergeStrategyUpsertStream,
+    ),
 }
 
 

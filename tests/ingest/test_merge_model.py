@@ -1,5 +1,6 @@
-"""Merges against a naive model: values with NULLs anywhere, also in keys, and duplicate keys."""
+"""Merges have the properties that people count on, and Spark merges as a plain model does."""
 
+import random
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,85 +13,181 @@ from hypothesis import strategies as st
 
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
     MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     ReadStepCsv,
     SqlQueryStep,
     TransformSql,
 )
-from tests.ingest.run_ingest import ingest, write_history
-
-pytestmark = pytest.mark.spark
+from tests.ingest.merge_model import merge, project
+from tests.ingest.run_ingest import LATE, ingest, write_history
 
 CSV = ReadStepCsv(ddl_schema=("k STRING", "v INT", "t TIMESTAMP"), header=True)
-rows = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([1, 2, None])), max_size=6
+KEY = ["k", "n"]
+FALLBACK = datetime.fromtimestamp(LATE.millis / 1000, UTC)
+STRATEGIES = {
+    "Append": MergeStrategyAppend(),
+    "Ledger": MergeStrategyLedger(primary_key=tuple(KEY)),
+    "Snapshot": MergeStrategySnapshot(primary_key=tuple(KEY)),
+    "ChangelogStream": MergeStrategyChangelogStream(primary_key=tuple(KEY)),
+    "UpsertStream": MergeStrategyUpsertStream(primary_key=tuple(KEY)),
+}
+
+keys = st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([1, 2, None]))
+values = st.one_of(st.none(), st.integers(0, 3))
+times = st.sampled_from([None, *(datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3))])
+records = st.builds(
+    lambda key, v, time: {"k": key[0], "n": key[1], "v": v, "event_time": time}, keys, values, times
 )
+batches = st.lists(records, max_size=12)
+unique_batches = st.lists(records, max_size=12, unique_by=lambda row: (row["k"], row["n"]))
+
+
+def _run(strategy, chunks, **options):
+    """The whole history after merging one batch after the other."""
+    history = []
+    for chunk in chunks:
+        history += merge(strategy, history, chunk, key=KEY, fallback=FALLBACK, **options)
+    return history
+
+
+def _data(row, *without):
+    return tuple((name, row[name]) for name in sorted(row) if name not in ("op", *without))
+
+
+def _state(history):
+    return {key: row["v"] for key, row in project(history, KEY).items()}
+
+
+def _split(data, rows):
+    """`rows` cut into batches at any places."""
+    chunks, rest = [], list(rows)
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        chunks.append(rest[:size])
+        rest = rest[size:]
+    return chunks
+
+
+@given(st.lists(unique_batches, max_size=6))
+def test_snapshots_merged_and_projected_give_back_the_last_one(snapshots):
+    history = _run("Snapshot", snapshots)
+    wanted = {(row["k"], row["n"]): row["v"] for row in snapshots[-1]} if snapshots else {}
+    assert _state(history) == wanted
+
+
+@given(st.lists(unique_batches, max_size=5))
+def test_both_sides_of_a_correction_stand_together(snapshots):
+    history = _run("Snapshot", snapshots)
+    for one, two in zip(history, [*history[1:], None], strict=False):
+        if one["op"] == 2:
+            assert two is not None and two["op"] == 3
+            assert [one[name] for name in KEY] == [two[name] for name in KEY]
+    assert sum(row["op"] == 2 for row in history) == sum(row["op"] == 3 for row in history)
+
+
+@given(unique_batches, st.data())
+def test_any_split_of_a_ledger_gives_the_same_records(ledger, data):
+    rows = [
+        *ledger,
+        *data.draw(st.lists(st.sampled_from(ledger), max_size=6) if ledger else st.just([])),
+    ]
+    whole = _run("Ledger", [rows])
+    split = _run("Ledger", _split(data, rows))
+    assert {_data(row) for row in split} == {_data(row) for row in whole}
+    again = _run("Ledger", [rows, rows])
+    assert again == whole
+
+
+@given(st.lists(st.tuples(records, st.sampled_from([0, 0, 1, 3])), max_size=15), st.data())
+def test_any_split_of_upserts_gives_the_same_state(upserts, data):
+    rows = [{**row, "op": op} for row, op in upserts]
+    wanted = {}
+    for row in rows:
+        if row["op"] == 1:
+            wanted.pop((row["k"], row["n"]), None)
+        else:
+            wanted[row["k"], row["n"]] = row["v"]
+    assert _state(_run("UpsertStream", [rows])) == wanted
+    assert _state(_run("UpsertStream", _split(data, rows))) == wanted
+
+
+@given(st.lists(unique_batches, max_size=4), st.data())
+def test_any_split_of_a_changelog_gives_the_same_state(snapshots, data):
+    changelog = _run("Snapshot", snapshots)
+    assert _state(_run("ChangelogStream", [changelog])) == _state(changelog)
+    assert _state(_run("ChangelogStream", _split(data, changelog))) == _state(changelog)
+
+
+# --- Spark against the model ---
+
 seldom = settings(
-    max_examples=8,
+    max_examples=3,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
+def _random_batch(strategy, seed, rows=60):
+    chance = random.Random(seed)
+    found = []
+    for _ in range(rows):
+        row = {
+            "k": chance.choice(["a", "b", "c", "d", "e", None]),
+            "n": chance.choice([1, 2, 3, 4, None]),
+            "v": chance.choice([1, 2, 3, None]),
+            "event_time": chance.choice(
+                [None, datetime(2020, 1, chance.randint(1, 9), tzinfo=UTC)]
+            ),
+        }
+        if strategy in ("ChangelogStream", "UpsertStream"):
+            row["op"] = chance.choice([0, 0, 1, 2, 3])
+        found.append(row)
+    return found
+
+
 def _file(folder, name, batch):
-    keys, values = [k for k, _ in batch], [v for _, v in batch]
-    table = pa.table({"k": pa.array(keys, pa.string()), "v": pa.array(values, pa.int32())})
-    pq.write_table(table, folder / name)
+    kinds = [("k", pa.string()), ("n", pa.int32()), ("v", pa.int32())]
+    kinds.append(("event_time", pa.timestamp("ms", "UTC")))
+    if batch and "op" in batch[0]:
+        kinds.append(("op", pa.int32()))
+    pq.write_table(pa.Table.from_pylist(batch, pa.schema(kinds)), folder / name)
     return folder / name
 
 
-def _rows(table):
-    return [(r["op"], r["k"], r["v"]) for r in table.to_pylist()]
-
-
-def _snapshot(history, batch):
-    state = {}
-    for op, k, v in history:
-        if op == 1:
-            state.pop(k, None)
-        else:
-            state[k] = v
-    found = []
-    for k, v in batch:
-        if k not in state:
-            found.append((0, k, v))
-        elif state[k] != v:
-            found += [(2, k, state[k]), (3, k, v)]
-    found += [(1, k, v) for k, v in state.items() if k not in {k for k, _ in batch}]
-    return sorted(found, key=lambda r: (r[1] is not None, r[1] or "", r[0]))
-
-
+@pytest.mark.spark
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @seldom
-@given(rows, rows)
-def test_a_snapshot_records_what_the_model_records(spark_engine, first, second):
+@given(st.integers(0, 2**32))
+def test_spark_merges_as_the_model_does(spark_engine, strategy, seed):
     folder = Path(tempfile.mkdtemp())
-    merge = MergeStrategySnapshot(primary_key=("k",))
-    _, one = ingest(spark_engine, folder, _file(folder, "one", first), merge=merge)
-    assert _rows(one) == _snapshot([], first)
-    history = write_history(folder / "history", one) if one.num_rows else None
-    _, two = ingest(
-        spark_engine, folder, _file(folder, "two", second), merge=merge, history=history
-    )
-    assert _rows(two) == _snapshot(_rows(one), second)
+    history, ledger = None, []
+    for turn in range(2):
+        batch = _random_batch(strategy, seed + turn)
+        file = _file(folder, f"batch-{turn}.parquet", batch)
+        _, found = ingest(spark_engine, folder, file, merge=STRATEGIES[strategy], history=history)
+        wanted = merge(strategy, ledger, batch, key=KEY, fallback=FALLBACK)
+        assert [_data(row) for row in found.to_pylist()] == [_data(row) for row in wanted]
+        assert [row["op"] for row in found.to_pylist()] == [row["op"] for row in wanted]
+        ledger += wanted
+        whole = pa.Table.from_pylist(ledger, found.schema)
+        history = write_history(folder / f"history-{turn}.parquet", whole)
 
 
-@seldom
-@given(rows, rows)
-def test_a_ledger_appends_keys_that_were_never_seen(spark_engine, first, second):
-    folder = Path(tempfile.mkdtemp())
-    merge = MergeStrategyLedger(primary_key=("k",))
-    _, one = ingest(spark_engine, folder, _file(folder, "one", first), merge=merge)
-    assert _rows(one) == [(0, k, v) for k, v in first]
-    history = write_history(folder / "history", one) if one.num_rows else None
-    _, two = ingest(
-        spark_engine, folder, _file(folder, "two", second), merge=merge, history=history
-    )
-    seen = {k for k, _ in first}
-    assert _rows(two) == [(0, k, v) for k, v in second if k not in seen]
+@pytest.mark.spark
+def test_a_number_that_is_no_operation_is_refused(spark_engine, tmp_path):
+    file = _file(tmp_path, "in.parquet", [{**_random_batch("Ledger", 1, 1)[0], "op": 7}])
+    with pytest.raises(IngestError) as caught:
+        ingest(spark_engine, tmp_path, file, merge=STRATEGIES["ChangelogStream"])
+    assert "has 7 in the column 'op'" in caught.value.message
+    assert caught.value.code == "E0434"
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
@@ -115,6 +212,7 @@ def test_a_row_that_does_not_fit_is_named_with_its_line(spark_engine, tmp_path, 
         assert caught.value.help
 
 
+@pytest.mark.spark
 def test_cells_are_read_as_the_specification_says(spark_engine, tmp_path):
     file = tmp_path / "in.csv"
     file.write_text('k,v,t\n"a ""b"", c",1,2020-01-01 01:02:03\n"",,\n')
@@ -125,6 +223,7 @@ def test_cells_are_read_as_the_specification_says(spark_engine, tmp_path):
     assert (second["k"], second["v"], second["t"]) == (None, None, None)
 
 
+@pytest.mark.spark
 def test_a_key_that_the_data_has_not_is_explained(spark_engine, tmp_path):
     file = tmp_path / "in.csv"
     file.write_text("kay,v,t\na,1,\n")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CORRUPT = "__odfbuild_corrupt"
 _MARK = "odfbuild-malformed-row"
+_BAD_OPERATION = "odfbuild-bad-operation"
 _FOUND = re.compile(_MARK + r":([A-Za-z0-9+/=\s]*):")
 _SHOWN = 200
 
@@ -43,8 +44,24 @@ def guard(frame: DataFrame) -> DataFrame:
     return checked.selectExpr(*names)
 
 
+def bad_operation(column: str) -> str:
+    """SQL that raises because `column` holds no operation; `explain` says so."""
+    found = f"coalesce(CAST({column} AS STRING), 'NULL')"
+    return f"CAST(raise_error(concat('{_BAD_OPERATION}:', {found}, ':')) AS INT)"
+
+
 def explain(error: Exception, task: IngestTask, columns: pa.Schema | None) -> IngestError | None:
     """What `error` says about a malformed row, with its place; `None` when it is something else."""
+    operation = re.search(_BAD_OPERATION + r":(NULL|-?\d+):", str(error))
+    if operation is not None:
+        return IngestError(
+            f"a row of '{task.source_name}' has {operation.group(1)} in the column "
+            f"'{task.vocab.operation_type}', which is no operation",
+            code="E0434",
+            dataset=task.dataset,
+            notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
+            help="translate it in `preprocess`",
+        )
     found = _FOUND.search(str(error))
     if found is None:
         return None

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.frames import quote, read_slices
+from odfbuild.engine.spark.merge_changes import project
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_RETRACT = 1
 
 
 def seen_keys(
@@ -35,15 +34,8 @@ def current_state(
 
     Columns are those of the dataset. `None` when there are no earlier records.
     """
-    from pyspark.sql.functions import expr
-
     history = _history(spark, task)
-    if history is None:
-        return None
-    names = ", ".join(quote(name) for name in history.columns)
-    newest = f"max_by(struct({names}), {quote(task.vocab.offset)}) AS r"
-    latest = history.groupBy(*map(quote, key)).agg(expr(newest))
-    return latest.where(f"r.{quote(task.vocab.operation_type)} != {_RETRACT}").select("r.*")
+    return None if history is None else project(history, key, task.vocab)
 
 
 def _history(spark: SparkSession, task: IngestTask) -> DataFrame | None:
