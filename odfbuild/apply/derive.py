@@ -1,189 +1,181 @@
 """One step of a derivative dataset: from its inputs' new records to an `ExecuteTransform`.
 
-Source: Open Data Fabric, "Derivative Transformations", "Watermark"; intervals as in the reference.
+Source: Open Data Fabric, "Derivative Transformations"; what a step reads is decided in `odf.step`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.apply.history import slices_between
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, InputSlices, TransformTask, Vocabulary, vocabulary_of
-from odfbuild.errors import PlanError
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
+from odfbuild.engine.request import StepInput, transform_task
+from odfbuild.errors import ChainError, PlanError
+from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DataSlice, ExecuteTransform, ExecuteTransformInput, SetTransform
+from odfbuild.odf.model import (
+    Checkpoint,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    SetTransform,
+    TransformInput,
+)
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.step import interval_between, next_step, output_watermark
+from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class InputState:
-    """An input as it is now, and what of it was consumed before."""
-
-    alias: str
-    store: DatasetStore
-    now: Projection
-    consumed: ExecuteTransformInput | None
-    slices: tuple[DataSlice, ...]
-
-    @property
-    def prev_offset(self) -> int | None:
-        """Offset of the last consumed record."""
-        return self.consumed.new_offset if self.consumed else None
-
-    @property
-    def new_offset(self) -> int | None:
-        """Offset of the last record to consume, `None` when there are no new ones."""
-        return None if self.now.last_offset == self.prev_offset else self.now.last_offset
-
-    def as_event(self) -> ExecuteTransformInput:
-        """The intervals that this step consumes."""
-        prev_block = self.consumed.new_block_hash if self.consumed else None
-        return ExecuteTransformInput(
-            dataset_id=self.now.dataset_id,
-            prev_block_hash=prev_block,
-            new_block_hash=None if self.now.head == prev_block else self.now.head,
-            prev_offset=self.prev_offset,
-            new_offset=self.new_offset,
-        )
-
-    def as_slices(self) -> InputSlices:
-        """The new records for the engine."""
-        schema = self.now.schema
-        if schema is None:
-            raise AssertionError("an input without a schema has nothing to transform")
-        vocab = vocabulary_of(self.now.vocab)
-        last = self.new_offset
-        if last is None:
-            return InputSlices(alias=self.alias, schema=schema_of(schema), vocab=vocab)
-        return InputSlices(
-            alias=self.alias,
-            schema=schema_of(schema),
-            vocab=vocab,
-            files=tuple(self.store.object_path("data", s.physical_hash) for s in self.slices),
-            first=0 if self.prev_offset is None else self.prev_offset + 1,
-            last=last,
-        )
-
-
 def read_inputs(
     workspace: Workspace, dataset: str, state: Projection
-) -> tuple[InputState, ...] | None:
-    """The inputs of a derivative with what is new in each; `None` while one has no schema yet."""
+) -> tuple[StepInput, ...] | None:
+    """The next step of a derivative, input by input; `None` while an input has no schema yet.
+
+    Raises `PlanError` when an input is gone, or the chain says no transformation, and `ChainError`
+    when the history of an input was rewritten.
+    """
     if state.transform is None:
-        return None
+        raise PlanError(
+            f"the chain of '{dataset}' says no transformation",
+            code="E0330",
+            dataset=dataset,
+            help="add a SetTransform to its definition",
+        )
     consumed = {i.dataset_id: i for i in state.inputs}
     inputs = []
     for declared in state.transform.inputs:
-        if not isinstance(declared.dataset_ref, DatasetId):
-            raise AssertionError("committed inputs are identified by DID")
-        alias = workspace.resolve(declared.dataset_ref)
-        if alias is None:
-            raise PlanError(
-                f"input {declared.dataset_ref} of '{dataset}' has no chain here",
-                code="E0310",
-                dataset=dataset,
-                help="bring its chain back (git checkout, or pull it from a peer)",
-            )
+        dataset_id, alias = _locate(workspace, dataset, declared)
         now = workspace.projection(alias)
         if now is None or now.schema is None:
             return None
-        before = consumed.get(declared.dataset_ref)
-        store = workspace.dataset(alias)
         inputs.append(
-            InputState(
-                alias=declared.alias or alias,
-                store=store,
-                now=now,
-                consumed=before,
-                slices=slices_between(store, before.new_block_hash if before else None, now.head),
+            _read_input(
+                declared.alias or alias,
+                workspace.dataset(alias),
+                now,
+                consumed.get(dataset_id),
             )
         )
     return tuple(inputs)
 
 
-def has_advanced(state: Projection, inputs: tuple[InputState, ...]) -> bool:
-    """Whether a step would add anything: new records to read, or a later watermark.
+def _locate(workspace: Workspace, dataset: str, declared: TransformInput) -> tuple[DatasetId, str]:
+    if not isinstance(declared.dataset_ref, DatasetId):
+        raise AssertionError("committed inputs are identified by DID")
+    alias = workspace.resolve(declared.dataset_ref)
+    if alias is None:
+        raise PlanError(
+            f"input {declared.dataset_ref} of '{dataset}' has no chain here",
+            code="E0310",
+            dataset=dataset,
+            help="bring its chain back (git checkout, or pull it from a peer)",
+        )
+    return declared.dataset_ref, alias
 
-    Blocks of an input that bring neither, such as a changed description, stop here.
-    """
-    watermark = output_watermark(state.watermark, tuple(i.now.watermark for i in inputs))
-    return watermark != state.watermark or any(i.new_offset is not None for i in inputs)
+
+def _read_input(
+    alias: str, store: DatasetStore, now: Projection, consumed: ExecuteTransformInput | None
+) -> StepInput:
+    after = consumed.new_block_hash if consumed else None
+    interval = interval_between(now.head, after, store.read_block)
+    if interval is None:
+        raise ChainError(
+            f"the history of '{store.name}' no longer holds block {after}, which was consumed",
+            code="E0610",
+            dataset=store.name,
+            help="run `odfbuild plan`: it names the ways out",
+        )
+    step = next_step(now.dataset_id, consumed, interval)
+    at_end = now
+    if not step.complete and step.block is not None:
+        at_end = project(store, step.block, None)
+    if at_end.schema is None:
+        raise AssertionError("a step ends before a change of schema, never before the first one")
+    return StepInput(alias, store, step, at_end.schema, at_end.vocab)
 
 
 def stage_transform(
-    transaction: Transaction, engine: Engine, inputs: tuple[InputState, ...], scratch: Path
+    transaction: Transaction, engine: Engine, inputs: tuple[StepInput, ...], scratch: Path
 ) -> int:
     """Run the transformation over what is new and add the resulting events; returns the records.
 
-    Always adds an `ExecuteTransform` when something is new, with or without records.
+    Adds an `ExecuteTransform` whenever an input advanced, with or without records.
     """
     state = transaction.state
     if state.transform is None:
         raise AssertionError("only a dataset with a transformation is derived")
     vocab = vocabulary_of(state.vocab)
+    steps = [each.step for each in inputs]
     records = 0
     data = None
-    if state.schema is None or any(i.new_offset is not None for i in inputs):
+    if state.schema is None or any(step.new_offset is not None for step in steps):
         result = engine.transform(
-            TransformTask(
-                dataset=transaction.alias,
-                transform=state.transform.transform,
-                inputs=tuple(i.as_slices() for i in inputs),
-                vocab=vocab,
-                scratch=scratch,
-            )
+            transform_task(transaction.alias, state.transform.transform, inputs, vocab, scratch)
         )
         staged = stage_slice(transaction, result, vocab, scratch)
         if staged is not None:
             data, records = staged.data, staged.records
-    watermark = output_watermark(state.watermark, tuple(i.now.watermark for i in inputs))
-    if data is not None or watermark is not None:
-        transaction.add(
-            ExecuteTransform(
-                query_inputs=tuple(i.as_event() for i in inputs),
-                prev_checkpoint=state.last_checkpoint,
-                prev_offset=state.last_offset,
-                new_data=data,
-                new_watermark=watermark,
-            )
+    if data is None and not any(step.advances for step in steps):
+        return records
+    watermark = output_watermark(state.watermark, [step.watermark for step in steps])
+    event_inputs = tuple(step.as_event() for step in steps)
+    checkpoint = None
+    if data is None and watermark is None:
+        checkpoint = _stage_positions(transaction, event_inputs, scratch)
+    transaction.add(
+        ExecuteTransform(
+            query_inputs=event_inputs,
+            prev_checkpoint=state.last_checkpoint,
+            prev_offset=state.last_offset,
+            new_data=data,
+            new_checkpoint=checkpoint,
+            new_watermark=watermark,
         )
+    )
     return records
 
 
-def output_watermark(
-    previous: Timestamp | None, inputs: tuple[Timestamp | None, ...]
-) -> Timestamp | None:
-    """The minimum over all inputs of their last watermark, never below the previous one.
+def _stage_positions(
+    transaction: Transaction, inputs: Sequence[ExecuteTransformInput], scratch: Path
+) -> Checkpoint:
+    """A checkpoint that says how far the inputs were read.
 
-    While an input has none, nothing can be promised, and the previous one stays.
+    A block must bring records, a watermark or a checkpoint. A step whose records were all dropped,
+    while an input promises nothing yet, has only this to say, and must say it in order not to be
+    done again.
     """
-    known = [watermark for watermark in inputs if watermark is not None]
-    if len(known) < len(inputs):
-        return previous
-    lowest = min(known)
-    return lowest if previous is None else max(previous, lowest)
+    positions = [
+        {
+            "datasetId": str(each.dataset_id),
+            "blockHash": str(each.new_block_hash or each.prev_block_hash),
+            "offset": each.prev_offset if each.new_offset is None else each.new_offset,
+        }
+        for each in inputs
+    ]
+    file = scratch / "positions.json"
+    file.write_text(json.dumps({"consumed": positions}, indent=1) + "\n", encoding="utf-8")
+    hash, size = physical_hash(file)
+    transaction.add_checkpoint(file, hash)
+    return Checkpoint(physical_hash=hash, size=size)
 
 
 def validated_schema(
     engine: Engine,
     dataset: str,
     transform: SetTransform,
-    inputs: tuple[InputState, ...],
+    inputs: tuple[StepInput, ...],
     vocab: Vocabulary,
 ) -> pa.Schema:
     """Result schema of a transformation from its inputs' schemas alone."""
     return engine.validate(
         dataset,
         transform.transform,
-        [(i.alias, i.as_slices().schema) for i in inputs],
+        [(each.alias, each.as_slices().schema) for each in inputs],
         vocab,
     )

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from odfbuild.apply.history import slices_between
 from odfbuild.apply.schema import check_compatible
-from odfbuild.apply.slice import dataset_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask, vocabulary_of
+from odfbuild.engine.slice import dataset_schema
 from odfbuild.ingest.fetch import Fetched
 from odfbuild.ingest.prepare import prepare
 from odfbuild.odf.arrow_schema import from_odf, schema_of

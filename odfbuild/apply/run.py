@@ -15,25 +15,22 @@ from threading import Event
 from typing import Protocol
 
 from odfbuild.apply.definitions import resolve_changes
-from odfbuild.apply.derive import (
-    has_advanced,
-    read_inputs,
-    stage_transform,
-    validated_schema,
-)
+from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import stage_ingest, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import check_compatible
-from odfbuild.apply.session import LazyEngine
-from odfbuild.apply.slice import dataset_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineFactory, vocabulary_of
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.engine.request import StepInput
+from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
+from odfbuild.odf.step import is_due
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
@@ -230,23 +227,35 @@ class _Run:
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: _Progress
     ) -> str:
-        state = transaction.state
-        inputs = read_inputs(self.workspace, item.name, state)
+        inputs = read_inputs(self.workspace, item.name, transaction.state)
+        if inputs is None:
+            progress.add(transaction.commit(), 0)
+            return "" if progress.blocks else "an input has no data yet"
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
-        records = 0
-        if inputs is not None:
-            if state.schema is None or has_advanced(state, inputs):
-                records = stage_transform(transaction, self.engine.get(), inputs, folder)
-            elif changed and state.transform is not None:
-                vocab = vocabulary_of(state.vocab)
-                result = validated_schema(
-                    self.engine.get(), item.name, state.transform, inputs, vocab
-                )
-                check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
-        progress.add(transaction.commit(), records)
-        if progress.blocks:
-            return ""
-        return "its inputs did not advance" if inputs else "an input has no data yet"
+        while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None):
+            scratch = Path(tempfile.mkdtemp(prefix="step-", dir=folder))
+            records = stage_transform(transaction, self.engine.get(), inputs, scratch)
+            progress.add(transaction.commit(), records)
+            shutil.rmtree(scratch, ignore_errors=True)
+            if all(each.step.complete for each in inputs):
+                return ""
+            transaction = self._begin(item, self.workspace.projection(item.name))
+            inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
+            changed = False
+        if changed:
+            self._check_query(item, transaction.state, inputs)
+        progress.add(transaction.commit(), 0)
+        return "" if progress.blocks else "its inputs did not advance"
+
+    def _check_query(
+        self, item: DatasetPlan, state: Projection, inputs: tuple[StepInput, ...]
+    ) -> None:
+        """A changed query that runs later must fit the committed schema now."""
+        if state.transform is None or state.schema is None:
+            return
+        vocab = vocabulary_of(state.vocab)
+        result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
+        check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
 
     def _defect(self, name: str, error: Exception) -> OdfbuildError:
         log = self.project.config.cache / "defect.log"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from odfbuild.apply.slice import dataset_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
 from odfbuild.odf.arrow_schema import schema_of, to_raw
 from odfbuild.odf.model import SetDataSchema

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from odfbuild.apply.schema import ensure_schema
-from odfbuild.apply.slice import StagedSlice, write_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.slice import StagedSlice, write_slice
 
 
 def stage_slice(

@@ -34,6 +34,7 @@ class Transaction:
     system_time: Timestamp
     events: list[MetadataEvent] = field(default_factory=list)
     objects: list[tuple[Path, Multihash]] = field(default_factory=list)
+    checkpoints: list[tuple[Path, Multihash]] = field(default_factory=list)
     state: Projection = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +62,10 @@ class Transaction:
         """Take over a staged data file; it moves into the dataset on commit."""
         self.objects.append((staged, physical_hash))
 
+    def add_checkpoint(self, staged: Path, physical_hash: Multihash) -> None:
+        """Take over a staged checkpoint file; it moves into the dataset on commit."""
+        self.checkpoints.append((staged, physical_hash))
+
     @property
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
@@ -75,11 +80,18 @@ class Transaction:
             return 0
         if self.base is None:
             self.workspace.create(
-                self.alias, self.kind, self.events, self.system_time, objects=self.objects
+                self.alias,
+                self.kind,
+                self.events,
+                self.system_time,
+                objects=self.objects,
+                checkpoints=self.checkpoints,
             )
             return len(self.events) + 1
         store = self.workspace.dataset(self.alias)
         for staged, physical_hash in self.objects:
             store.put_object("data", staged, physical_hash)
+        for staged, physical_hash in self.checkpoints:
+            store.put_object("checkpoints", staged, physical_hash)
         store.append(self.base.head, self.events, self.system_time)
         return len(self.events)

@@ -1,4 +1,4 @@
-"""Which data slices a dataset gained since a block.
+"""What a dataset gained since a block.
 
 The one question that planning asks about the inside of a chain. Blocks are handed in by a function,
 so that nothing here knows where they are kept.
@@ -7,17 +7,19 @@ so that nothing here knows where they are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
-from odfbuild.odf.model import AddData, DataSlice, ExecuteTransform, MetadataBlock
+from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.step import Interval, interval_between
 
 
 class SliceIndex(Protocol):
     """Answers where data was added to the datasets of a workspace."""
 
-    def since(self, dataset: str, block: Multihash | None) -> tuple[DataSlice, ...] | None:
-        """Slices of the blocks after `block` up to the head of `dataset` (an alias), oldest first.
+    def since(self, dataset: str, block: Multihash | None) -> Interval | None:
+        """The blocks after `block` up to the head of `dataset` (an alias).
 
         `None` as `block` means from the start of the chain; `None` as result that `block` is not in
         the chain: its history was rewritten.
@@ -35,16 +37,7 @@ class ChainSlices:
         self._heads = {alias.lower(): (alias, head) for alias, head in heads.items()}
         self._read = read
 
-    def since(self, dataset: str, block: Multihash | None) -> tuple[DataSlice, ...] | None:
+    def since(self, dataset: str, block: Multihash | None) -> Interval | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
-        found: list[DataSlice] = []
         alias, head = self._heads[dataset.lower()]
-        at: Multihash | None = head
-        while at != block:
-            if at is None:
-                return None
-            current = self._read(alias, at)
-            if isinstance(current.event, AddData | ExecuteTransform) and current.event.new_data:
-                found.append(current.event.new_data)
-            at = current.prev_block_hash
-        return tuple(reversed(found))
+        return interval_between(head, block, partial(self._read, alias))

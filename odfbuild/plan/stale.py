@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from odfbuild.errors import Location, PlanError
-from odfbuild.odf.model import DataSlice, ExecuteTransformInput, TransformSql
+from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
+from odfbuild.odf.step import Interval
 from odfbuild.plan.bounds import never_adds_records
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
@@ -30,7 +31,7 @@ class Input:
     outlook: Outlook | None
 
 
-Since = Callable[[str, Multihash | None], "tuple[DataSlice, ...] | None"]
+Since = Callable[[str, Multihash | None], Interval | None]
 """`SliceIndex.since`."""
 
 
@@ -57,7 +58,10 @@ def derivative_verdict(
 
 @dataclass(frozen=True, slots=True)
 class _Advance:
-    """Committed records of an input that its reader has not consumed, with the evidence."""
+    """What an input has committed and its reader not consumed, with the evidence.
+
+    A later watermark counts also without records: it may close windows of the reader.
+    """
 
     records: int = 0
     bytes: int = 0
@@ -97,18 +101,24 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
     if state.head == block:
         return _NOTHING
     if block is None:
-        records, size = state.records, state.data_bytes
+        records, size, moves = state.records, state.data_bytes, state.watermark is not None
     else:
-        slices = since(each.name, block)
-        if slices is None:
+        interval = since(each.name, block)
+        if interval is None:
             return None
+        slices = interval.slices
         records = sum(s.offset_interval.end - s.offset_interval.start + 1 for s in slices)
         size = sum(s.size for s in slices)
-    if not records:
+        moves = interval.moves_watermark
+    if not records and not moves:
         return _NOTHING
+    if records:
+        message = f"{each.name} has {records} new record{'' if records == 1 else 's'}"
+    else:
+        message = f"the watermark of {each.name} moved to {state.watermark}"
     reason = Reason(
         code=ReasonCode.INPUT_ADVANCED,
-        message=f"{each.name} has {records} new record{'' if records == 1 else 's'}",
+        message=message,
         input=each.name,
         from_block=block,
         from_offset=offset,
@@ -140,41 +150,19 @@ def _decide(
         or any(i.outlook and i.outlook.certain for i in inputs)
     )
     if not certain and not any(i.outlook for i in inputs):
-        return _watermark_verdict(projection, inputs)
+        return IDLE
     pending = _pending(inputs, advances)
+    records = _bound(transform, inputs, pending)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
         pending=pending,
         outlook=Outlook(
             certain=certain,
-            records=_bound(transform, inputs, pending),
-            exact=False,
+            records=records,
+            exact=records == 0,
             causes=_one_path(reasons),
         ),
-    )
-
-
-def _watermark_verdict(projection: Projection | None, inputs: Sequence[Input]) -> Verdict:
-    """No new records; still, the watermark of the result may move on."""
-    known = [i.state.watermark for i in inputs if i.state and i.state.watermark]
-    if projection is None or len(known) < len(inputs):
-        return IDLE
-    lowest = min(known)
-    if projection.watermark is not None and lowest <= projection.watermark:
-        return IDLE
-    slowest = next(i for i in inputs if i.state and i.state.watermark == lowest)
-    reason = Reason(
-        code=ReasonCode.INPUT_ADVANCED,
-        message=f"the watermark of {slowest.name} moved to {lowest}",
-        input=slowest.name,
-        to_block=slowest.state.head if slowest.state else None,
-    )
-    return Verdict(
-        action=Action.RUN,
-        reasons=(reason,),
-        pending=Pending(records=0, bytes=0),
-        outlook=Outlook(certain=True, records=0, exact=True, causes=(reason,)),
     )
 
 

@@ -1,0 +1,230 @@
+"""What one step of a transformation reads of its inputs, and the watermark that it ends with.
+
+Planning counts with it, applying carries it out, verifying does it again: one decision for all
+three. Pure: chains come in as lists of blocks. Sources: Open Data Fabric, "Derivative
+Transformations" (batch step), "Watermark", `ExecuteTransformInput`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import (
+    AddData,
+    DataSlice,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    MetadataBlock,
+    OffsetInterval,
+    SetDataSchema,
+    SetVocab,
+)
+from odfbuild.odf.model.messages import Watermark
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
+
+Link = tuple[Multihash, MetadataBlock]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Blocks of a chain after some block, oldest first, and the watermark that held before them."""
+
+    links: tuple[Link, ...]
+    watermark_before: Timestamp | None
+
+    @property
+    def slices(self) -> tuple[DataSlice, ...]:
+        """All slices that the blocks added."""
+        return tuple(e.new_data for _, e in _data_events(self.links) if e.new_data)
+
+    @property
+    def moves_watermark(self) -> bool:
+        """Whether some block promises more than was promised before them all."""
+        return _is_later(_latest(_watermarks(self.links)), self.watermark_before)
+
+
+def interval_between(
+    head: Multihash,
+    after: Multihash | None,
+    read: Callable[[Multihash], MetadataBlock],
+) -> Interval | None:
+    """The blocks `(after, head]`, from the seed on without `after`.
+
+    `None` when `after` is not in the history of `head`. Reads each of them, and on to the newest
+    older block with data.
+    """
+    links: list[Link] = []
+    at: Multihash | None = head
+    while at != after:
+        if at is None:
+            return None
+        block = read(at)
+        links.append((at, block))
+        at = block.prev_block_hash
+    links.reverse()
+    while at is not None:
+        block = read(at)
+        if isinstance(block.event, AddData | ExecuteTransform):
+            return Interval(tuple(links), block.event.new_watermark)
+        at = block.prev_block_hash
+    return Interval(tuple(links), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputStep:
+    """What one step reads of one input.
+
+    Blocks `(prev_block, new_block]` and records `(prev_offset, new_offset]`, both half open, `None`
+    where there is nothing before or nothing new. `slices` hold these records, `watermarks` are
+    those that the blocks set, oldest first, `watermark` is the last one known at their end.
+    `complete` is false when a change of the input's schema ends the step before the input's head.
+    """
+
+    dataset_id: DatasetId
+    prev_block: Multihash | None = None
+    new_block: Multihash | None = None
+    prev_offset: int | None = None
+    new_offset: int | None = None
+    slices: tuple[DataSlice, ...] = ()
+    watermarks: tuple[Watermark, ...] = ()
+    watermark_before: Timestamp | None = None
+    complete: bool = True
+
+    @property
+    def block(self) -> Multihash | None:
+        """The last block that is consumed when the step is done."""
+        return self.new_block or self.prev_block
+
+    @property
+    def watermark(self) -> Timestamp | None:
+        """The last watermark known when the step is done."""
+        reached = _latest(self.watermarks)
+        return reached if _is_later(reached, self.watermark_before) else self.watermark_before
+
+    @property
+    def offset_interval(self) -> OffsetInterval | None:
+        """The records to read, both ends included."""
+        if self.new_offset is None:
+            return None
+        first = 0 if self.prev_offset is None else self.prev_offset + 1
+        return OffsetInterval(start=first, end=self.new_offset)
+
+    @property
+    def advances(self) -> bool:
+        """Whether there are records to read or more is promised than before.
+
+        Blocks that bring neither, such as a changed description, are no reason for a step.
+        """
+        return self.new_offset is not None or _is_later(self.watermark, self.watermark_before)
+
+    def as_event(self) -> ExecuteTransformInput:
+        """The step as the block of the derivative records it."""
+        return ExecuteTransformInput(
+            dataset_id=self.dataset_id,
+            prev_block_hash=self.prev_block,
+            new_block_hash=self.new_block,
+            prev_offset=self.prev_offset,
+            new_offset=self.new_offset,
+        )
+
+
+def next_step(
+    dataset_id: DatasetId, consumed: ExecuteTransformInput | None, interval: Interval
+) -> InputStep:
+    """The step behind `consumed`, the input as the last step left it (`None`: never read).
+
+    `interval` is what the input gained since. A step reads records of one schema: it ends before
+    the first block that changes schema or vocabulary of the input behind records that it reads.
+    """
+    links = _one_schema(interval.links)
+    slices = tuple(e.new_data for _, e in _data_events(links) if e.new_data)
+    return InputStep(
+        dataset_id=dataset_id,
+        prev_block=consumed.new_block_hash if consumed else None,
+        new_block=links[-1][0] if links else None,
+        prev_offset=consumed.new_offset if consumed else None,
+        new_offset=slices[-1].offset_interval.end if slices else None,
+        slices=slices,
+        watermarks=_watermarks(links),
+        watermark_before=interval.watermark_before,
+        complete=len(links) == len(interval.links),
+    )
+
+
+def recorded_step(recorded: ExecuteTransformInput, interval: Interval) -> InputStep:
+    """The step that a block recorded; `interval` lies between the blocks that it names."""
+    first = 0 if recorded.prev_offset is None else recorded.prev_offset + 1
+    last = -1 if recorded.new_offset is None else recorded.new_offset
+    return InputStep(
+        dataset_id=recorded.dataset_id,
+        prev_block=recorded.prev_block_hash,
+        new_block=recorded.new_block_hash,
+        prev_offset=recorded.prev_offset,
+        new_offset=recorded.new_offset,
+        slices=tuple(
+            s
+            for s in interval.slices
+            if s.offset_interval.start <= last and s.offset_interval.end >= first
+        ),
+        watermarks=_watermarks(interval.links),
+        watermark_before=interval.watermark_before,
+    )
+
+
+def is_due(steps: Iterable[InputStep], *, has_schema: bool) -> bool:
+    """Whether a derivative has a step to do: an input advanced, or its schema is not known yet."""
+    return not has_schema or any(step.advances for step in steps)
+
+
+def output_watermark(
+    previous: Timestamp | None, inputs: Iterable[Timestamp | None]
+) -> Timestamp | None:
+    """The minimum over all inputs of their last watermark, never below the previous one.
+
+    While an input has none, nothing can be promised, and the previous one stays.
+    """
+    known = []
+    for watermark in inputs:
+        if watermark is None:
+            return previous
+        known.append(watermark)
+    lowest = min(known)
+    return lowest if previous is None else max(previous, lowest)
+
+
+def _one_schema(links: Sequence[Link]) -> Sequence[Link]:
+    has_records = False
+    for number, (_, block) in enumerate(links):
+        match block.event:
+            case AddData() | ExecuteTransform() as event:
+                has_records = has_records or event.new_data is not None
+            case SetDataSchema() | SetVocab() if has_records:
+                return links[:number]
+    return links
+
+
+def _data_events(
+    links: Iterable[Link],
+) -> Iterable[tuple[MetadataBlock, AddData | ExecuteTransform]]:
+    for _, block in links:
+        if isinstance(block.event, AddData | ExecuteTransform):
+            yield block, block.event
+
+
+def _watermarks(links: Iterable[Link]) -> tuple[Watermark, ...]:
+    return tuple(
+        Watermark(system_time=block.system_time, event_time=event.new_watermark)
+        for block, event in _data_events(links)
+        if event.new_watermark is not None
+    )
+
+
+def _latest(watermarks: Sequence[Watermark]) -> Timestamp | None:
+    return max((w.event_time for w in watermarks), default=None)
+
+
+def _is_later(new: Timestamp | None, old: Timestamp | None) -> bool:
+    return new is not None and (old is None or new > old)

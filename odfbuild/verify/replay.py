@@ -1,0 +1,143 @@
+"""What has to be done again to check the steps of a derivative, and what counts as the same.
+
+Each recorded step is done again with what was in force at its block: transformation, schema and
+vocabulary of the derivative and of its inputs. Sources: Open Data Fabric, "Dataset
+Validation"; reference behaviour, "verify".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from odfbuild.engine.request import StepInput
+from odfbuild.errors import IntegrityError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import ExecuteTransform, ExecuteTransformInput, SetTransform
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.step import output_watermark, recorded_step
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.verify.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input as it is here: its files and its history."""
+
+    store: DatasetStore
+    history: History
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A step to be done again. `before` is what the derivative said just before `block`."""
+
+    block: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    recorded: ExecuteTransform
+    before: Projection
+    transform: SetTransform
+    inputs: tuple[StepInput, ...]
+
+
+def plan_replays(
+    name: str, history: History, source_of: Callable[[DatasetId], Source | None]
+) -> list[Replay | IntegrityError]:
+    """Every `ExecuteTransform` of a derivative, oldest first.
+
+    An error stands for a step whose inputs are not here as they were read: E0822 when an input has
+    no chain here, E0823 when its history does not hold the blocks that the step names.
+    """
+    replays: list[Replay | IntegrityError] = []
+    for hash, block in history.links:
+        event = block.event
+        if not isinstance(event, ExecuteTransform) or block.prev_block_hash is None:
+            continue
+        before = history.state(block.prev_block_hash)
+        if before.transform is None:
+            continue  # breaks a rule of the chain, which is what integrity reports
+        aliases = {i.dataset_ref: i.alias for i in before.transform.inputs}
+        try:
+            inputs = tuple(
+                _input(name, aliases.get(each.dataset_id), each, source_of(each.dataset_id))
+                for each in event.query_inputs
+            )
+        except IntegrityError as error:
+            error.notes = (*error.notes, f"block {block.sequence_number} {hash}")
+            replays.append(error)
+            continue
+        replays.append(
+            Replay(
+                block=hash,
+                sequence_number=block.sequence_number,
+                system_time=block.system_time,
+                recorded=event,
+                before=before,
+                transform=before.transform,
+                inputs=inputs,
+            )
+        )
+    return replays
+
+
+def _input(
+    name: str, alias: str | None, recorded: ExecuteTransformInput, source: Source | None
+) -> StepInput:
+    if source is None:
+        raise IntegrityError(
+            f"input {recorded.dataset_id} of '{name}' has no chain here",
+            code="E0822",
+            dataset=name,
+            help="pull it from where it is published, or check this dataset with --integrity only",
+        )
+    interval = source.history.interval(recorded.prev_block_hash, recorded.new_block_hash)
+    end = recorded.new_block_hash or recorded.prev_block_hash
+    at_end = source.history.state(end) if interval is not None and end is not None else None
+    if interval is None or at_end is None or at_end.schema is None:
+        raise IntegrityError(
+            f"'{name}' read '{source.store.name}' between blocks that its history does not hold",
+            code="E0823",
+            dataset=name,
+            notes=(
+                f"from {recorded.prev_block_hash or 'the start'}",
+                f"to   {recorded.new_block_hash or 'the same block'}",
+            ),
+            help=f"the history of '{source.store.name}' was rewritten: bring the old one back, or "
+            f"compute '{name}' again (odfbuild apply --allow rebuild:{name})",
+        )
+    step = recorded_step(recorded, interval)
+    return StepInput(alias or source.store.name, source.store, step, at_end.schema, at_end.vocab)
+
+
+def is_reproduced(recorded: ExecuteTransform, replayed: ExecuteTransform) -> bool:
+    """Whether two events say the same, but for bytes that may differ.
+
+    The same records may be written as other Parquet bytes, so that physical hash and size do not
+    count, and neither does the checkpoint, whose form is the engine's own business.
+    """
+    return _essence(recorded) == _essence(replayed)
+
+
+def _essence(event: ExecuteTransform) -> tuple[object, ...]:
+    data = event.new_data
+    return (
+        replace(event, new_data=None, new_checkpoint=None),
+        (data.logical_hash, data.offset_interval) if data else None,
+    )
+
+
+def watermarks_in_question(replay: Replay) -> tuple[Timestamp | None, ...]:
+    """The watermarks that the step may have ended with, the specification's first.
+
+    Steps of other engines may follow the reference's rule: the minimum over those inputs that set a
+    watermark in this very step, and none when there is no such input.
+    """
+    steps = [each.step for each in replay.inputs]
+    expected = output_watermark(replay.before.watermark, [step.watermark for step in steps])
+    if replay.transform.transform.engine.lower() == "spark":
+        return (expected,)
+    latest = [max(w.event_time for w in step.watermarks) for step in steps if step.watermarks]
+    return (expected, min(latest, default=None))
