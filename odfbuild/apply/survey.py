@@ -5,7 +5,9 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +18,18 @@ from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.probe import probe
 from odfbuild.ingest.supported import unsupported_steps
+from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_same
 from odfbuild.odf.model import SetPollingSource
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.build import build_plan
+from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
 from odfbuild.project.locate import DefinitionPlace
-from odfbuild.project.model import Definition, Project
+from odfbuild.project.model import Config, Definition, Project
 from odfbuild.store.collector import paused_collector
+from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -54,7 +59,10 @@ def read_definitions(
     start: Path | None,
 ) -> tuple[Project, Workspace, Mapping[str, Projection]]:
     """The project around `start`, checked, and its chains; raises `Errors` with all problems."""
-    project, workspace, projections, _ = _read(start)
+    project = load_project(start)
+    workspace = _workspace(project)
+    projections = workspace.projections()
+    build_graph(project, projections)
     return project, workspace, projections
 
 
@@ -80,57 +88,98 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 
 
 def _survey(start: Path | None, selection: Selection | None) -> Survey:
-    project, workspace, projections, graph = _read(start)
-    slices = ChainSlices(
-        {name: projection.head for name, projection in projections.items()},
-        _BlockReader(workspace).read,
-    )
-    facts, refusals = _probe_all(project, projections)
-    places = partial(DefinitionPlace, project)
-    plan = build_plan(project, graph, projections, facts, slices, refusals, place_of=places)
+    project = load_project(start)
+    workspace = _workspace(project)
+    heads = workspace.heads()
+    projections = workspace.projections_at(heads)
+    graph = build_graph(project, projections)
+    slices = ChainSlices(projections, _BlockReader(workspace).read)
+    with remembered(project.config, heads) as memory:
+        facts, refusals = _probe_all(project, project.definitions, projections, memory)
+        places = partial(DefinitionPlace, project)
+        plan = build_plan(
+            project, graph, projections, facts, slices, refusals, place_of=places, memory=memory
+        )
     found = Survey(project, graph, workspace, projections, plan)
     if not selection:
         return found
-    left_out = {*graph.order, *projections} - _chosen(found, selection)
+    chosen = _chosen(found, selection)
+    left_out = {*graph.order, *projections} - chosen
+    # What is left out changes what its readers are planned to do: nothing is remembered of that.
+    selected = [each for each in project.definitions if each.name in chosen]
+    facts, refusals = _probe_all(project, selected, projections, Memory({}, {}))
     plan = build_plan(
         project, graph, projections, facts, slices, refusals, left_out, place_of=places
     )
     return replace(found, plan=plan)
 
 
-def _read(
-    start: Path | None,
-) -> tuple[Project, Workspace, Mapping[str, Projection], Graph]:
-    project = load_project(start)
+def _workspace(project: Project) -> Workspace:
     config = project.config
-    workspace = Workspace(config.state, config.keys, config.cache)
-    projections = workspace.projections()
-    ids = {name: projection.dataset_id for name, projection in projections.items()}
-    return project, workspace, projections, build_graph(project, ids)
+    return Workspace(config.state, config.keys, config.cache)
+
+
+@contextmanager
+def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
+    """The decisions of the last plan; those of this one are kept unless it fails."""
+    file = config.cache / "decisions.bin"
+    settings = hashlib.sha256(repr(config).encode()).digest()
+    stamp = b"odfbuild decisions 1\n" + code_stamp() + LAYOUT + settings
+    memory = Memory(
+        read_disposable(file, stamp) or {}, {name.lower(): text for name, text in heads.items()}
+    )
+    yield memory
+    if memory.is_changed:
+        write_disposable(file, stamp, memory.kept)
 
 
 def _probe_all(
-    project: Project, projections: Mapping[str, Projection]
+    project: Project,
+    definitions: Iterable[Definition],
+    projections: Mapping[str, Projection],
+    memory: Memory,
 ) -> tuple[dict[str, SourceFacts], dict[str, OdfbuildError]]:
-    """What is known of each polling source, and why those that cannot be ingested cannot."""
-    states = {name.lower(): projection.source_state for name, projection in projections.items()}
+    """What is known of each polling source, and why those that cannot be ingested cannot.
+
+    A source that looks as it did when the last plan was made is not probed again.
+    """
+    root = str(project.config.root)
+    states = {name.lower(): projection for name, projection in projections.items()}
     facts: dict[str, SourceFacts] = {}
     refusals: dict[str, OdfbuildError] = {}
-    for definition in project.definitions:
+    for definition in definitions:
+        seen = memory.watch(definition)
+        if seen is not None and looks_the_same(seen, root):
+            memory.watched(definition, seen)
+            continue
         name = definition.name
-        for index, event in enumerate(definition.snapshot.metadata):
-            if not isinstance(event, SetPollingSource):
-                continue
-            missing = unsupported_steps(event)
-            if missing:
-                refusals[name] = _unsupported(project, definition, index, missing)
-                continue
-            try:
-                facts[name] = probe(event, states.get(name.lower()), project.config.root)
-            except IngestError as error:
-                error.location = error.location or _event_place(project, definition, index)
-                refusals[name] = error
+        source, index = _polling_source(definition)
+        if source is None:
+            memory.watched(definition, NOTHING_TO_WATCH)
+            continue
+        memory.watched(definition, None)
+        missing = unsupported_steps(source)
+        if missing:
+            refusals[name] = _unsupported(project, definition, index, missing)
+            continue
+        chain = states.get(name.lower())
+        try:
+            seen = look(source, root)
+            state = chain.source_state if chain else None
+            facts[name] = probe(source, state, project.config.root)
+        except IngestError as error:
+            error.location = error.location or _event_place(project, definition, index)
+            refusals[name] = error
+        else:
+            memory.watched(definition, completed(seen, facts[name], root))
     return facts, refusals
+
+
+def _polling_source(definition: Definition) -> tuple[SetPollingSource | None, int]:
+    for index, event in enumerate(definition.snapshot.metadata):
+        if isinstance(event, SetPollingSource):
+            return event, index
+    return None, 0
 
 
 def _unsupported(

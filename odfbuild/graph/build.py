@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from odfbuild.errors import Errors, GraphError, OdfbuildError
-from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import SetTransform
+from odfbuild.odf.projection import Projection
 from odfbuild.project.locate import locate_path
 from odfbuild.project.model import Definition, Project
 
@@ -33,7 +33,7 @@ class Graph:
         return _reach(name, self.inputs)
 
 
-def build_graph(project: Project, committed: Mapping[str, DatasetId]) -> Graph:
+def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
     """The graph of a project; `committed` are the chains that exist, by alias.
 
     Raises `Errors` with duplicate names, unknown inputs and cycles, all at once.
@@ -53,7 +53,7 @@ def build_graph(project: Project, committed: Mapping[str, DatasetId]) -> Graph:
         for number, ref in enumerate(definition.inputs):
             if ref.startswith("did:"):
                 if names_by_id is None:
-                    names_by_id = {str(committed[name]): name for name in committed}
+                    names_by_id = {str(state.dataset_id): name for name, state in committed.items()}
                 name = names_by_id.get(ref)
             else:
                 name = aliases.get(ref.lower())

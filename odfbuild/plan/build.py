@@ -6,15 +6,16 @@ The same input gives an equal plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import SetPollingSource, SetTransform, TransformInput
+from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff
+from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import FileOnly, Place
@@ -52,6 +53,7 @@ def build_plan(
     refusals: Mapping[str, OdfbuildError] | None = None,
     left_out: Collection[str] = (),
     place_of: Callable[[Definition], Place] = FileOnly,
+    memory: Memory | None = None,
 ) -> Plan:
     """Plan a whole project.
 
@@ -60,9 +62,10 @@ def build_plan(
     moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
     not raise: they are refusals of single datasets in the plan, with the place that `place_of`
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
-    accordingly.
+    accordingly. `memory` gives what was decided last time and learns what is decided now.
     """
-    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out, place_of)
+    memory = memory or Memory({}, {})
+    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out, place_of, memory)
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
     with paused_collector():
@@ -86,26 +89,40 @@ class _Planner:
         refusals: Mapping[str, OdfbuildError],
         left_out: Collection[str],
         place_of: Callable[[Definition], Place],
+        memory: Memory,
     ) -> None:
         self.place_of = place_of
         self.refusals = refusals
         self.left_out = frozenset(name.lower() for name in left_out)
+        self.memory = memory
         self.facts = facts
         self.slice_index = slice_index
-        self.states = {name.lower(): projection for name, projection in projections.items()}
-        self.ids = {name: projection.dataset_id for name, projection in self.states.items()}
-        self.names = {projection.dataset_id: name for name, projection in projections.items()}
+        self.ids = _Identities(projections)
+        self.states = self.ids.states
         self.decided: set[str] = set()
-        self.outlooks: dict[str, Outlook] = {}
         self.unborn: set[str] = set()
         """Datasets that have no chain and will not get one, because they are refused."""
 
     def plan(self, definition: Definition) -> DatasetPlan:
         """The plan of one dataset whose inputs are planned already."""
+        folded = definition.name.lower()
+        self.decided.add(folded)
+        inputs = tuple([self._alias(ref) for ref in definition.inputs])
+        recalled = self.memory.recall(definition, inputs)
+        if recalled is not None:
+            return recalled
+        made, outlook = self._decide(definition, inputs)
+        if made.refusal is not None and made.id is None:
+            self.unborn.add(folded)
+        self.memory.learn(definition, inputs, made, outlook)
+        return made
+
+    def _decide(
+        self, definition: Definition, inputs: tuple[str, ...]
+    ) -> tuple[DatasetPlan, Outlook | None]:
         snapshot = definition.snapshot
-        name = str(snapshot.name)
-        folded = name.lower()
-        state = self.states.get(folded)
+        name = definition.name
+        state = self.states.get(name.lower())
         source: SetPollingSource | None = None
         transform: SetTransform | None = None
         for event in snapshot.metadata:
@@ -113,8 +130,7 @@ class _Planner:
                 source = event
             elif isinstance(event, SetTransform):
                 transform = event
-        location = Location(definition.file, instance=definition.instance)
-        inputs = tuple(map(self._name, transform.inputs)) if transform else ()
+        location = definition.location
         difference = diff(snapshot, state, self.ids, self.place_of(definition))
         refusal: OdfbuildError | None = difference.refusal
         if refusal is not None:
@@ -127,16 +143,11 @@ class _Planner:
             known = self.facts.get(name, NOT_PROBED)
             verdict = root_verdict(name, source, state, known, location)
         refusal = refusal or verdict.refusal
-        self.decided.add(folded)
-        if refusal is not None and state is None:
-            self.unborn.add(folded)
-        if refusal is None and verdict.outlook is not None:
-            self.outlooks[folded] = verdict.outlook
-        return _assemble(definition, state, difference, verdict, inputs, refusal, location)
+        made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
+        return made, verdict.outlook if refusal is None else None
 
-    def _name(self, declared: TransformInput) -> str:
-        ref = declared.dataset_ref
-        return self.names.get(ref, str(ref)) if isinstance(ref, DatasetId) else str(ref)
+    def _alias(self, ref: str) -> str:
+        return self.ids.alias(ref) if ref.startswith("did:") else ref
 
     def _derive(
         self,
@@ -156,12 +167,37 @@ class _Planner:
                 name=each,
                 alias=declared.alias or each,
                 state=self.states.get(each.lower()),
-                outlook=self.outlooks.get(each.lower()),
+                outlook=self.memory.outlook(each),
             )
             for each, declared in zip(inputs, transform.inputs, strict=True)
         ]
         since = self.slice_index.since
         return derivative_verdict(name, transform.transform, state, views, since, location)
+
+
+class _Identities(Mapping[str, DatasetId]):
+    """DIDs by alias in lower case, looked up where they are asked for."""
+
+    def __init__(self, projections: Mapping[str, Projection]) -> None:
+        self.states = {name.lower(): projection for name, projection in projections.items()}
+        self._projections = projections
+        self._aliases: dict[str, str] | None = None
+
+    def __getitem__(self, folded: str) -> DatasetId:
+        return self.states[folded].dataset_id
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.states)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def alias(self, did: str) -> str:
+        """The alias of the dataset with that DID, the DID itself when there is none."""
+        if self._aliases is None:
+            states = self._projections.items()
+            self._aliases = {str(state.dataset_id): name for name, state in states}
+        return self._aliases.get(did, did)
 
 
 def _assemble(

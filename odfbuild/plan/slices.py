@@ -12,6 +12,7 @@ from typing import Protocol
 
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import Interval, interval_between
 
 
@@ -28,16 +29,18 @@ class SliceIndex(Protocol):
 
 
 class ChainSlices:
-    """A `SliceIndex` that walks chains: `heads` by alias, `read(alias, hash)` gives a block."""
+    """A `SliceIndex` that walks chains; `read(alias, hash)` gives a block."""
 
     def __init__(
-        self, heads: Mapping[str, Multihash], read: Callable[[str, Multihash], MetadataBlock]
+        self,
+        projections: Mapping[str, Projection],
+        read: Callable[[str, Multihash], MetadataBlock],
     ) -> None:
         # Names of datasets are compared without regard to case.
-        self._heads = {alias.lower(): (alias, head) for alias, head in heads.items()}
+        self._chains = {alias.lower(): (alias, state) for alias, state in projections.items()}
         self._read = read
 
     def since(self, dataset: str, block: Multihash | None) -> Interval | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
-        alias, head = self._heads[dataset.lower()]
-        return interval_between(head, block, partial(self._read, alias))
+        alias, state = self._chains[dataset.lower()]
+        return interval_between(state.head, block, partial(self._read, alias))

@@ -13,14 +13,10 @@ import os
 import time
 from typing import Any
 
-from odfbuild import __version__
 from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.project.model import Config, Definition
-from odfbuild.store.disposable import read_disposable, write_disposable
-from odfbuild.store.frozen import PROTOCOL
-
-RACY_NS = 2_000_000_000
-"""Changes within this time after a file was written may not show in its time of modification."""
+from odfbuild.store.disposable import RACY_NS, code_stamp, read_disposable, write_disposable
+from odfbuild.store.frozen import PROTOCOL, equality
 
 
 class KeptDefinition(Definition):
@@ -64,13 +60,7 @@ class KeptDefinition(Definition):
         object.__setattr__(self, "snapshot", snapshot)
         return snapshot
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Definition):
-            return NotImplemented
-        return all(
-            getattr(self, name) == getattr(other, name) for name in Definition.__dataclass_fields__
-        )
-
+    __eq__ = equality(Definition)
     __hash__ = Definition.__hash__
 
 
@@ -119,14 +109,14 @@ def _plain(definition: Definition) -> tuple[Any, ...]:
 
 def _stamp(config: Config) -> bytes:
     """Changes with everything but the files of definitions themselves."""
-    parts = [__version__, repr(config.vars)]
+    parts = [repr(config.vars)]
     for folder in ("macros", "templates"):
         base = config.root / folder
         for path in sorted(base.rglob("*")) if base.is_dir() else ():
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 2\n" + PROTOCOL.layout + environment
+    return b"odfbuild definitions 2\n" + code_stamp() + PROTOCOL.layout + environment
 
 
 def _mark(path: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from odfbuild.errors import Location
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 
 
@@ -57,6 +58,11 @@ class Definition:
             if isinstance(event, SetTransform):
                 return tuple(str(each.dataset_ref) for each in event.inputs)
         return ()
+
+    @property
+    def location(self) -> Location:
+        """Its file."""
+        return Location(self.file, instance=self.instance)
 
     @property
     def key(self) -> bytes | None:

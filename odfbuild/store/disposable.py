@@ -6,12 +6,19 @@ there, not whole or of another stamp is no file: deleting it changes nothing but
 
 from __future__ import annotations
 
+import hashlib
 import marshal
+import os
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import odfbuild
 from odfbuild.store.files import read_small, stage
+
+RACY_NS = 2_000_000_000
+"""Changes within this time after a file was written may not show in its time of modification."""
 
 _CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of odfbuild; deleting it changes nothing but time.
@@ -53,3 +60,23 @@ def write_disposable(file: Path, stamp: bytes, plain: Any) -> bool:
     except OSError:
         return False  # a read-only checkout: the next reader computes again
     return True
+
+
+@cache
+def code_stamp() -> bytes:
+    """32 bytes that change with the code of odfbuild, in a checkout as well as by version."""
+    digest = hashlib.sha256(odfbuild.__version__.encode())
+    for folder in odfbuild.__path__:
+        _stamp_folder(folder, digest)
+    return digest.digest()
+
+
+def _stamp_folder(folder: str, digest: Any) -> None:
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.name.endswith(".py"):
+            status = entry.stat()
+            digest.update(f"{entry.name}:{status.st_mtime_ns}:{status.st_size}\n".encode())
+        elif entry.is_dir() and entry.name != "__pycache__":
+            _stamp_folder(entry.path, digest)

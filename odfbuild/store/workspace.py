@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,13 +112,21 @@ class Workspace:
         Raises `IntegrityError` for a damaged chain, `Errors` for several.
         """
         heads = self.heads()
-        if aliases is not None:
-            wanted = {alias.lower() for alias in aliases}
-            heads = {alias: text for alias, text in heads.items() if alias.lower() in wanted}
+        if aliases is None:
+            return self.projections_at(heads)
+        wanted = {alias.lower() for alias in aliases}
+        return self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
+
+    def projections_at(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
+        """Projections of all datasets at those `heads`, which `heads` gave; errors as above."""
         with self._mutex:
             self._projections.load()
-            if aliases is None:
-                self._projections.keep_only(heads)
+            self._projections.keep_only(heads)
+        return self._project_all(heads)
+
+    def _project_all(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
+        with self._mutex:
+            self._projections.load()
         result: dict[str, Projection] = {}
         errors: list[OdfbuildError] = []
         for alias in sorted(heads):

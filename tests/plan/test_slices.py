@@ -5,7 +5,7 @@ from .worlds import Chain, hash_of
 
 
 def sizes(chain: Chain, block):
-    index = ChainSlices({"Flights": chain.now.head}, lambda _, name: chain.blocks[name])
+    index = ChainSlices({"Flights": chain.now}, lambda _, name: chain.blocks[name])
     found = index.since("flights", block)
     return None if found is None else [piece.size for piece in found.slices]
 

@@ -206,7 +206,7 @@ class World:
     def plan(self) -> Plan:
         projections: Mapping[str, Projection] = {n: c.now for n, c in self.chains.items()}
         slices = ChainSlices(
-            {name: state.head for name, state in projections.items()},
+            projections,
             lambda name, block: self.chains[name].blocks[block],
         )
         return build_plan(self.project, self, projections, self.facts, slices)

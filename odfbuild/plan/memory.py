@@ -1,0 +1,266 @@
+"""Decisions of the last plan, kept by what they were made from.
+
+A decision follows from the definition, the head of the chain, what its source looked like, and from
+the same of all that is upstream. While these are the same it is taken over, and thawed where it is
+looked at; so a plan costs what changed, not what there is. Refusals are decided anew each time.
+Pure: the entries come and go as plain values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from odfbuild.odf.model import MetadataEvent
+from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.verdict import UP_TO_DATE
+from odfbuild.project.model import Definition
+from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of
+
+_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, Outlook])
+
+_KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
+_ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
+
+# Fields of a plan that are seldom looked at, frozen together.
+_REST = ("kind", "id", "expected_head", "records_under_old_query", "eras")
+
+LAYOUT = hashlib.sha256(_FORM.layout + repr(names_of(DatasetPlan)).encode()).digest()
+"""Changes whenever entries would be understood differently."""
+
+Heads = Mapping[str, bytes]
+"""Text of the head of every chain, by alias in lower case."""
+
+Entry = tuple[Any, ...]
+"""Key of the definition, head, watch of the source, inputs and their heads; then the decision."""
+
+
+class Memory:
+    """What was decided last time (`entries`), and what is decided now (`kept`): by folded alias.
+
+    `heads` are those of all chains now. How the source of a dataset looks now is told by `watched`;
+    a dataset of which that is not known is decided anew.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], heads: Heads) -> None:
+        self._entries = entries
+        self._heads = heads
+        self._watches: dict[str, Any] = {}
+        self._recalled: set[str] = set()
+        self._outlooks: dict[str, Outlook | None] = {}
+        self.kept: dict[str, Entry] = {}
+
+    def watch(self, definition: Definition) -> Any:
+        """How its source looked last time; `None` if its definition or chain changed since."""
+        name = definition.name.lower()
+        entry = self._entries.get(name)
+        if entry is None or entry[_KEY] != definition.key or entry[_HEAD] != self._heads.get(name):
+            return None
+        return entry[_WATCH]
+
+    def watched(self, definition: Definition, watch: Any) -> None:
+        """How its source looks now; `None` when that cannot be relied on. Told of all defined."""
+        self._watches[definition.name.lower()] = watch
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `kept` says something that the entries did not."""
+        return len(self.kept) != len(self._entries) or any(
+            self._entries.get(name) is not entry for name, entry in self.kept.items()
+        )
+
+    def recall(self, definition: Definition, inputs: tuple[str, ...]) -> DatasetPlan | None:
+        """The decision about a dataset whose inputs were decided already, if it still holds."""
+        name = definition.name.lower()
+        entry = self._entries.get(name)
+        if (
+            entry is None
+            or entry[_KEY] != definition.key
+            or entry[_HEAD] != self._heads.get(name)
+            or entry[_WATCH] != self._watches.get(name)
+            or entry[_INPUTS] != inputs
+            or (inputs and not self._upstream_is_the_same(entry, inputs))
+        ):
+            return None
+        self.kept[name] = entry
+        self._recalled.add(name)
+        return KeptPlan.of(self, definition, inputs, entry)
+
+    def outlook(self, name: str) -> Outlook | None:
+        """What a dataset that was decided already will bring to its readers."""
+        name = name.lower()
+        if name not in self._outlooks:
+            entry = self.kept.get(name)
+            frozen = None if entry is None else entry[_OUTLOOK]
+            self._outlooks[name] = None if frozen is None else self._thaw_outlook(frozen)
+        return self._outlooks[name]
+
+    def learn(
+        self,
+        definition: Definition,
+        inputs: tuple[str, ...],
+        plan: DatasetPlan,
+        outlook: Outlook | None,
+    ) -> None:
+        """Keep a decision that was made just now."""
+        name = definition.name.lower()
+        self._outlooks[name] = outlook
+        watch = self._watches.get(name)
+        if definition.key is None or watch is None or plan.refusal is not None:
+            return
+        if not all(
+            each in self.kept or each not in self._watches for each in map(str.lower, inputs)
+        ):
+            return
+        pending = plan.pending
+        self.kept[name] = (
+            definition.key,
+            self._heads.get(name),
+            watch,
+            inputs,
+            self._heads_of(inputs),
+            tuple(action.value for action in plan.actions),
+            None if plan.reasons is UP_TO_DATE else self._freeze_reasons(plan.reasons),
+            pending and (pending.records, pending.bytes, pending.exact, pending.files),
+            _freeze_rest(plan),
+            outlook and self._freeze_outlook(outlook),
+        )
+
+    def _upstream_is_the_same(self, entry: Entry, inputs: tuple[str, ...]) -> bool:
+        # What is neither kept nor defined was not defined then: its head says all.
+        return entry[_INPUT_HEADS] == self._heads_of(inputs) and all(
+            name in self._recalled or (name not in self._entries and name not in self._watches)
+            for name in map(str.lower, inputs)
+        )
+
+    def _freeze_reasons(self, reasons: tuple[Reason, ...]) -> bytes:
+        # The causes of an input are told there: here they would repeat at each step downstream.
+        return marshal.dumps(tuple(map(self._plain_reason, reasons)))
+
+    def _plain_reason(self, reason: Reason) -> tuple[Any, bool]:
+        if reason.children and reason.input is not None:
+            told = self.outlook(reason.input)
+            if told is not None and told.causes is reason.children:
+                return _FORM.plain(replace(reason, children=())), True
+        return _FORM.plain(reason), False
+
+    def thaw_reasons(self, frozen: bytes) -> tuple[Reason, ...]:
+        """The reasons of a recalled dataset."""
+        return tuple([self._reason(*each) for each in marshal.loads(frozen)])
+
+    def _reason(self, plain: Any, told_by_input: bool) -> Reason:
+        reason: Reason = _FORM.thaw(plain)
+        if not told_by_input:
+            return reason
+        told = self.outlook(reason.input or "")
+        return replace(reason, children=told.causes if told else ())
+
+    def _freeze_outlook(self, outlook: Outlook) -> Any:
+        known = (outlook.certain, outlook.records, outlook.exact)
+        return (*known, self._freeze_reasons(outlook.causes))
+
+    def _thaw_outlook(self, plain: Any) -> Outlook:
+        certain, records, exact, causes = plain
+        return Outlook(certain, records, exact, self.thaw_reasons(causes))
+
+    def _heads_of(self, names: tuple[str, ...]) -> tuple[bytes | None, ...]:
+        return tuple([self._heads.get(name.lower()) for name in names])
+
+
+def _freeze_rest(plan: DatasetPlan) -> bytes:
+    """The seldom fields; an event that stands in the definition too, as its position there."""
+    events = plan.snapshot.metadata if plan.snapshot else ()
+    positions = {id(event): position for position, event in enumerate(events)}
+    changes = [
+        (_FORM.plain(each.before), _position_or_plain(positions, each.after))
+        for each in plan.changes
+    ]
+    return marshal.dumps((changes, *[_FORM.plain(getattr(plan, each)) for each in _REST]))
+
+
+def _position_or_plain(positions: Mapping[int, int], event: MetadataEvent) -> Any:
+    position = positions.get(id(event))
+    return _FORM.plain(event) if position is None else position
+
+
+_ACTIONS = {action.value: action for action in Action}
+
+
+class KeptPlan(DatasetPlan):
+    """A recalled plan of a dataset: equal to the one made, thawed where it is looked at."""
+
+    __slots__ = ("_definition", "_entry", "_memory")
+
+    _memory: Memory
+    _definition: Definition
+    _entry: Entry
+
+    @classmethod
+    def of(
+        cls, memory: Memory, definition: Definition, inputs: tuple[str, ...], entry: Entry
+    ) -> KeptPlan:
+        """From an entry."""
+        self = cls.__new__(cls)
+        put = object.__setattr__
+        put(self, "name", definition.name)
+        put(self, "inputs", inputs)
+        put(self, "actions", tuple([_ACTIONS[value] for value in entry[_ACTION_VALUES]]))
+        put(self, "refusal", None)
+        put(self, "_memory", memory)
+        put(self, "_definition", definition)
+        put(self, "_entry", entry)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for slots that are not filled yet.
+        thaw = _THAWED.get(name)
+        if thaw is None:
+            raise AttributeError(name)
+        value = thaw(self)
+        object.__setattr__(self, name, value)
+        return value
+
+    __eq__ = equality(DatasetPlan)
+    __hash__ = DatasetPlan.__hash__
+
+    def _thaw_pending(self) -> Pending | None:
+        plain = self._entry[_PENDING]
+        if plain is None:
+            return None
+        records, size, exact, files = plain
+        return Pending(records=records, bytes=size, exact=exact, files=files)
+
+    def _thaw_reasons(self) -> tuple[Reason, ...]:
+        frozen = self._entry[_REASONS]
+        return UP_TO_DATE if frozen is None else self._memory.thaw_reasons(frozen)
+
+    def _thaw_changes(self) -> tuple[EventChange, ...]:
+        metadata = self._definition.snapshot.metadata
+        return tuple(
+            EventChange(
+                before=_FORM.thaw(before),
+                after=metadata[after] if isinstance(after, int) else _FORM.thaw(after),
+            )
+            for before, after in self._rest(0)
+        )
+
+    def _rest(self, position: int) -> Any:
+        return marshal.loads(self._entry[_FROZEN_REST])[position]
+
+
+def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
+    return lambda plan: _FORM.thaw(plan._rest(position))
+
+
+_THAWED: dict[str, Callable[[KeptPlan], Any]] = {
+    "snapshot": lambda plan: plan._definition.snapshot,
+    "location": lambda plan: plan._definition.location,
+    "pending": KeptPlan._thaw_pending,
+    "reasons": KeptPlan._thaw_reasons,
+    "changes": KeptPlan._thaw_changes,
+    **{name: _rest_at(position) for position, name in enumerate(_REST, start=1)},
+}
