@@ -6,6 +6,7 @@ Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behavi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,21 +21,49 @@ from odfbuild.ingest.fetch import Fetched
 from odfbuild.ingest.prepare import prepare
 from odfbuild.odf.arrow_schema import from_odf, schema_of
 from odfbuild.odf.ddl import parse_ddl
-from odfbuild.odf.model import AddData, ReadStep
+from odfbuild.odf.model import AddData, AddPushSource, ReadStep, SetPollingSource, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 
-def stage_ingest(transaction: Transaction, engine: Engine, fetched: Fetched, scratch: Path) -> int:
-    """Prepare, read and merge one fetched file; add the resulting events; returns the records.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A file that enters a dataset, and by which source.
 
-    Adds nothing when the source holds nothing new and its state is the same.
+    `display_name` is what messages call the file, `event_time` the time of records that carry none
+    (`None`: the system time), `source_state` where the source stands with it.
+    """
+
+    source: SetPollingSource | AddPushSource
+    file: Path
+    display_name: str
+    event_time: Timestamp | None
+    source_state: SourceState | None
+
+
+def stage_polled(transaction: Transaction, engine: Engine, fetched: Fetched, scratch: Path) -> int:
+    """Prepare a fetched file and stage it; returns the number of new records."""
+    source = transaction.state.polling_source
+    if source is None:
+        raise AssertionError("only a dataset with a polling source is polled")
+    file, name = prepare(source.prepare or (), fetched.file, fetched.display_name, scratch)
+    arrival = Arrival(
+        source=source,
+        file=file,
+        display_name=name,
+        event_time=fetched.event_time,
+        source_state=fetched.state,
+    )
+    return stage_ingest(transaction, engine, arrival, scratch)
+
+
+def stage_ingest(transaction: Transaction, engine: Engine, arrival: Arrival, scratch: Path) -> int:
+    """Read and merge a file, add the resulting events; returns the number of new records.
+
+    Adds nothing when the file holds nothing new and the state of the source is the same.
     """
     state = transaction.state
-    source = state.polling_source
-    if source is None:
-        raise AssertionError("only a dataset with a polling source is ingested")
+    source = arrival.source
     vocab = vocabulary_of(state.vocab)
-    file, name = prepare(source.prepare or (), fetched.file, fetched.display_name, scratch)
     base = transaction.base
     history: tuple[Path, ...] = ()
     if base is not None:
@@ -46,43 +75,45 @@ def stage_ingest(transaction: Transaction, engine: Engine, fetched: Fetched, scr
     result = engine.ingest(
         IngestTask(
             dataset=transaction.alias,
-            file=file,
-            source_name=name,
+            file=arrival.file,
+            source_name=arrival.display_name,
             read=source.read,
             preprocess=source.preprocess,
             merge=source.merge,
             vocab=vocab,
             history=history,
             history_schema=schema_of(state.schema) if state.schema else None,
-            event_time=fetched.event_time or transaction.system_time,
+            event_time=arrival.event_time or transaction.system_time,
             scratch=scratch,
         )
     )
     staged = stage_slice(transaction, result, vocab, scratch)
-    watermark = _later(state.watermark, staged.max_event_time if staged else None)
-    if staged is not None or fetched.state != state.source_state:
+    if staged is not None or arrival.source_state != state.source_state:
         event = AddData(
             prev_checkpoint=state.last_checkpoint,
             prev_offset=state.last_offset,
             new_data=staged.data if staged else None,
-            new_watermark=watermark,
+            new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
             # Carried in every block, because a peer resumes from the last one only.
-            new_source_state=fetched.state,
+            new_source_state=arrival.source_state,
         )
         if event.new_data or event.new_watermark or event.new_source_state:
             transaction.add(event)
     return staged.records if staged else 0
 
 
-def validate_source(transaction: Transaction, get_engine: Callable[[], Engine]) -> None:
+def validate_source(
+    transaction: Transaction,
+    source: SetPollingSource | AddPushSource,
+    get_engine: Callable[[], Engine],
+) -> None:
     """Check a changed source against the committed schema, from its declared columns alone.
 
     Without declared columns only the data can tell, and then the next ingestion checks. Raises
     `QueryError`.
     """
     state = transaction.state
-    source = state.polling_source
-    if source is None or state.schema is None:
+    if state.schema is None:
         return
     columns = _declared_columns(source.read)
     if columns is None:

@@ -6,24 +6,31 @@ import re
 from dataclasses import replace
 
 from odfbuild.errors import Errors, Location, OdfbuildError
-from odfbuild.odf.model import MetadataEvent, SetPollingSource, SetTransform
+from odfbuild.odf.model import AddPushSource, MetadataEvent, SetPollingSource, SetTransform
 from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
 
 _QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
 
 
-def locate(project: Project, dataset: str, error: OdfbuildError) -> OdfbuildError:
-    """`error` with a location in the project's files; unchanged where there is none for it."""
+def locate(
+    project: Project, dataset: str, error: OdfbuildError, *, push_source: str | None = None
+) -> OdfbuildError:
+    """`error` with a location in the project's files; unchanged where there is none for it.
+
+    `push_source` names the source whose query is meant when a dataset has several.
+    """
     definition = next((d for d in project.definitions if d.name == dataset), None)
     if definition is None:
         return error
     if isinstance(error, Errors):
-        return Errors(_located(project, definition, each) for each in error.errors)
-    return _located(project, definition, error)
+        return Errors(_located(project, definition, each, push_source) for each in error.errors)
+    return _located(project, definition, error, push_source)
 
 
-def _located(project: Project, definition: Definition, error: OdfbuildError) -> OdfbuildError:
+def _located(
+    project: Project, definition: Definition, error: OdfbuildError, push_source: str | None
+) -> OdfbuildError:
     found = error.location
     if found is None:
         error.location = locate_path(project, definition, ("name",))
@@ -31,15 +38,19 @@ def _located(project: Project, definition: Definition, error: OdfbuildError) -> 
     match = _QUERY.fullmatch(found.file)
     if match is None:
         return error
-    error.location = _in_query(project, definition, int(match.group(1) or 0), found)
+    error.location = _in_query(project, definition, int(match.group(1) or 0), found, push_source)
     return error
 
 
 def _in_query(
-    project: Project, definition: Definition, step: int, found: Location
+    project: Project,
+    definition: Definition,
+    step: int,
+    found: Location,
+    push_source: str | None,
 ) -> Location | None:
     for index, event in enumerate(definition.snapshot.metadata):
-        member = _transform_member(event)
+        member = _transform_member(event, push_source)
         if member is None:
             continue
         place = locate_in_query(
@@ -55,9 +66,11 @@ def _in_query(
     return locate_path(project, definition, ("name",))
 
 
-def _transform_member(event: MetadataEvent) -> str | None:
+def _transform_member(event: MetadataEvent, push_source: str | None) -> str | None:
     if isinstance(event, SetTransform):
         return "transform"
-    if isinstance(event, SetPollingSource) and event.preprocess is not None:
+    if isinstance(event, AddPushSource) and push_source not in (None, event.source_name):
+        return None
+    if isinstance(event, SetPollingSource | AddPushSource) and event.preprocess is not None:
         return "preprocess"
     return None

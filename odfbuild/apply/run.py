@@ -6,17 +6,17 @@ import os
 import shutil
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Protocol
 
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
-from odfbuild.apply.ingest import stage_ingest, validate_source
+from odfbuild.apply.ingest import stage_polled, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import check_compatible
@@ -28,10 +28,9 @@ from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.odf.model import DatasetKind, SetPollingSource, SetTransform
+from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import is_due
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
 from odfbuild.store.workspace import Workspace
@@ -75,7 +74,7 @@ def apply_plan(
     }
     engine = LazyEngine(options.factory)
     try:
-        with workspace.claim(list(todo)) as claim, _scratch(project) as scratch:
+        with workspace.claim(list(todo)) as claim, scratch_folder(project.config.cache) as scratch:
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
@@ -95,18 +94,6 @@ def apply_plan(
         datasets=tuple(results[name] for name in todo if name in results),
         interrupted=options.cancel.is_set(),
     )
-
-
-@contextmanager
-def _scratch(project: Project) -> Iterator[Path]:
-    # Inside the project, so that a staged file can be moved into a dataset by rename.
-    base = project.config.cache / "scratch"
-    base.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="apply-", dir=base))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Run:
@@ -152,29 +139,18 @@ class _Run:
         return outcome
 
     def _attempt(self, item: DatasetPlan) -> DatasetOutcome:
-        progress = _Progress()
-        try:
-            if item.refusal is not None:
-                raise item.refusal
-            if item.name in self.held:
-                raise _held_elsewhere(item.name, self.held[item.name])
-            because = self._bring_up(item, progress)
-        except StaleHeadError as error:
-            return _ended(item, progress, Status.LOST, error)
-        except OdfbuildError as error:
-            return _ended(item, progress, Status.FAILED, self.options.locate(item.name, error))
-        except Exception as error:  # a defect of ours must not take the other datasets down
-            return _ended(item, progress, Status.FAILED, self._defect(item.name, error))
-        status = Status.COMMITTED if progress.blocks else Status.NOOP
-        return DatasetOutcome(
-            name=item.name,
-            status=status,
-            because=because,
-            blocks=progress.blocks,
-            records=progress.records,
+        return attempt(
+            item.name,
+            partial(self._bring_up, item),
+            locate=self.options.locate,
+            cache=self.project.config.cache,
         )
 
-    def _bring_up(self, item: DatasetPlan, progress: _Progress) -> str:
+    def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
+        if item.refusal is not None:
+            raise item.refusal
+        if item.name in self.held:
+            raise held_elsewhere(item.name, self.held[item.name])
         base = self.workspace.projection(item.name)
         head = base.head if base else None
         if head != item.expected_head:
@@ -186,20 +162,14 @@ class _Run:
                 help="run `odfbuild plan` again",
             )
         folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
-        transaction = self._begin(item, base)
+        transaction = begin(self.workspace, item.name, item.kind, base)
         transaction.add(*resolve_changes(item, self.workspace))
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)
         return self._derive(item, transaction, folder, progress)
 
-    def _begin(self, item: DatasetPlan, base: Projection | None) -> Transaction:
-        now = Timestamp.now()
-        # A clock that was set back must not break the order of the chain.
-        system_time = max(now, base.system_time) if base else now
-        return Transaction(self.workspace, item.name, item.kind, base, system_time)
-
     def _ingest(
-        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: _Progress
+        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
         source = transaction.state.polling_source
         if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
@@ -214,18 +184,20 @@ class _Run:
             ):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
-                records = stage_ingest(transaction, self.engine.get(), fetched, scratch)
+                records = stage_polled(transaction, self.engine.get(), fetched, scratch)
                 progress.add(transaction.commit(), records)
                 shutil.rmtree(scratch, ignore_errors=True)
-                transaction = self._begin(item, self.workspace.projection(item.name))
+                base = self.workspace.projection(item.name)
+                transaction = begin(self.workspace, item.name, item.kind, base)
         if not transaction.is_empty:
-            if any(isinstance(event, SetPollingSource) for event in transaction.events):
-                validate_source(transaction, self.engine.get)
+            for event in transaction.events:
+                if isinstance(event, SetPollingSource | AddPushSource):
+                    validate_source(transaction, event, self.engine.get)
             progress.add(transaction.commit(), 0)
         return "" if progress.blocks else "the source has nothing new"
 
     def _derive(
-        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: _Progress
+        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
         inputs = read_inputs(self.workspace, item.name, transaction.state)
         if inputs is None:
@@ -239,7 +211,8 @@ class _Run:
             shutil.rmtree(scratch, ignore_errors=True)
             if all(each.step.complete for each in inputs):
                 return ""
-            transaction = self._begin(item, self.workspace.projection(item.name))
+            base = self.workspace.projection(item.name)
+            transaction = begin(self.workspace, item.name, item.kind, base)
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
             changed = False
         if changed:
@@ -256,51 +229,6 @@ class _Run:
         vocab = vocabulary_of(state.vocab)
         result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
         check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
-
-    def _defect(self, name: str, error: Exception) -> OdfbuildError:
-        log = self.project.config.cache / "defect.log"
-        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-        return OdfbuildError(
-            f"internal error while working on '{name}': {type(error).__name__}: {error}",
-            code="E0999",
-            dataset=name,
-            notes=(f"the details are in {log}",),
-            help="this is a defect of odfbuild; please report it with that file",
-        )
-
-
-class _Progress:
-    """What one dataset has committed so far, also when it fails later."""
-
-    def __init__(self) -> None:
-        self.blocks = 0
-        self.records = 0
-
-    def add(self, blocks: int, records: int) -> None:
-        self.blocks += blocks
-        self.records += records
-
-
-def _ended(
-    item: DatasetPlan, progress: _Progress, status: Status, error: OdfbuildError
-) -> DatasetOutcome:
-    return DatasetOutcome(
-        name=item.name,
-        status=status,
-        because=error.message,
-        blocks=progress.blocks,
-        records=progress.records,
-        error=error,
-    )
-
-
-def _held_elsewhere(name: str, holder: str) -> StaleHeadError:
-    return StaleHeadError(
-        f"another apply is at work on '{name}' ({holder})",
-        code="E0702",
-        dataset=name,
-        help="wait until it is done, then run `odfbuild apply` again",
-    )
 
 
 def _short(head: object) -> str:

@@ -15,12 +15,12 @@ from odfbuild.cli.context import (
     SelectOption,
     SelectorOption,
     selection_of,
+    start_engine,
 )
 
 if TYPE_CHECKING:
     from odfbuild.apply.outcome import ApplyOutcome
     from odfbuild.apply.survey import Survey
-    from odfbuild.engine.contract import Engine
 
 
 def apply(
@@ -90,16 +90,10 @@ def _carry_out(state: Context, found: Survey, jobs: int | None) -> ApplyOutcome:
 
     with cancel_on_interrupt(state.console) as cancel, listener_for(state.console) as listener:
         options = ApplyOptions(
-            factory=_start_engine,
+            factory=start_engine,
             listener=listener,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
         )
         return apply_plan(found.plan, found.project, found.workspace, options)
-
-
-def _start_engine() -> Engine:
-    from odfbuild.engine.spark.engine import start_engine
-
-    return start_engine()

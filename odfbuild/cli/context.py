@@ -14,7 +14,9 @@ from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey
+    from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
+    from odfbuild.odf.timestamp import Timestamp
     from odfbuild.project.model import Config
     from odfbuild.store.workspace import Workspace
 
@@ -69,6 +71,26 @@ def existing(workspace: Workspace, name: str) -> str:
         dataset=name,
         help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
     )
+
+
+def parse_time(text: str, parameter: str) -> Timestamp:
+    """The time in `text`; wrong usage of `parameter` when it is not RFC 3339."""
+    from odfbuild.odf.timestamp import Timestamp
+
+    try:
+        return Timestamp.parse(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is not a date and time of RFC 3339, such as 2026-01-31T08:00:00Z",
+            param_hint=parameter,
+        ) from None
+
+
+def start_engine() -> Engine:
+    """Start Spark; takes seconds."""
+    from odfbuild.engine.spark.engine import start_engine as start
+
+    return start()
 
 
 class Format(StrEnum):

@@ -12,7 +12,18 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli import apply, init, log, ls, plan, tail, validate, verify, version
+from odfbuild.cli import (
+    apply,
+    init,
+    log,
+    ls,
+    plan,
+    push,
+    tail,
+    validate,
+    verify,
+    version,
+)
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
 from odfbuild.errors import OdfbuildError
@@ -66,6 +77,7 @@ app.command("init")(init.init)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("apply")(apply.apply)
+app.command("push")(push.push)
 app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("tail")(tail.tail)

@@ -30,6 +30,11 @@ def render_outcome(outcome: ApplyOutcome, *, color: bool = False) -> str:
     return "\n".join([*lines, "", closing_line(outcome)] if lines else [closing_line(outcome)])
 
 
+def render_dataset_outcome(dataset: DatasetOutcome, *, color: bool = False) -> str:
+    """The line of one dataset."""
+    return _line(dataset, len(dataset.name), color)
+
+
 def closing_line(outcome: ApplyOutcome) -> str:
     """The last line of every apply; its form is stable."""
     return "Apply: " + ", ".join(f"{n} {name}" for name, n in _counts(outcome).items()) + "."

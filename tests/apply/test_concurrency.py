@@ -15,7 +15,7 @@ def test_a_dataset_that_another_process_holds_is_named_and_left_alone(tmp_path: 
     tiny = Tiny.fresh(tmp_path / "p")
     with tiny.workspace().claim(["root", "derived"]):
         said = tiny.apply(expect=5, env=NO_JVM)
-    assert "another apply is at work on 'root'" in said
+    assert "another process is at work on 'root'" in said
     assert tiny.workspace().aliases() == []
 
 

@@ -5,9 +5,9 @@
     odfbuild 0.1.0
     ```
 
-A line that starts with `$ ` is a command, the lines up to the next one are its output. `…` stands
-for any text in a line, a line of `…` alone for any lines. A command may fail when the next one is
-`echo $?`.
+A line that starts with `$ ` is a command, those with `> ` right after it continue it, and the lines
+up to the next one are its output. `…` stands for any text in a line, a line of `…` alone for any
+lines. A command may fail when the next one is `echo $?`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -44,8 +45,10 @@ def commands(document: Path) -> list[Command]:
 
 def _commands(block: str) -> Iterator[Command]:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        text, _, output = part.partition("\n")
-        yield Command(text, output.rstrip())
+        first, *rest = part.split("\n")
+        more = list(takewhile(lambda line: line.startswith("> "), rest))
+        text = "\n".join([first, *(line.removeprefix("> ") for line in more)])
+        yield Command(text, "\n".join(rest[len(more) :]).rstrip())
 
 
 def run_all(listed: list[Command], folder: Path) -> list[str]:

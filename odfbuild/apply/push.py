@@ -1,0 +1,154 @@
+"""Push: data that somebody hands over enters a root dataset, in one transaction.
+
+The push source of the chain says how to read and merge it; definitions are not looked at. The same
+rules hold as for `apply`: data first, the head last, and a crash in between leaves nothing visible.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
+from odfbuild.apply.ingest import Arrival, stage_ingest
+from odfbuild.apply.outcome import ApplyOutcome
+from odfbuild.apply.run import Listener
+from odfbuild.apply.session import LazyEngine
+from odfbuild.engine.contract import EngineFactory
+from odfbuild.errors import IngestError, OdfbuildError, PlanError
+from odfbuild.ingest.push import block_with_state, choose_source, key_state
+from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """What is pushed: `data` into `dataset` by its push source `source` (`None`: the only one).
+
+    `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
+    by one source with the same key only the first one counts.
+    """
+
+    dataset: str
+    source: str | None
+    data: Path | BinaryIO
+    event_time: Timestamp | None = None
+    key: str | None = None
+
+
+def push(
+    request: Push,
+    workspace: Workspace,
+    *,
+    factory: EngineFactory,
+    listener: Listener,
+    locate: Callable[[str, OdfbuildError], OdfbuildError],
+) -> ApplyOutcome:
+    """Carry out a push; never raises for its failure. `locate`: see `attempt`."""
+    name = request.dataset
+    engine = LazyEngine(factory)
+
+    def work(progress: Progress) -> str:
+        # Before reading what may be long: whether it can be taken at all.
+        choose_source(name, _state(workspace, name), request.source)
+        with scratch_folder(workspace.cache) as scratch:
+            file = _received(request.data, scratch)
+            with workspace.claim([name]) as claim:
+                if name in claim.held:
+                    raise held_elsewhere(name, claim.held[name])
+                return _append(request, workspace, engine, file, scratch, progress)
+
+    started = time.monotonic()
+    listener.begin(1, lambda each: _tasks(engine, each))
+    listener.started(name)
+    try:
+        outcome = attempt(name, work, locate=locate, cache=workspace.cache)
+    finally:
+        engine.stop()
+    outcome = replace(outcome, seconds=time.monotonic() - started)
+    listener.finished(outcome)
+    return ApplyOutcome(datasets=(outcome,))
+
+
+def _append(
+    request: Push,
+    workspace: Workspace,
+    engine: LazyEngine,
+    file: Path,
+    scratch: Path,
+    progress: Progress,
+) -> str:
+    base = _state(workspace, request.dataset)
+    source = choose_source(request.dataset, base, request.source)
+    state = base.source_state
+    if request.key is not None:
+        state = key_state(source, request.key)
+        store = workspace.dataset(request.dataset)
+        number = block_with_state((block for _, block in store.walk(base.head)), state)
+        if number is not None:
+            return f"the key '{request.key}' was pushed already, in block {number}"
+    transaction = begin(workspace, request.dataset, DatasetKind.Root, base)
+    arrival = Arrival(
+        source=source,
+        file=file,
+        display_name=_display_name(request.data),
+        event_time=request.event_time,
+        source_state=state,
+    )
+    records = stage_ingest(transaction, engine.get(), arrival, scratch)
+    progress.add(transaction.commit(), records)
+    return "" if records else "the data holds nothing new"
+
+
+def _state(workspace: Workspace, name: str) -> Projection:
+    state = workspace.projection(name)
+    if state is None:
+        raise PlanError(
+            f"'{name}' has no chain yet",
+            code="E0301",
+            dataset=name,
+            help="run `odfbuild apply` to create it",
+        )
+    return state
+
+
+def _received(data: Path | BinaryIO, scratch: Path) -> Path:
+    """The data as a file with a harmless name, which the engine takes neither as pattern nor gzip.
+
+    A regular file is linked; what can be read only once, such as standard input, is copied.
+    """
+    target = scratch / "pushed"
+    if not isinstance(data, Path):
+        with target.open("wb") as copy:
+            shutil.copyfileobj(data, copy, 1 << 20)
+        return target
+    try:
+        if stat.S_ISREG(data.stat().st_mode) and os.access(data, os.R_OK):
+            target.symlink_to(data.resolve())
+        else:
+            with data.open("rb") as pipe, target.open("wb") as copy:
+                shutil.copyfileobj(pipe, copy, 1 << 20)
+    except OSError as error:
+        raise IngestError(
+            f"cannot read '{data}': {error.strerror or error}",
+            code="E0401",
+            help="name a file that can be read, or `-` for standard input",
+        ) from None
+    return target
+
+
+def _display_name(data: Path | BinaryIO) -> str:
+    return str(data) if isinstance(data, Path) else "standard input"
+
+
+def _tasks(engine: LazyEngine, name: str) -> tuple[int, int] | None:
+    running = engine.peek()
+    return running.progress(name) if running else None

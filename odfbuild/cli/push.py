@@ -1,0 +1,102 @@
+"""`odfbuild push`."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    DatasetArgument,
+    Format,
+    FormatOption,
+    JsonOption,
+    existing,
+    parse_time,
+    start_engine,
+)
+
+if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
+
+
+def push(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="File to read; `-` is standard input.")
+    ] = "-",
+    source: Annotated[
+        str | None,
+        typer.Option("--source", "-s", metavar="NAME", help="Push source (default: the only one)."),
+    ] = None,
+    event_time: Annotated[
+        str | None,
+        typer.Option(
+            "--event-time", metavar="TIME", help="Event time of records without one (RFC 3339)."
+        ),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key", metavar="KEY", help="Of pushes with one key only the first counts."
+        ),
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Append data to a dataset with a push source.
+
+    The push source in the chain says how the data is read and merged. Datasets that derive from
+    this one become stale; `odfbuild apply` runs them.
+    """
+    from odfbuild.apply.push import Push
+    from odfbuild.apply.push import push as carry_out
+    from odfbuild.cli.progress import listener_for
+    from odfbuild.report.listing import outcome_to_data, render_dataset_outcome
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    request = Push(
+        dataset=name,
+        source=source,
+        data=sys.stdin.buffer if file == "-" else Path(file),
+        event_time=parse_time(event_time, "--event-time") if event_time else None,
+        key=idempotency_key,
+    )
+    with listener_for(state.console) as listener:
+        outcome = carry_out(
+            request,
+            workspace,
+            factory=start_engine,
+            listener=listener,
+            locate=partial(_locate, state.directory, source),
+        )
+    if as_json or format is Format.json:
+        state.console.data(outcome_to_data(outcome))
+    else:
+        for each in outcome.datasets:
+            state.console.result(render_dataset_outcome(each, color=state.console.color))
+    for each in outcome.datasets:
+        if each.error is not None:
+            state.console.error(each.error)
+    return outcome.exit_code
+
+
+def _locate(
+    directory: Path | None, source: str | None, dataset: str, error: OdfbuildError
+) -> OdfbuildError:
+    """`error` with its place in the definition, if that can be read."""
+    from odfbuild.apply.locate import locate
+    from odfbuild.errors import OdfbuildError as AnyError
+    from odfbuild.project.load import load_project
+
+    try:
+        return locate(load_project(directory), dataset, error, push_source=source)
+    except AnyError:
+        return error

@@ -1,0 +1,77 @@
+"""Push sources: which one takes the data, and how a key makes a push happen once.
+
+A key is recorded as the state of its source in the `AddData` that the push leads to, so anybody who
+reads the chain sees it: `newSourceState: {sourceName, kind: odfbuild/idempotency-key, value}`.
+Peers ignore states of a kind that they do not know.
+Source: Open Data Fabric, `AddPushSource`, `SourceState`; reference behaviour, push ingest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from odfbuild.errors import PlanError
+from odfbuild.odf.model import AddData, AddPushSource, DatasetKind, MetadataBlock, SourceState
+from odfbuild.odf.projection import Projection
+
+IDEMPOTENCY_KEY = "odfbuild/idempotency-key"
+
+
+def choose_source(dataset: str, state: Projection, name: str | None) -> AddPushSource:
+    """The push source called `name`, or the only one; `PlanError` when that is not clear."""
+    sources = state.push_sources
+    if not sources:
+        raise _no_push_source(dataset, state)
+    if name is not None and name not in sources:
+        close = get_close_matches(name, sources, n=1)
+        raise PlanError(
+            f"'{dataset}' has no push source '{name}'",
+            code="E0321",
+            dataset=dataset,
+            notes=(f"its push sources are: {', '.join(sorted(sources))}",),
+            help=f"did you mean '{close[0]}'?" if close else "name one of them with --source",
+        )
+    if name is None and len(sources) > 1:
+        raise PlanError(
+            f"'{dataset}' has several push sources, and none is named",
+            code="E0321",
+            dataset=dataset,
+            notes=(f"they are: {', '.join(sorted(sources))}",),
+            help="name one of them with --source",
+        )
+    return sources[name] if name is not None else next(iter(sources.values()))
+
+
+def key_state(source: AddPushSource, key: str) -> SourceState:
+    """The state that records a push with that key."""
+    return SourceState(source_name=source.source_name, kind=IDEMPOTENCY_KEY, value=key)
+
+
+def block_with_state(blocks: Iterable[MetadataBlock], state: SourceState) -> int | None:
+    """Number of the first block that recorded `state`; `None` when none did.
+
+    `blocks` come newest first. Later blocks carry a state on, so the oldest one is the push itself.
+    """
+    found = None
+    for block in blocks:
+        if isinstance(block.event, AddData) and block.event.new_source_state == state:
+            found = block.sequence_number
+    return found
+
+
+def _no_push_source(dataset: str, state: Projection) -> PlanError:
+    if state.kind is DatasetKind.Derivative:
+        reason = "it is computed from other datasets"
+    elif state.polling_source is not None:
+        reason = "it polls its source: `odfbuild apply` ingests what is new"
+    else:
+        reason = "its chain has no source at all"
+    return PlanError(
+        f"'{dataset}' takes no pushed data",
+        code="E0320",
+        dataset=dataset,
+        notes=(reason,),
+        help="add a step `kind: AddPushSource` to the definition of a root without polling source, "
+        "then run `odfbuild apply`",
+    )

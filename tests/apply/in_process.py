@@ -1,0 +1,81 @@
+"""The program in this process, on the engine that all tests share."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.cli.main import run
+from odfbuild.engine.contract import Engine
+
+
+class _Shared:
+    """An engine that outlives those who start and stop it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def stop(self) -> None:
+        """Leave it running for the next one."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+class _Stdin(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Program:
+    """Runs commands on the project in `root`."""
+
+    root: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> Said:
+        self.monkeypatch.chdir(self.root)
+        self.monkeypatch.setattr(sys, "stdin", _Stdin(io.BytesIO(stdin)))
+        self.capsys.readouterr()
+        code = run(list(arguments))
+        said = self.capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    def ok(self, *arguments: str, stdin: bytes = b"") -> Said:
+        """Run a command that must succeed."""
+        said = self(*arguments, stdin=stdin)
+        assert said.code == 0, said.out + said.err
+        return said
+
+    def apply(self) -> Said:
+        """Apply without asking."""
+        return self.ok("apply", "-y")
+
+
+def share(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every command of this process run on `engine`."""
+    from odfbuild.engine.spark import engine as module
+
+    monkeypatch.setattr(module, "start_engine", lambda: _Shared(engine))
