@@ -19,8 +19,8 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scr
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
-from odfbuild.apply.session import LazyEngine
 from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.push import block_with_state, choose_source, key_state
 from odfbuild.odf.model import DatasetKind
