@@ -1,0 +1,109 @@
+"""A process that forks runs of odfbuild and kills each at a step of its own choice.
+
+A step is anything that changes a file below `chains/` or the keys: the audit events of Python tell
+of it just before it happens. Run as `python -m tests.apply.killer`; reads one JSON line a run,
+answers with one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"}
+
+
+class Killer:
+    """The other side: starts the process once, all its imports done, and asks it for runs."""
+
+    def __enter__(self) -> Killer:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.apply.killer"],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.communicate()
+
+    def run(self, root: Path, *arguments: str, kill_at: int | None = None) -> tuple[int, int]:
+        """Run in `root`; die at step `kill_at` (from 0). Exit code, and steps that were done."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = {"root": str(root), "arguments": arguments, "kill_at": kill_at}
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline())
+        return answer["code"], answer["steps"]
+
+
+def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> int:
+    """In the fork: run, counting steps into the pipe `steps`."""
+    from odfbuild.cli import apply
+    from odfbuild.cli.main import run
+    from tests.apply.plain_engine import PlainEngine
+
+    os.chdir(root)
+    os.environ |= {"NO_COLOR": "1"}
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 2)
+    apply._start_engine = PlainEngine  # type: ignore[assignment]
+    watched = (f"{root}/chains", f"{root}/.odfbuild-keys")
+    done = 0
+
+    def hear(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal done
+        if event not in _CHANGES and not (event == "open" and given[2] & _WRITES):
+            return
+        # A file that was made ready elsewhere comes in by rename: the target counts, too.
+        paths = given[:2] if event == "os.rename" else given[:1]
+        if not any(str(path).startswith(watched) for path in paths):
+            return
+        if done == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done += 1
+        os.write(steps, b".")
+
+    sys.addaudithook(hear)
+    return run(arguments)
+
+
+def _serve() -> None:
+    import tests.apply.plain_engine  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            code = 70
+            try:
+                code = _run(request["root"], request["arguments"], request["kill_at"], writing)
+            finally:
+                os._exit(code)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            steps = len(pipe.read())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(json.dumps({"code": status, "steps": steps}), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,75 @@
+"""An engine without a JVM for the projects of `tiny`: reads CSV, merges by `id`, multiplies.
+
+It honours what the coordinator relies on (offset intervals, order, schema of the result), so that a
+step can be done, and killed, in milliseconds. What queries say is read as far as tests need it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import EngineResult, IngestTask, TransformTask, Vocabulary
+from odfbuild.odf.model import TransformSql
+
+MILLIS = pa.timestamp("ms", "UTC")
+RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int64())])
+
+
+class PlainEngine:
+    """`contract.Engine` in Arrow; understands `value * N`, `WHERE id > N`, and `value` alone."""
+
+    def validate(
+        self,
+        dataset: str,
+        transform: TransformSql,
+        inputs: Sequence[tuple[str, pa.Schema]],
+        vocab: Vocabulary,
+        *,
+        preprocess: bool = False,
+    ) -> pa.Schema:
+        return RESULT
+
+    def transform(self, task: TransformTask) -> EngineResult:
+        query = (task.transform.queries or ())[-1].query
+        factor = re.search(r"value \* (\d+)", query)
+        above = re.search(r"id > (\d+)", query)
+        found = [RESULT.empty_table()]
+        for each in task.inputs:
+            for file in each.files:
+                table = pq.ParquetFile(file).read()
+                offsets = table["offset"]
+                wanted = pc.and_(
+                    pc.greater_equal(offsets, each.first), pc.less_equal(offsets, each.last)
+                )
+                found.append(table.filter(wanted).select(RESULT.names).cast(RESULT))
+        rows = pa.concat_tables(found)
+        if above:
+            rows = rows.filter(pc.greater(rows["id"], int(above[1])))
+        values = pc.multiply(rows["value"], int(factor[1]) if factor else 1)
+        return self._result(rows.set_column(2, "value", values), task)
+
+    def ingest(self, task: IngestTask) -> EngineResult:
+        types = {f.name: f.type for f in RESULT} | {"event_time": pa.timestamp("ms")}
+        options = csv.ConvertOptions(column_types=types)
+        rows = csv.read_csv(task.file, convert_options=options).cast(RESULT)
+        for file in task.history:
+            known = pq.ParquetFile(file).read(columns=["id"])["id"]
+            rows = rows.filter(pc.invert(pc.is_in(rows["id"], known.combine_chunks())))
+        return self._result(rows, task)
+
+    def _result(self, rows: pa.Table, task: TransformTask | IngestTask) -> EngineResult:
+        part = task.scratch / "part.parquet"
+        pq.write_table(rows.cast(RESULT), part)
+        return EngineResult(parts=(part,), schema=RESULT)
+
+    def progress(self, dataset: str) -> tuple[int, int] | None:
+        return None
+
+    def stop(self) -> None:
+        pass
