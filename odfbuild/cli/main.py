@@ -14,11 +14,13 @@ import typer
 
 from odfbuild.cli import (
     apply,
+    decode,
     init,
     log,
     ls,
     plan,
     push,
+    schema,
     tail,
     validate,
     verify,
@@ -82,6 +84,8 @@ app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("tail")(tail.tail)
 app.command("verify")(verify.verify)
+app.command("decode")(decode.decode)
+app.command("schema")(schema.schema)
 app.command("version")(version.version)
 
 

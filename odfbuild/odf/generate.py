@@ -1,6 +1,8 @@
-"""Write `schemas/` from the event types: `python -m odfbuild.odf.generate [--check] [FOLDER]`.
+"""Write what follows from the event types: `python -m odfbuild.odf.generate [--check] [FOLDER]`.
 
-With `--check` nothing is written; the exit code is 1 when a file differs from what would be.
+JSON Schemas and a FlatBuffers schema in `schemas/`, tables in `docs/reference/`, below FOLDER (the
+project's own by default). With `--check` nothing is written; the exit code is 1 when a file differs
+from what would be.
 """
 
 from __future__ import annotations
@@ -11,21 +13,23 @@ from pathlib import Path
 
 from odfbuild.odf.fbs_schema import fbs_text
 from odfbuild.odf.json_schema import manifest_schema
+from odfbuild.odf.object_tables import tables_text
+from odfbuild.odf.yaml_form import MANIFEST_VERSIONS
 
-DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "schemas"
+DEFAULT_FOLDER = Path(__file__).resolve().parents[2]
 
 
 def generated_files() -> dict[str, str]:
-    """Text of each file of `schemas/`, by its name."""
+    """Text of each file, by its path."""
     files = {
-        f"{kind}.json": json.dumps(manifest_schema(kind), indent=2) + "\n"
-        for kind in ("DatasetSnapshot", "MetadataBlock")
+        f"schemas/{kind}.json": json.dumps(manifest_schema(kind), indent=2) + "\n"
+        for kind in MANIFEST_VERSIONS
     }
-    return {**files, "odf.fbs": fbs_text()}
+    return {**files, "schemas/odf.fbs": fbs_text(), "docs/reference/objects.md": tables_text()}
 
 
 def differences(folder: Path) -> list[str]:
-    """Names of the files of `folder` that are missing or not as generated."""
+    """Paths of the files below `folder` that are missing or not as generated."""
     return [
         name
         for name, text in generated_files().items()
@@ -42,8 +46,8 @@ def main(arguments: list[str]) -> int:
         for name in stale:
             print(f"{folder / name} is not up to date: run `python -m odfbuild.odf.generate`")
         return 1 if stale else 0
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in generated_files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     return 0
 

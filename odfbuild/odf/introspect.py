@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId
@@ -99,35 +98,6 @@ def _slot_count(cls: type) -> int:
 # Declared by what they take: mypy does not see that classes are hashable.
 fields_of: Callable[[type], tuple[Field, ...]] = cache(_fields_of)
 slot_count: Callable[[type], int] = cache(_slot_count)
-
-
-def definitions() -> dict[str, Any]:
-    """Enums, objects and unions of the protocol by name, each part in order of definition."""
-    found: dict[str, Any] = {}
-    for part in PARTS:
-        for name, value in vars(import_module(f"odfbuild.odf.model.{part}")).items():
-            if isinstance(value, types.UnionType) or _is_own(value):
-                found.setdefault(name, value)
-    return found
-
-
-def _is_own(value: Any) -> bool:
-    return isinstance(value, type) and value.__module__.startswith("odfbuild.odf.model.")
-
-
-PARTS = (
-    "data_schema",
-    "fetch",
-    "prepare",
-    "read",
-    "transform",
-    "merge",
-    "data",
-    "events",
-    "manifests",
-    "messages",
-)
-"""Modules of the model, each after those it builds on."""
 
 
 _IDENTITIES = (Multihash, DatasetId, DatasetAlias, Timestamp)

@@ -7,11 +7,10 @@ check: the grammar of names and hashes, dates and times. Pure.
 from __future__ import annotations
 
 import inspect
-from enum import Enum
 from functools import cache
-from types import UnionType
 from typing import Any
 
+from odfbuild.odf.catalogue import enums, objects, union_docs, unions
 from odfbuild.odf.introspect import (
     Field,
     FieldType,
@@ -19,7 +18,6 @@ from odfbuild.odf.introspect import (
     Table,
     Union,
     Vector,
-    definitions,
     fields_of,
     is_member,
 )
@@ -28,6 +26,22 @@ from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step,
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PREFIX = "#/$defs/"
+
+
+def catalogue() -> dict[str, str]:
+    """Everything that has a schema: names, manifests first, and the first line about each."""
+    found = {name: each["description"] for name, each in _definitions().items()}
+    names = sorted(found, key=lambda name: (name not in MANIFEST_VERSIONS, name))
+    return {name: found[name].partition("\n")[0] for name in names}
+
+
+def schema_named(text: str) -> Schema | None:
+    """The schema of a manifest, event or other object, in whatever letter case; `None`: no such."""
+    names = {name.lower(): name for name in _definitions()}
+    name = names.get(text.lower())
+    if name is None:
+        return None
+    return manifest_schema(name) if name in MANIFEST_VERSIONS else schema_of(name)
 
 
 def schema_of(name: str) -> Schema:
@@ -54,35 +68,6 @@ def manifest_schema(kind: str) -> Schema:
         "required": ["kind", "version", "content"],
         "additionalProperties": False,
         "$defs": _reachable(_ref(kind)),
-    }
-
-
-def unions() -> dict[str, tuple[type, ...]]:
-    """Unions of the protocol by name, members in the order of their tags."""
-    found = {}
-    for name, value in definitions().items():
-        if isinstance(value, UnionType) and all(map(is_member, value.__args__)):
-            found[name] = value.__args__
-        elif is_member(value) and value.__name__ != name:
-            found[name] = (value,)
-    return found
-
-
-def objects() -> dict[str, type]:
-    """Objects of the protocol by name, in order of definition."""
-    return {
-        name: value
-        for name, value in definitions().items()
-        if hasattr(value, "__dataclass_fields__") and value.__name__ == name
-    }
-
-
-def enums() -> dict[str, type[Enum]]:
-    """Enums of the protocol by name, in order of definition."""
-    return {
-        name: value
-        for name, value in definitions().items()
-        if isinstance(value, type) and issubclass(value, Enum)
     }
 
 
@@ -115,8 +100,9 @@ def _definitions() -> Schema:
         found[name] = {"description": inspect.getdoc(kind), "enum": values}
     for name, cls in objects().items():
         found[name] = _object(cls)
+    about = union_docs()
     for name, members in unions().items():
-        found[name] = _union(members)
+        found[name] = {"description": about[name], **_union(members)}
     return dict(sorted(found.items()))
 
 

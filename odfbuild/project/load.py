@@ -15,6 +15,7 @@ from odfbuild.odf.yaml_form import DecodeErrors, from_manifest
 from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.problems import is_about_value, located
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.yaml_source import read_documents
 from odfbuild.store.collector import paused_collector
@@ -113,7 +114,10 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
     try:
         snapshot = from_manifest("DatasetSnapshot", data)
     except DecodeErrors as error:
-        raise Errors(_decode_error(each, document) for each in error.errors) from None
+        raise Errors(
+            located(each, document.place(each.path, value=is_about_value(each)))
+            for each in error.errors
+        ) from None
     try:
         return normalise_snapshot(snapshot)
     except SnapshotErrors as error:
@@ -136,33 +140,6 @@ def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:
         location=document.place(("kind",), value=True),
         help="begin it with `kind: DatasetSnapshot`, `version: 1`, `content:`",
     )
-
-
-_CODES = {
-    "unknown_field": "E0104",
-    "missing_field": "E0106",
-    "invalid_type": "E0105",
-    "invalid_value": "E0107",
-}
-
-
-def _decode_error(error: Any, document: _Document) -> ProjectError:
-    by_value = error.kind in ("invalid_type", "invalid_value")
-    help_ = f"did you mean '{error.suggestion}'?" if error.suggestion else _HELP[error.kind]
-    return ProjectError(
-        error.message,
-        code=_CODES[error.kind],
-        location=document.place(error.path, value=by_value),
-        help=help_,
-    )
-
-
-_HELP = {
-    "unknown_field": "remove it; docs/reference lists the keys of every object",
-    "missing_field": "add it; docs/reference lists the keys of every object",
-    "invalid_type": "write a value of that type",
-    "invalid_value": "write one of the values that are allowed",
-}
 
 
 def _place(error: OdfbuildError) -> tuple[str, int, int]:

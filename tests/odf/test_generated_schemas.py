@@ -10,9 +10,11 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from odfbuild.odf.catalogue import enums, objects, unions
 from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.generate import DEFAULT_FOLDER, differences, generated_files, main
-from odfbuild.odf.json_schema import enums, manifest_schema, objects, schema_of, unions
+from odfbuild.odf.introspect import fields_of
+from odfbuild.odf.json_schema import manifest_schema, schema_of
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.yaml_form import DecodeErrors, from_manifest, to_manifest
 from tests.odf.values import objects as values
@@ -59,7 +61,7 @@ def test_the_committed_files_are_as_generated() -> None:
 def test_check_names_a_file_that_differs(tmp_path: Path, capsys: Any) -> None:
     assert main([str(tmp_path)]) == 0
     assert main(["--check", str(tmp_path)]) == 0
-    (tmp_path / "odf.fbs").write_text("// by hand\n")
+    (tmp_path / "schemas" / "odf.fbs").write_text("// by hand\n")
     assert main(["--check", str(tmp_path)]) == 1
     assert "odf.fbs" in capsys.readouterr().out
 
@@ -97,8 +99,19 @@ def test_every_object_and_union_is_in_both_forms() -> None:
     names = {*objects(), *unions(), *enums()}
     for name in names:
         jsonschema.Draft202012Validator.check_schema(schema_of(name))
-    declared = set(_declared(generated_files()["odf.fbs"]))
+    declared = set(_declared(generated_files()["schemas/odf.fbs"]))
     assert names <= declared
+
+
+def test_every_field_of_every_object_is_in_the_tables() -> None:
+    sections = generated_files()["docs/reference/objects.md"].split("\n### ")
+    by_name = {section.partition("\n")[0]: section for section in sections}
+    for name, cls in objects().items():
+        for field in fields_of(cls):
+            assert f"| `{field.key}` |" in by_name[name]
+    assert set(unions()) | set(enums()) <= set(by_name)
+    assert "| `encoding` | text |  | `utf8` |" in by_name["ReadStepCsv"]
+    assert "Used in [MetadataEvent](#metadataevent)." in by_name["SetInfo"]
 
 
 def test_a_manifest_schema_holds_what_it_needs_and_no_more() -> None:

@@ -19,7 +19,7 @@ class TimeUnit(Enum):
 
 @record
 class DataTypeBinary:
-    """Bytes, of one length if `fixed_length` is given."""
+    """Bytes, of one length if `fixedLength` is given."""
 
     KIND: ClassVar[str] = "Binary"
 

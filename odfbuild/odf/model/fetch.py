@@ -56,7 +56,7 @@ class EventTimeSourceFromMetadata:
 
 @record
 class EventTimeSourceFromPath:
-    """Event time from the path: first group of `pattern`, read by `timestamp_format`."""
+    """Event time from the path: first group of `pattern`, read by `timestampFormat`."""
 
     KIND: ClassVar[str] = "FromPath"
 

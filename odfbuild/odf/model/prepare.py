@@ -17,7 +17,7 @@ class CompressionFormat(Enum):
 
 @record
 class PrepStepDecompress:
-    """Decompress; `sub_path` picks a file of an archive."""
+    """Decompress; `subPath` picks a file of an archive."""
 
     KIND: ClassVar[str] = "Decompress"
 

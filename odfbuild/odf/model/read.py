@@ -60,7 +60,7 @@ class ReadStepParquet:
 
 @record
 class ReadStepJson:
-    """JSON with an array of objects at `sub_path`."""
+    """JSON with an array of objects at `subPath`."""
 
     KIND: ClassVar[str] = "Json"
 

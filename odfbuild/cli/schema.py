@@ -1,0 +1,47 @@
+"""`odfbuild schema`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context
+from odfbuild.errors import ProjectError
+
+
+def schema(
+    context: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="Name of a manifest, event or other object."),
+    ] = None,
+) -> int:
+    """Print the JSON Schema of an object of the protocol; without KIND, list them all."""
+    from odfbuild.odf.json_schema import catalogue, schema_named
+
+    state: Context = context.obj
+    if kind is None:
+        names = catalogue()
+        width = max(map(len, names))
+        state.console.result(
+            "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in names.items())
+        )
+        return 0
+    found = schema_named(kind)
+    if found is None:
+        raise _no_such(kind, tuple(catalogue()))
+    state.console.data(found)
+    return 0
+
+
+def _no_such(kind: str, names: tuple[str, ...]) -> ProjectError:
+    from difflib import get_close_matches
+
+    by_fold = {name.lower(): name for name in names}
+    close = get_close_matches(kind.lower(), by_fold, n=1)
+    return ProjectError(
+        f"the protocol has no object '{kind}'",
+        code="E0134",
+        help=f"did you mean '{by_fold[close[0]]}'?" if close else "`odfbuild schema` lists them",
+    )

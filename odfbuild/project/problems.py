@@ -1,0 +1,35 @@
+"""Problems of decoded data as errors with a place."""
+
+from __future__ import annotations
+
+from odfbuild.errors import Location, ProjectError
+from odfbuild.odf.yaml_form import DecodeError
+
+_CODES = {
+    "unknown_field": "E0104",
+    "missing_field": "E0106",
+    "invalid_type": "E0105",
+    "invalid_value": "E0107",
+}
+_HELP = {
+    "unknown_field": "remove it; docs/reference lists the keys of every object",
+    "missing_field": "add it; docs/reference lists the keys of every object",
+    "invalid_type": "write a value of that type",
+    "invalid_value": "write one of the values that are allowed",
+}
+
+
+def located(problem: DecodeError, place: Location) -> ProjectError:
+    """The error that a user sees for one problem of a document."""
+    suggested = f"did you mean '{problem.suggestion}'?" if problem.suggestion else None
+    return ProjectError(
+        problem.message,
+        code=_CODES[problem.kind],
+        location=place,
+        help=suggested or _HELP[problem.kind],
+    )
+
+
+def is_about_value(problem: DecodeError) -> bool:
+    """Whether the place of a problem is the value itself, not its key."""
+    return problem.kind in ("invalid_type", "invalid_value")
