@@ -38,11 +38,16 @@ def _entry(head: str, item: Any, indent: int) -> list[str]:
         if not item:
             return [f"{head} {'{}' if isinstance(item, dict) else '[]'}"]
         if isinstance(item, list) and all(isinstance(i, str | int) for i in item):
-            flat = f"{head} [{', '.join(map(_scalar, item))}]"
+            flat = f"{head} [{', '.join(map(_item, item))}]"
             if len(flat) <= 100:
                 return [flat]
         return [head, *yaml_lines(item, indent + 2)]
     return [f"{head} {_scalar(item)}"]
+
+
+def _item(value: Any) -> str:
+    """A scalar of a list on one line, where a comma ends an item."""
+    return json.dumps(value, ensure_ascii=False) if "," in str(value) else _scalar(value)
 
 
 def _scalar(value: Any) -> str:
