@@ -25,6 +25,7 @@ from odfbuild.cli import (
     validate,
     verify,
     version,
+    watermark,
 )
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
@@ -80,6 +81,7 @@ app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("apply")(apply.apply)
 app.command("push")(push.push)
+app.add_typer(watermark.watermark, name="watermark")
 app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("tail")(tail.tail)

@@ -15,7 +15,19 @@ from tests.project.write_project import listing
 from tests.report.golden import assert_golden
 
 _COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
-_VERBS = ("init", "validate", "plan", "apply", "push", "ls", "log", "tail", "verify", "version")
+_VERBS = (
+    "init",
+    "validate",
+    "plan",
+    "apply",
+    "push",
+    "watermark",
+    "ls",
+    "log",
+    "tail",
+    "verify",
+    "version",
+)
 _HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")
 
 

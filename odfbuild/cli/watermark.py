@@ -1,0 +1,80 @@
+"""`odfbuild watermark`: show it, or set it by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from odfbuild.cli.context import (
+    Context,
+    DatasetArgument,
+    Format,
+    FormatOption,
+    JsonOption,
+    existing,
+    parse_time,
+)
+
+
+class _ShowByDefault(TyperGroup):
+    """`watermark DATASET` is short for `watermark show DATASET`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the verb there that was left out."""
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+watermark = typer.Typer(
+    cls=_ShowByDefault,
+    no_args_is_help=True,
+    help="Show or set the time before which no more records are expected.",
+)
+
+
+@watermark.command()
+def show(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the watermark of a dataset. The verb may be left out."""
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    projection = workspace.projection(name)
+    found = projection.watermark if projection else None
+    if as_json or format is Format.json:
+        state.console.data({"name": name, "watermark": str(found) if found else None})
+    elif found is None:
+        state.console.note(f"'{name}' has no watermark yet.")
+    else:
+        state.console.result(str(found))
+    return 0
+
+
+@watermark.command(name="set")
+def set_(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    time: Annotated[str, typer.Argument(metavar="TIME", help="RFC 3339; not before the last one.")],
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Move the watermark of a root dataset forward."""
+    from odfbuild.apply.watermark import set_watermark
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    moment = parse_time(time, "TIME")
+    moved = set_watermark(workspace, name, moment)
+    if as_json or format is Format.json:
+        state.console.data({"name": name, "watermark": str(moment), "changed": moved})
+    else:
+        state.console.result(f"{name}: {'now at' if moved else 'already at'} {moment}")
+    return 0
