@@ -1,65 +1,66 @@
-"""Watermarks by hand: tell a root dataset that no earlier records are to be expected.
+"""Set the watermark of a root dataset by hand.
 
-Appends an `AddData` that has no data, only the watermark, and carries on all else. Source: Open
-Data Fabric, "Watermark"; reference behaviour, `set-watermark`.
+For data that seldom comes: without new events nothing else lets windows of readers close. Source:
+Open Data Fabric, "Watermark"; reference behaviour, `set-watermark`.
 """
 
 from __future__ import annotations
 
-from odfbuild.apply.attempt import begin, held_elsewhere
+from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import AddData, DatasetKind
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 
 
-def set_watermark(workspace: Workspace, name: str, moment: Timestamp) -> bool:
-    """Move the watermark of a root to `moment`; `False` when it stands there already.
+def move_watermark(workspace: Workspace, alias: str, watermark: Timestamp) -> bool:
+    """`set_watermark` now, for a person: who asks for an earlier time gets a `PlanError`.
 
-    `PlanError` for a derivative or an earlier time, `StaleHeadError` when somebody else is at work
-    on the dataset; the chain is as before then.
+    Raises `StaleHeadError` when another process is at work on the dataset.
     """
-    with workspace.claim([name]) as claim:
-        if name in claim.held:
-            raise held_elsewhere(name, claim.held[name])
-        state = workspace.projection(name)
-        if state is None:
-            raise PlanError(
-                f"'{name}' has no chain yet",
-                code="E0301",
-                dataset=name,
-                help="run `odfbuild apply` to create it",
-            )
-        if not _moves(name, state, moment):
-            return False
-        transaction = begin(workspace, name, DatasetKind.Root, state)
-        transaction.add(
-            AddData(
-                prev_checkpoint=state.last_checkpoint,
-                prev_offset=state.last_offset,
-                new_watermark=moment,
-                new_source_state=state.source_state,
-            )
-        )
-        transaction.commit()
-        return True
-
-
-def _moves(name: str, state: Projection, moment: Timestamp) -> bool:
-    if state.kind is DatasetKind.Derivative:
+    with workspace.claim([alias]) as claim:
+        if alias in claim.held:
+            raise held_elsewhere(alias, claim.held[alias])
+        state = workspace.projection(alias)
+        current = state.watermark if state else None
+        moved = set_watermark(workspace, alias, watermark, Timestamp.now())
+    if not moved and current is not None and watermark < current:
         raise PlanError(
-            f"'{name}' is a derivative: its watermark follows from those of its inputs",
-            code="E0322",
-            dataset=name,
-            help="set the watermark of the roots that it is computed from",
-        )
-    if state.watermark is not None and moment < state.watermark:
-        raise PlanError(
-            f"the watermark of '{name}' cannot go back from {state.watermark} to {moment}",
+            f"the watermark of '{alias}' cannot go back from {current} to {watermark}",
             code="E0323",
-            dataset=name,
+            dataset=alias,
             notes=("readers may have relied on it already",),
             help="give a later time",
         )
-    return moment != state.watermark
+    return moved
+
+
+def set_watermark(
+    workspace: Workspace, alias: str, watermark: Timestamp, system_time: Timestamp
+) -> bool:
+    """Promise that no event before `watermark` will come; whether that was news.
+
+    A watermark never moves back: an earlier one changes nothing. Appends an `AddData` without
+    records. Raises `PlanError` for a derivative, whose watermark follows from its inputs, and
+    `StaleHeadError` when another writer was first.
+    """
+    state = workspace.projection(alias)
+    if state is None or state.kind is not DatasetKind.Root:
+        raise PlanError(
+            f"'{alias}' is not a root dataset: its watermark follows from its inputs",
+            code="E0331",
+            dataset=alias,
+            help="set the watermark of the root datasets that it is derived from",
+        )
+    if state.watermark is not None and watermark <= state.watermark:
+        return False
+    event = AddData(
+        prev_checkpoint=state.last_checkpoint,
+        prev_offset=state.last_offset,
+        new_watermark=watermark,
+        # Carried along, because a peer resumes from the last block only.
+        new_source_state=state.source_state,
+    )
+    moment = max(system_time, state.system_time)
+    workspace.dataset(alias).append(state.head, [event], moment)
+    return True

@@ -66,13 +66,13 @@ def set_(
     as_json: JsonOption = False,
 ) -> int:
     """Move the watermark of a root dataset forward."""
-    from odfbuild.apply.watermark import set_watermark
+    from odfbuild.apply.watermark import move_watermark
 
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
     moment = parse_time(time, "TIME")
-    moved = set_watermark(workspace, name, moment)
+    moved = move_watermark(workspace, name, moment)
     if as_json or format is Format.json:
         state.console.data({"name": name, "watermark": str(moment), "changed": moved})
     else:

@@ -73,7 +73,7 @@ def test_going_back_derivatives_and_wrong_times_are_refused(odfbuild: Program) -
     assert again["changed"] is False
     refused = {
         ("root", "2024-01-02T23:59:59.999Z"): (1, "cannot go back from 2024-01-03T00:00:00Z"),
-        ("derived", "2025-01-01T00:00:00Z"): (1, "set the watermark of the roots"),
+        ("derived", "2025-01-01T00:00:00Z"): (1, "set the watermark of the root datasets"),
         ("rood", "2025-01-01T00:00:00Z"): (1, "did you mean 'root'?"),
         ("root", "2025-01-01"): (64, "RFC 3339"),
         ("root",): (64, "Missing argument 'TIME'"),
