@@ -1,21 +1,26 @@
 """Blocks as bytes: FlatBuffers in the order that makes hashes agree between implementations.
 
 Every table is written in two phases: first all that lives out of line, in slot order and depth
-first, then the table with all its fields in slot order. The reader is our own: it checks every
-offset, so that arbitrary bytes give an error and nothing else, and it needs no heavy import.
+first, then the table with all its fields in slot order. `flatbuffers_reader` is the other way.
 Sources: Open Data Fabric, "Metadata Block Hashing"; FlatBuffers internals.
 """
 
 from __future__ import annotations
 
 import struct
-from calendar import isleap
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.odf.extra import extra_from_json, extra_to_json
-from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
+from odfbuild.odf.extra import extra_to_json
+from odfbuild.odf.flatbuffers_reader import (
+    MANIFEST_KIND,
+    READ_VERSIONS,
+    MalformedBlock,
+    UnsupportedVersion,
+    decode_block,
+    manifest_version,
+)
 from odfbuild.odf.introspect import (
     Field,
     FieldType,
@@ -33,21 +38,20 @@ from odfbuild.odf.timestamp import Timestamp
 if TYPE_CHECKING:
     from flatbuffers import Builder
 
-MANIFEST_KIND = 0x400000
-"""Multicodec number of metadata blocks."""
+__all__ = [
+    "MANIFEST_KIND",
+    "READ_VERSIONS",
+    "WRITTEN_VERSION",
+    "MalformedBlock",
+    "UnsupportedVersion",
+    "block_hash",
+    "decode_block",
+    "encode_block",
+    "manifest_version",
+]
+
 WRITTEN_VERSION = 3
-READ_VERSIONS = (2, 3)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_DEPTH = 64
-_MAX_ITEMS = 1_000_000
-
-
-class MalformedBlock(ValueError):
-    """Bytes that are not a metadata block."""
-
-
-class UnsupportedVersion(MalformedBlock):
-    """A block in a Manifest version that this release does not read."""
 
 
 def block_hash(data: bytes) -> Multihash:
@@ -157,17 +161,17 @@ def _add(builder: Builder, field: Field, value: Any, offset: int | None, align: 
         number = value.value if isinstance(value, Enum) else value
         # An optional scalar is written whenever it is there, also when it is zero.
         default = None if field.optional else 0
-        getattr(builder, f"Prepend{_SCALARS[kind.wire][1]}Slot")(slot, number, default)
+        getattr(builder, f"Prepend{_SCALARS[kind.wire]}Slot")(slot, number, default)
 
 
 _SCALARS = {
-    "bool": ("<?", "Bool"),
-    "u64": ("<Q", "Uint64"),
-    "u32": ("<I", "Uint32"),
-    "i32": ("<i", "Int32"),
-    "i16": ("<h", "Int16"),
-    "enum32": ("<i", "Int32"),
-    "enum16": ("<h", "Int16"),
+    "bool": "Bool",
+    "u64": "Uint64",
+    "u32": "Uint32",
+    "i32": "Int32",
+    "i16": "Int16",
+    "enum32": "Int32",
+    "enum16": "Int16",
 }
 
 
@@ -176,206 +180,3 @@ def _pack_timestamp(value: Timestamp) -> bytes:
     days, of_day = divmod(seconds, 86_400)
     day = _EPOCH + timedelta(days=days)
     return struct.pack("<iHxxII", day.year, day.timetuple().tm_yday, of_day, nanos)
-
-
-# --- Reading ---
-
-
-def decode_block(data: bytes) -> MetadataBlock:
-    """Read Manifest bytes of version 2 or 3; `MalformedBlock` for anything else."""
-    try:
-        return _decode(bytes(data))
-    except MalformedBlock:
-        raise
-    except (ValueError, TypeError, OverflowError, struct.error, RecursionError) as error:
-        raise MalformedBlock(f"not a metadata block: {error}") from None
-
-
-def manifest_version(data: bytes) -> int:
-    """The Manifest version of block bytes."""
-    return int(_Reader(bytes(data)).root().scalar(1, "<i", 0))
-
-
-def _decode(data: bytes) -> MetadataBlock:
-    manifest = _Reader(data).root()
-    kind = manifest.scalar(0, "<q", 0)
-    if kind != MANIFEST_KIND:
-        raise MalformedBlock(f"manifest kind 0x{kind:x} is not a metadata block")
-    version = manifest.scalar(1, "<i", 0)
-    if version not in READ_VERSIONS:
-        raise UnsupportedVersion(f"Manifest version {version} is not supported (2 and 3 are)")
-    content = manifest.byte_vector(2)
-    if content is None:
-        raise MalformedBlock("the manifest has no content")
-    block = _Reader(content).root().read(MetadataBlock, 0)
-    if not isinstance(block, MetadataBlock):
-        raise MalformedBlock("the content is not a metadata block")
-    return block
-
-
-class _Reader:
-    """Bounds-checked access to a buffer; counts what it reads, so that no input is expensive."""
-
-    __slots__ = ("budget", "data", "size")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.size = len(data)
-        self.budget = min(_MAX_ITEMS, 4 * len(data) + 64)
-
-    def number(self, layout: str, at: int) -> Any:
-        if at < 0 or at + struct.calcsize(layout) > self.size:
-            raise MalformedBlock(f"offset {at} is outside of {self.size} bytes")
-        return struct.unpack_from(layout, self.data, at)[0]
-
-    def follow(self, at: int) -> int:
-        offset = int(self.number("<I", at))
-        if offset == 0 or at + offset >= self.size:
-            raise MalformedBlock(f"reference at {at} leads outside of {self.size} bytes")
-        return at + offset
-
-    def root(self) -> _Table:
-        return _Table(self, self.follow(0))
-
-    def spend(self, count: int) -> None:
-        self.budget -= count
-        if self.budget < 0:
-            raise MalformedBlock("more items than the bytes can hold")
-
-    def blob(self, at: int) -> bytes:
-        length = int(self.number("<I", at))
-        if at + 4 + length > self.size:
-            raise MalformedBlock(f"{length} bytes at {at} do not fit")
-        self.spend(length // 64 + 1)
-        return self.data[at + 4 : at + 4 + length]
-
-    def text(self, at: int) -> str:
-        return self.blob(at).decode("utf-8")
-
-
-class _Table:
-    """A table of the buffer; slots are looked up in its layout."""
-
-    __slots__ = ("at", "layout", "length", "reader")
-
-    def __init__(self, reader: _Reader, at: int) -> None:
-        reader.spend(1)
-        self.reader = reader
-        self.at = at
-        self.layout = at - int(reader.number("<i", at))
-        self.length = int(reader.number("<H", self.layout))
-        if self.length < 4 or self.layout + self.length > reader.size:
-            raise MalformedBlock(f"layout of the table at {at} is broken")
-
-    def position(self, slot: int) -> int | None:
-        entry = 4 + 2 * slot
-        if entry + 2 > self.length:
-            return None
-        offset = int(self.reader.number("<H", self.layout + entry))
-        return self.at + offset if offset else None
-
-    def scalar(self, slot: int, layout: str, default: Any) -> Any:
-        at = self.position(slot)
-        return default if at is None else self.reader.number(layout, at)
-
-    def byte_vector(self, slot: int) -> bytes | None:
-        at = self.position(slot)
-        return None if at is None else self.reader.blob(self.reader.follow(at))
-
-    def read(self, cls: type, depth: int) -> Any:
-        if depth > _MAX_DEPTH:
-            raise MalformedBlock("objects are nested too deeply")
-        values = {}
-        for field in fields_of(cls):
-            value = self._field(field, depth)
-            if value is None and not field.optional:
-                value = _absent(field, cls)
-            values[field.name] = value
-        return cls(**values)
-
-    def _field(self, field: Field, depth: int) -> Any:
-        kind = field.type
-        if isinstance(kind, Union):
-            return self._union(kind, field.slot, depth)
-        at = self.position(field.slot)
-        if at is None:
-            return None
-        if isinstance(kind, Vector):
-            return self._vector(kind, self.reader.follow(at), depth)
-        if isinstance(kind, Table):
-            return _Table(self.reader, self.reader.follow(at)).read(kind.cls, depth + 1)
-        return self._scalar(kind, at)
-
-    def _union(self, union: Union, slot: int, depth: int) -> Any:
-        tag = int(self.scalar(slot, "<B", 0))
-        at = self.position(slot + 1)
-        if tag == 0 or at is None:
-            return None
-        if tag > len(union.members):
-            raise MalformedBlock(f"unknown tag {tag} of a union")
-        return _Table(self.reader, self.reader.follow(at)).read(union.members[tag - 1], depth + 1)
-
-    def _vector(self, vector: Vector, at: int, depth: int) -> tuple[Any, ...]:
-        count = int(self.reader.number("<I", at))
-        if at + 4 + 4 * count > self.reader.size:
-            raise MalformedBlock(f"{count} items at {at} do not fit")
-        self.reader.spend(count)
-        places = [self.reader.follow(at + 4 + 4 * index) for index in range(count)]
-        item = vector.item
-        if isinstance(item, Scalar):
-            return tuple(self.reader.text(place) for place in places)
-        if isinstance(item, Table):
-            return tuple(_Table(self.reader, place).read(item.cls, depth + 1) for place in places)
-        wrapped = [_Table(self.reader, place)._union(item, 0, depth + 1) for place in places]
-        if any(value is None for value in wrapped):
-            raise MalformedBlock("an item of a list has no value")
-        return tuple(wrapped)
-
-    def _scalar(self, kind: Scalar, at: int) -> Any:
-        reader = self.reader
-        match kind.wire:
-            case "string":
-                return reader.text(reader.follow(at))
-            case "ref":
-                return parse_ref(reader.text(reader.follow(at)))
-            case "alias":
-                return DatasetAlias.parse(reader.text(reader.follow(at)))
-            case "bytes":
-                return reader.blob(reader.follow(at))
-            case "multihash":
-                return Multihash.from_bytes(reader.blob(reader.follow(at)))
-            case "id":
-                return DatasetId.from_bytes(reader.blob(reader.follow(at)))
-            case "timestamp":
-                return _unpack_timestamp(reader, at)
-            case "open_map":
-                return _read_open_map(_Table(reader, reader.follow(at)))
-        number = reader.number(_SCALARS[kind.wire][0], at)
-        return kind.python(number) if issubclass(kind.python, Enum) else number
-
-
-def _read_open_map(table: _Table) -> dict[str, Any]:
-    at = table.position(0)
-    return extra_from_json("{}" if at is None else table.reader.text(table.reader.follow(at)))
-
-
-def _unpack_timestamp(reader: _Reader, at: int) -> Timestamp:
-    if at + 16 > reader.size:
-        raise MalformedBlock("a timestamp does not fit")
-    year, ordinal, of_day, nanos = struct.unpack_from("<iHxxII", reader.data, at)
-    in_range = 1 <= year <= 9999 and of_day < 86_400 and nanos < 1_000_000_000
-    if not (in_range and 1 <= ordinal <= 365 + isleap(year)):
-        raise MalformedBlock("a timestamp is out of range")
-    days = (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days + ordinal - 1
-    return Timestamp((days * 86_400 + of_day) * 1_000_000_000 + nanos)
-
-
-def _absent(field: Field, cls: type) -> Any:
-    kind = field.type
-    if isinstance(kind, Scalar) and kind.wire in _SCALARS:
-        if issubclass(kind.python, Enum):
-            return kind.python(0)
-        return False if kind.wire == "bool" else 0
-    if isinstance(kind, Vector):
-        return ()
-    raise MalformedBlock(f"{cls.__name__} has no {field.key}")
