@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfbuild.apply.history import slices_between
-from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask, vocabulary_of
-from odfbuild.engine.slice import dataset_schema
 from odfbuild.ingest.fetch import Fetched
 from odfbuild.ingest.prepare import prepare
 from odfbuild.odf.arrow_schema import from_odf, schema_of
@@ -107,10 +106,10 @@ def validate_source(
     source: SetPollingSource | AddPushSource,
     get_engine: Callable[[], Engine],
 ) -> None:
-    """Check a changed source against the committed schema, from its declared columns alone.
+    """Bring the schema in line with a changed source, from its declared columns alone.
 
-    Without declared columns only the data can tell, and then the next ingestion checks. Raises
-    `QueryError`.
+    Without declared columns only the data can tell, and then the next ingestion does it. Raises
+    `QueryError` when the change is breaking.
     """
     state = transaction.state
     if state.schema is None:
@@ -123,10 +122,9 @@ def validate_source(
         columns = get_engine().validate(
             transaction.alias, source.preprocess, [("input", columns)], vocab, preprocess=True
         )
-    committed = schema_of(state.schema)
     if vocab.event_time not in columns.names:
-        columns = columns.append(committed.field(vocab.event_time))
-    check_compatible(transaction.alias, committed, dataset_schema(columns, vocab))
+        columns = columns.append(schema_of(state.schema).field(vocab.event_time))
+    ensure_schema(transaction, columns, vocab)
 
 
 def _declared_columns(read: ReadStep) -> pa.Schema | None:

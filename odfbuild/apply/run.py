@@ -19,17 +19,14 @@ from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import stage_polled, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
-from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineFactory, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
-from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
-from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
@@ -216,19 +213,20 @@ class _Run:
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
             changed = False
         if changed:
-            self._check_query(item, transaction.state, inputs)
+            self._settle_query(item, transaction, inputs)
         progress.add(transaction.commit(), 0)
         return "" if progress.blocks else "its inputs did not advance"
 
-    def _check_query(
-        self, item: DatasetPlan, state: Projection, inputs: tuple[StepInput, ...]
+    def _settle_query(
+        self, item: DatasetPlan, transaction: Transaction, inputs: tuple[StepInput, ...]
     ) -> None:
-        """A changed query that runs later must fit the committed schema now."""
+        """A changed query that runs later must fit the committed schema, or extend it, now."""
+        state = transaction.state
         if state.transform is None or state.schema is None:
             return
         vocab = vocabulary_of(state.vocab)
         result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
-        check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
+        ensure_schema(transaction, result, vocab)
 
 
 def _short(head: object) -> str:

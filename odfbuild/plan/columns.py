@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name as Spark gives it, its type where known, and the expression behind it."""
+    """A column: its name as Spark gives it, and the expression behind it.
+
+    `type` (in committed form) and `nullable` are `None` where unknown.
+    """
 
     name: str
     type: pa.DataType | None
     expression: str = ""
+    nullable: bool | None = None
 
 
 Columns = tuple[Column, ...]
@@ -38,8 +42,8 @@ class Result:
 
 
 def columns_of(schema: pa.Schema) -> Columns:
-    """The columns of a dataset or file; of types that Spark keeps as they are."""
-    return tuple(Column(field.name, _kept(field.type)) for field in schema)
+    """The columns of a dataset or file, as a query sees them."""
+    return tuple(Column(field.name, _kept(field.type), str(field)) for field in schema)
 
 
 def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> Result | None:
@@ -121,9 +125,11 @@ def _select(node: Any, tables: _Tables) -> Columns | None:
                 return None
             found += expanded
         elif isinstance(item, exp.Alias):
-            found.append(Column(item.alias, _type(item.this, sources), _text(item.this)))
+            found.append(
+                Column(item.alias, _type(item.this, sources), _meaning(item.this, sources))
+            )
         elif isinstance(item, exp.Column):
-            found.append(Column(item.name, _type(item, sources), _text(item)))
+            found.append(Column(item.name, _type(item, sources), _meaning(item, sources)))
         else:
             return None
     return tuple(found)
@@ -184,7 +190,7 @@ def _star(item: Any, sources: _Sources) -> list[Column] | None:
         if columns is None:
             return None
         found += [
-            Column(each.name, each.type, f"{name}.{each.name}")
+            Column(each.name, each.type, f"{name}.{each.name}".lower())
             for each in columns
             if each.name.lower() not in left_out
         ]
@@ -204,16 +210,38 @@ def _type(node: Any, sources: _Sources) -> pa.DataType | None:
 
 
 def _column_type(node: Any, sources: dict[str, Columns | None]) -> pa.DataType | None:
-    """The type of a column that exactly one source has."""
+    owner = _owner(node, sources)
+    if owner is None:
+        return None
+    return next(each.type for each in owner[1] if each.name.lower() == node.name.lower())
+
+
+def _owner(node: Any, sources: dict[str, Columns | None]) -> tuple[str, Columns] | None:
+    """The one source that has a column; `None` when it is none, several, or not known."""
     if node.args.get("db"):
         return None
-    asked = [sources.get(node.table.lower())] if node.table else list(sources.values())
+    table = node.table.lower()
+    asked = {table: sources.get(table)} if table else sources
     found = []
-    for columns in asked:
+    for name, columns in asked.items():
         if columns is None:
             return None
-        found += [each.type for each in columns if each.name.lower() == node.name.lower()]
+        found += [(name, columns) for each in columns if each.name.lower() == node.name.lower()]
     return found[0] if len(found) == 1 else None
+
+
+def _meaning(node: Any, sources: _Sources) -> str:
+    """The text of an expression in which columns are named in one way."""
+    from sqlglot import exp
+
+    if sources is None:
+        return _text(node)
+    wrapped = exp.Paren(this=node.copy())
+    for column in list(wrapped.find_all(exp.Column)):
+        owner = _owner(column, sources)
+        if owner is not None:
+            column.replace(exp.Var(this=f"{owner[0]}.{column.name}".lower()))
+    return _text(wrapped.this)
 
 
 def _declared(text: str) -> pa.DataType | None:
@@ -226,20 +254,25 @@ def _declared(text: str) -> pa.DataType | None:
 
 
 def _kept(kind: pa.DataType) -> pa.DataType | None:
-    """`kind` if reading it in Spark and writing it gives the same type, as committed."""
+    """The type of a column that Spark read as `kind` and handed on; `None` when it is not sure."""
+    import pyarrow as pa
     from pyarrow import types as t
 
+    if t.is_timestamp(kind):
+        return pa.timestamp("ms", "UTC")
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_binary(kind) or t.is_large_binary(kind):
+        return pa.binary()
     plain = (
         t.is_boolean(kind)
         or t.is_signed_integer(kind)
-        or t.is_floating(kind)
-        or t.is_string(kind)
-        or t.is_binary(kind)
+        or t.is_float32(kind)
+        or t.is_float64(kind)
         or t.is_date32(kind)
-        or t.is_timestamp(kind)
         or t.is_decimal128(kind)
     )
-    return kind if plain and not t.is_float16(kind) else None
+    return kind if plain else None
 
 
 def _without_columns(node: Any) -> Any:

@@ -17,9 +17,16 @@ class DefinitionPlace:
     project: Project
     definition: Definition
 
-    def of(self, path: Sequence[str | int]) -> Location:
-        """The place of a value below `content`, or of the nearest one above it."""
-        return locate_path(self.project, self.definition, path)
+    def of(self, *paths: Sequence[str | int]) -> Location:
+        """The place of the first value below `content` that the file has.
+
+        When it has none of them, the nearest place above the last.
+        """
+        source = _source(self.project, self.definition)
+        for path in paths:
+            if source.has(self.definition.document, ("content", *path)):
+                return locate_path(self.project, self.definition, path)
+        return locate_path(self.project, self.definition, paths[-1])
 
     def in_query(self, path: Sequence[str | int], step: int, line: int) -> Location:
         """The place of a line (from 1) of query number `step` of the transform at `path`."""

@@ -113,6 +113,11 @@ def _construct(node: Any, text: str, file: str) -> Any:
     )
 
 
+def has(text: str, file: str, document: int, path: Sequence[str | int]) -> bool:
+    """Whether a document has a value at `path`."""
+    return _follow(text, file, document, path) is not None
+
+
 def locate(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
     """The place of a value in a document: of its key, or of the nearest one above it."""
     node = _document(text, file, document)

@@ -124,6 +124,7 @@ def _details(dataset: DatasetPlan, color: bool, full: bool) -> list[str]:
     for change in dataset.changes:
         if change.before is not None or Action.APPEND in dataset.actions:
             lines += _change(change, color)
+    lines += _columns(dataset)
     lines += _vintage(dataset)
     if len(dataset.actions) > 1:
         last = dataset.actions[-1]
@@ -153,6 +154,21 @@ _SAID_ALREADY = {
 
 def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
     return reason.code is ReasonCode.NEVER_RUN and Action.CREATE in dataset.actions
+
+
+def _columns(dataset: DatasetPlan) -> list[str]:
+    """What becomes of the columns, where a query or source changed."""
+    effect = dataset.columns
+    if effect is None:
+        return []
+    if not effect.known:
+        return ["which columns it gives is known when it runs; apply checks them before it commits"]
+    lines = []
+    if effect.added:
+        lines.append(f"adds columns, empty in the records that exist: {', '.join(effect.added)}")
+    if effect.changed:
+        lines.append(f"computes differently: {', '.join(effect.changed)}")
+    return lines
 
 
 def _change(change: EventChange, color: bool) -> list[str]:
