@@ -16,7 +16,7 @@ from typing import Protocol
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
-from odfbuild.apply.ingest import stage_polled, validate_source
+from odfbuild.apply.ingest import fetch_context, stage_polled, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
@@ -26,6 +26,7 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
@@ -168,20 +169,19 @@ class _Run:
     def _ingest(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
+        config = self.project.config
         source = transaction.state.polling_source
         if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
             for number, fetched in enumerate(
                 fetch(
                     source.fetch,
-                    transaction.state.source_state,
-                    self.project.config.root,
-                    folder,
-                    transaction.system_time,
+                    polling_state(transaction.state),
+                    fetch_context(transaction, config, folder),
                 )
             ):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
-                records = stage_polled(transaction, self.engine.get(), fetched, scratch)
+                records = stage_polled(transaction, self.engine.get, fetched, scratch, config)
                 progress.add(transaction.commit(), records)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)

@@ -14,6 +14,7 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
+    UncacheableOption,
     selection_of,
     start_engine,
 )
@@ -28,6 +29,7 @@ def apply(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    fetch_uncacheable: UncacheableOption = False,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     auto_approve: Annotated[
@@ -48,7 +50,9 @@ def apply(
     """
     state: Context = context.obj
     console = state.console
-    found = state.survey(selection_of(select, exclude, selector))
+    found = state.survey(
+        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
+    )
     made = found.plan
     as_json = as_json or format is Format.json
     if not as_json:

@@ -28,11 +28,13 @@ class Context:
     console: Console
     directory: Path | None = None
 
-    def survey(self, selection: Selection | None = None) -> Survey:
+    def survey(
+        self, selection: Selection | None = None, *, fetch_uncacheable: bool = False
+    ) -> Survey:
         """Read the project, its chains and its local sources; plan what is selected."""
         from odfbuild.apply.survey import survey
 
-        return survey(self.directory, selection)
+        return survey(self.directory, selection, fetch_uncacheable=fetch_uncacheable)
 
     def chosen(self, selection: Selection) -> list[str] | None:
         """Names of the selected datasets, sorted; `None` when nothing was asked for."""
@@ -102,6 +104,14 @@ class Format(StrEnum):
 
 FormatOption = Annotated[
     Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+]
+UncacheableOption = Annotated[
+    bool,
+    typer.Option(
+        "--fetch-uncacheable",
+        envvar="ODFBUILD_FETCH_UNCACHEABLE",
+        help="Read sources again that give nothing to compare with.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 SelectionArgument = Annotated[

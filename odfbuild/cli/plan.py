@@ -14,6 +14,7 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
+    UncacheableOption,
     selection_of,
 )
 
@@ -25,6 +26,7 @@ def plan(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    fetch_uncacheable: UncacheableOption = False,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     detail: Annotated[
@@ -41,7 +43,9 @@ def plan(
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj
-    made = state.survey(selection_of(select, exclude, selector)).plan
+    made = state.survey(
+        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
+    ).plan
     if as_json or format is Format.json:
         from odfbuild.report.plan_json import plan_to_data
 
