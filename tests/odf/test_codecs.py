@@ -23,7 +23,8 @@ from odfbuild.odf.flatbuffers_form import (
 )
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetInfo
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.odf.yaml_form import dump_yaml, from_data, to_data
+from odfbuild.odf.yaml_form import from_data, to_data
+from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.yaml_source import read_documents
 from tests.odf.values import objects
 
