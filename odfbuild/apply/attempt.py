@@ -1,12 +1,9 @@
-"""Work on one dataset: a place for scratch files, and an outcome whatever happens."""
+"""Work on one dataset: an outcome whatever happens."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
@@ -66,19 +63,6 @@ def attempt(
         defect = _defect(name, error, cache)
         return ended(Status.FAILED, defect.message, defect)
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
-
-
-@contextmanager
-def scratch_folder(cache: Path) -> Iterator[Path]:
-    """A folder of one's own inside `cache`, removed at the end."""
-    # Inside the project, so that a staged file can be moved into a dataset by rename.
-    base = cache / "scratch"
-    base.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="apply-", dir=base))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def begin(

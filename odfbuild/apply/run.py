@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import fetch_context, stage_polled, validate_source
@@ -31,6 +31,7 @@ from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, Set
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
+from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
 
@@ -72,7 +73,10 @@ def apply_plan(
     }
     engine = LazyEngine(options.factory)
     try:
-        with workspace.claim(list(todo)) as claim, scratch_folder(project.config.cache) as scratch:
+        with (
+            workspace.claim(list(todo)) as claim,
+            scratch_folder(project.config.cache, "apply") as scratch,
+        ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()

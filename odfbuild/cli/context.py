@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
+    from odfbuild.odf.multihash import Multihash
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.project.model import Config
+    from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
 
@@ -72,6 +74,25 @@ def existing(workspace: Workspace, name: str) -> str:
         code="E0301",
         dataset=name,
         help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
+    )
+
+
+def block_in(store: DatasetStore, text: str) -> Multihash:
+    """The block of a chain that `text` names: its hash, or the beginning or end of it.
+
+    `PlanError` when there is none, or more than one.
+    """
+    head = store.head()
+    hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
+    found = [h for h in hashes if str(h).startswith(text) or str(h).endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    problem = "is more than one block" if found else "is no block"
+    raise PlanError(
+        f"'{text}' {problem} of '{store.name}'",
+        code="E0332",
+        dataset=store.name,
+        help=f"`odfbuild log {store.name}` lists them",
     )
 
 
