@@ -27,7 +27,6 @@ from odfbuild.odf.model import (
     MergeStrategyAppend,
     PrepStepDecompress,
     ReadStepCsv,
-    ReadStepGeoJson,
     ReadStepParquet,
     SetPollingSource,
     SourceOrdering,
@@ -200,10 +199,9 @@ def test_a_corrupt_archive_is_an_error(tmp_path, step, data):
 
 
 def test_every_unsupported_step_is_named_with_its_path():
-    event = source(FetchStepEthereumLogs(), read=ReadStepGeoJson())
-    found = unsupported_steps(event)
-    assert [path for path, _ in found] == ["fetch", "read"]
-    assert "'GeoJson'" in found[1][1]
+    found = unsupported_steps(source(FetchStepEthereumLogs()))
+    assert [path for path, _ in found] == ["fetch"]
+    assert "'EthereumLogs'" in found[0][1]
     assert unsupported_steps(source(FetchStepUrl(url="http://x"))) == []
 
 
