@@ -176,8 +176,8 @@ def _describe(kind: str, what: str, task: IngestTask, source: Source) -> BadReco
         found = _first_line(text, lambda each: each == what)
         number, row = found[0] if found else None, what
     else:
-        declared = columns.field(what).type if columns and what in columns.names else None
-        index = columns.names.index(what) if declared else None
+        index = columns.get_field_index(what) if columns is not None else -1
+        declared = None if columns is None or index < 0 else columns.field(index).type
         reason, is_it = _reason_of_column(kind, what, declared)
         nulls = {None, "", getattr(task.read, "null_value", None)}
         found = _first_line(text, lambda each: is_it(_cell(task, each, index, what), nulls))
@@ -217,9 +217,9 @@ def _first_line(text: SourceText | None, test: Callable[[str], bool]) -> tuple[i
     return None
 
 
-def _cell(task: IngestTask, line: str, index: int | None, name: str) -> Any:
+def _cell(task: IngestTask, line: str, index: int, name: str) -> Any:
     if isinstance(task.read, ReadStepCsv):
-        return None if index is None else split(line, task.read)[index]
+        return None if index < 0 else split(line, task.read)[index]
     return json.loads(line).get(name)
 
 
