@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from odfbuild.graph.selection import Catalogue, Matcher, Selection, labelled, paths_of, select
@@ -14,13 +15,22 @@ from odfbuild.project.load import TEMPLATE_SUFFIX
 if TYPE_CHECKING:
     from odfbuild.graph.build import Graph
     from odfbuild.odf.projection import Projection
-    from odfbuild.project.model import Definition, Project
+    from odfbuild.project.model import Config, Definition, Project
 
 STATES = (
     *("new", "modified", "cosmetic", "forgotten", "refused"),
     *("metadata", "additive", "forward-only", "breaking", "rebuild"),
 )
 """Values of `state:`; `modified` is any change to the definition of a dataset that exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What is known of a dataset without its plan; `file` is `None` where it is not defined."""
+
+    kind: DatasetKind
+    file: str | None = None
+    keywords: Collection[str] = ()
 
 
 def selected(
@@ -31,40 +41,70 @@ def selected(
     plan: Callable[[], Plan],
 ) -> frozenset[str]:
     """Names of the selected datasets; `plan` makes the whole plan if a method asks for it."""
-    catalogue = _catalogue(project, graph, projections, plan)
-    return select(catalogue, selection)
+    defined = {d.name: d for d in project.definitions}
+    folded = {name.lower() for name in defined}
+    facts = {
+        name: _Facts(kind=d.snapshot.kind, file=d.file, keywords=_keywords(d))
+        for name, d in defined.items()
+    }
+    for name, projection in projections.items():
+        if name.lower() not in folded:
+            facts[name] = _Facts(kind=projection.kind)
+    selectors = project.config.selectors
+    return select(_catalogue(facts, graph.inputs, graph.readers, selectors, plan), selection)
+
+
+def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozenset[str]:
+    """Names of the selected datasets of a saved plan, which knows no keywords."""
+    facts = {
+        d.name: _Facts(kind=d.kind, file=d.location.file if d.location else None)
+        for d in plan.datasets
+    }
+    inputs = {d.name: d.inputs for d in plan.datasets}
+    readers: dict[str, list[str]] = {}
+    for name, found in inputs.items():
+        for each in found:
+            readers.setdefault(each, []).append(name)
+    catalogue = _catalogue(facts, inputs, readers, config.selectors, lambda: plan)
+    methods = {name: match for name, match in catalogue.methods.items() if name != "tag"}
+    return select(replace(catalogue, methods=methods), selection)
 
 
 def _catalogue(
-    project: Project,
-    graph: Graph,
-    projections: Mapping[str, Projection],
+    facts: Mapping[str, _Facts],
+    inputs: Mapping[str, Sequence[str]],
+    readers: Mapping[str, Sequence[str]],
+    selectors: Mapping[str, str],
     plan: Callable[[], Plan],
 ) -> Catalogue:
-    definitions = {definition.name: definition for definition in project.definitions}
-    committed = {n.lower(): n for n in projections} | {n.lower(): n for n in definitions}
-    names = sorted(committed.values())
-    spelt = {name: (name,) for name in names}
-    roots = {n: (n,) for n, d in definitions.items() if d.snapshot.kind is DatasetKind.Root}
-    kinds = {name: _kind(name, definitions, projections) for name in names}
+    files = {name: each.file for name, each in facts.items() if each.file}
+    name = labelled("name", {name: (name,) for name in facts})
     return Catalogue(
-        names=names,
-        inputs=graph.inputs,
-        readers=graph.readers,
-        selectors=project.config.selectors,
+        names=sorted(facts),
+        inputs=inputs,
+        readers=readers,
+        selectors=selectors,
         methods={
-            "name": labelled("name", spelt),
-            "fqn": labelled("name", spelt),
-            "source": labelled("source", roots),
-            "kind": labelled("kind", kinds, ("root", "derivative")),
-            "tag": _lazily(
-                lambda: labelled("tag", {n: _keywords(d) for n, d in definitions.items()})
+            "name": name,
+            "fqn": name,
+            "source": _lazily(
+                lambda: labelled(
+                    "source", {n: (n,) for n, f in facts.items() if f.kind is DatasetKind.Root}
+                )
             ),
-            "path": _path(definitions),
-            "file": labelled(
-                "file", {n: (d.file.rpartition("/")[2],) for n, d in definitions.items()}
+            "kind": _lazily(
+                lambda: labelled(
+                    "kind", {n: (f.kind.name,) for n, f in facts.items()}, ("Root", "Derivative")
+                )
             ),
-            "template": labelled("template", {n: _template(d) for n, d in definitions.items()}),
+            "tag": _lazily(lambda: labelled("tag", {n: f.keywords for n, f in facts.items()})),
+            "path": _path(files),
+            "file": _lazily(
+                lambda: labelled("file", {n: (f.rpartition("/")[2],) for n, f in files.items()})
+            ),
+            "template": _lazily(
+                lambda: labelled("template", {n: _template(f) for n, f in files.items()})
+            ),
             "state": _lazily(lambda: labelled("state", _states(plan()), STATES)),
             "stale": _lazily(
                 lambda: labelled("reason", _reasons(plan()), [code.value for code in ReasonCode])
@@ -82,17 +122,9 @@ def _lazily(make: Callable[[], Matcher]) -> Matcher:
     return match
 
 
-def _path(definitions: Mapping[str, Definition]) -> Matcher:
-    match = labelled("path", {n: paths_of(d.file) for n, d in definitions.items()})
+def _path(files: Mapping[str, str]) -> Matcher:
+    match = _lazily(lambda: labelled("path", {n: paths_of(f) for n, f in files.items()}))
     return lambda value: match(value.removeprefix("./").rstrip("/"))
-
-
-def _kind(
-    name: str, definitions: Mapping[str, Definition], projections: Mapping[str, Projection]
-) -> tuple[str]:
-    definition = definitions.get(name)
-    kind = definition.snapshot.kind if definition else projections[name].kind
-    return (kind.name.lower(),)
 
 
 def _keywords(definition: Definition) -> Collection[str]:
@@ -103,8 +135,7 @@ def _keywords(definition: Definition) -> Collection[str]:
     return ()
 
 
-def _template(definition: Definition) -> Collection[str]:
-    file = definition.file
+def _template(file: str) -> Collection[str]:
     if not file.endswith(TEMPLATE_SUFFIX):
         return ()
     name = file.rpartition("/")[2]

@@ -6,32 +6,34 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
-from odfbuild.apply.ingest import fetch_context, stage_polled, validate_source
+from odfbuild.apply.exactly import as_planned
+from odfbuild.apply.ingest import stage_polled, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
-from odfbuild.apply.schema import ensure_schema
+from odfbuild.apply.schema import check_compatible
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineFactory, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
+from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
-from odfbuild.ingest.resume import polling_state
+from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
+from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
-from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
 
@@ -52,7 +54,8 @@ class Listener(Protocol):
 class ApplyOptions:
     """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
 
-    `locate` maps an error about a query to the place in the project's files.
+    With `fail_fast` no new ones either once a dataset did not complete. `locate` maps an error
+    about a query to the place in the project's files.
     """
 
     factory: EngineFactory
@@ -60,6 +63,7 @@ class ApplyOptions:
     locate: Callable[[str, OdfbuildError], OdfbuildError]
     jobs: int = os.cpu_count() or 1
     cancel: Event
+    fail_fast: bool = False
 
 
 def apply_plan(
@@ -73,10 +77,7 @@ def apply_plan(
     }
     engine = LazyEngine(options.factory)
     try:
-        with (
-            workspace.claim(list(todo)) as claim,
-            scratch_folder(project.config.cache, "apply") as scratch,
-        ):
+        with workspace.claim(list(todo)) as claim, scratch_folder(project.config.cache) as scratch:
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
@@ -86,16 +87,20 @@ def apply_plan(
                 {name: item.inputs for name, item in todo.items()},
                 run.work,
                 run.skip,
-                lambda outcome: outcome.status in (Status.FAILED, Status.LOST, Status.SKIPPED),
+                lambda outcome: outcome.status in _INCOMPLETE,
                 jobs=options.jobs,
-                cancel=options.cancel,
+                stopped=run.is_stopped,
             )
+            results |= {name: run.abandon(name) for name in run.abandoned(results)}
     finally:
         engine.stop()
     return ApplyOutcome(
         datasets=tuple(results[name] for name in todo if name in results),
         interrupted=options.cancel.is_set(),
     )
+
+
+_INCOMPLETE = (Status.FAILED, Status.LOST, Status.SKIPPED)
 
 
 class _Run:
@@ -118,6 +123,28 @@ class _Run:
         self.scratch = scratch
         self.todo = todo
         self.held = held
+        self.first_failure: str | None = None
+
+    def is_stopped(self) -> bool:
+        """Whether no further dataset may begin."""
+        failed = self.options.fail_fast and self.first_failure is not None
+        return failed or self.options.cancel.is_set()
+
+    def abandoned(self, results: Mapping[str, DatasetOutcome]) -> list[str]:
+        """Datasets that did not begin because another one failed."""
+        if self.first_failure is None or self.options.cancel.is_set():
+            return []
+        return [name for name in self.todo if name not in results]
+
+    def abandon(self, name: str) -> DatasetOutcome:
+        """A dataset that did not begin because of `--fail-fast`."""
+        outcome = DatasetOutcome(
+            name=name,
+            status=Status.SKIPPED,
+            because=f"not begun: '{self.first_failure}' did not complete, and that ends this run",
+        )
+        self.options.listener.finished(outcome)
+        return outcome
 
     def tasks(self, name: str) -> tuple[int, int] | None:
         """Finished and total engine tasks of a dataset."""
@@ -137,6 +164,8 @@ class _Run:
         started = time.monotonic()
         self.options.listener.started(name)
         outcome = replace(self._attempt(self.todo[name]), seconds=time.monotonic() - started)
+        if outcome.status in _INCOMPLETE and self.first_failure is None:
+            self.first_failure = name
         self.options.listener.finished(outcome)
         return outcome
 
@@ -173,19 +202,19 @@ class _Run:
     def _ingest(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
-        config = self.project.config
         source = transaction.state.polling_source
         if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
-            for number, fetched in enumerate(
-                fetch(
-                    source.fetch,
-                    polling_state(transaction.state),
-                    fetch_context(transaction, config, folder),
-                )
-            ):
+            found = fetch(
+                source.fetch,
+                transaction.state.source_state,
+                self.project.config.root,
+                folder,
+                transaction.system_time,
+            )
+            for number, fetched in enumerate(as_planned(item, source.fetch, found)):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
-                records = stage_polled(transaction, self.engine.get, fetched, scratch, config)
+                records = stage_polled(transaction, self.engine.get(), fetched, scratch)
                 progress.add(transaction.commit(), records)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
@@ -217,20 +246,19 @@ class _Run:
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
             changed = False
         if changed:
-            self._settle_query(item, transaction, inputs)
+            self._check_query(item, transaction.state, inputs)
         progress.add(transaction.commit(), 0)
         return "" if progress.blocks else "its inputs did not advance"
 
-    def _settle_query(
-        self, item: DatasetPlan, transaction: Transaction, inputs: tuple[StepInput, ...]
+    def _check_query(
+        self, item: DatasetPlan, state: Projection, inputs: tuple[StepInput, ...]
     ) -> None:
-        """A changed query that runs later must fit the committed schema, or extend it, now."""
-        state = transaction.state
+        """A changed query that runs later must fit the committed schema now."""
         if state.transform is None or state.schema is None:
             return
         vocab = vocabulary_of(state.vocab)
         result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
-        ensure_schema(transaction, result, vocab)
+        check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
 
 
 def _short(head: object) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from threading import Event
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -22,12 +21,12 @@ def run_graph(
     failed: Callable[[Result], bool],
     *,
     jobs: int,
-    cancel: Event,
+    stopped: Callable[[], bool],
 ) -> dict[str, Result]:
     """Call `work(name)` for every name in `order` once all its inputs are done.
 
     `inputs` may mention names that are not in `order`; those count as done. When a task's result is
-    `failed`, each descendant gets `skip(name, culprit)` instead. Once `cancel` is set no new task
+    `failed`, each descendant gets `skip(name, culprit)` instead. Once it is `stopped` no new task
     starts; names that never started are missing from the result. `work` must not raise.
     """
     names = set(order)
@@ -54,7 +53,7 @@ def run_graph(
 
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="apply") as pool:
         while True:
-            while ready and not cancel.is_set():
+            while ready and not stopped():
                 name = ready.popleft()
                 if name in culprits:
                     settle(name, skip(name, culprits[name]))

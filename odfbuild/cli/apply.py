@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,22 +15,37 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
-    UncacheableOption,
     selection_of,
     start_engine,
 )
 
 if TYPE_CHECKING:
+    from odfbuild.apply.approved import Approved
     from odfbuild.apply.outcome import ApplyOutcome
     from odfbuild.apply.survey import Survey
+    from odfbuild.cli.console import Console
+    from odfbuild.graph.selection import Selection
+    from odfbuild.plan.subset import Subset
 
 
 def apply(
     context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PLAN]", help="What `plan -o` saved (default: plan now)."),
+    ] = None,
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
-    fetch_uncacheable: UncacheableOption = False,
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            "--digest",
+            metavar="DIGEST",
+            envvar="ODFBUILD_DIGEST",
+            help="Refuse any plan but the one with this digest.",
+        ),
+    ] = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     auto_approve: Annotated[
@@ -42,6 +58,15 @@ def apply(
             "--jobs", "-j", min=1, envvar="ODFBUILD_JOBS", help="Datasets at once (default: cores)."
         ),
     ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going/--fail-fast",
+            "-k",
+            envvar="ODFBUILD_KEEP_GOING",
+            help="After a failure do what does not depend on it, or begin nothing more.",
+        ),
+    ] = True,
 ) -> int:
     """Bring datasets to what their definitions say; run only what is stale.
 
@@ -50,8 +75,11 @@ def apply(
     """
     state: Context = context.obj
     console = state.console
-    found = state.survey(
-        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
+    selection = selection_of(select, exclude, selector)
+    found = (
+        _planned(state, selection, digest)
+        if file is None
+        else _saved(state, file, selection, digest)
     )
     made = found.plan
     as_json = as_json or format is Format.json
@@ -64,7 +92,7 @@ def apply(
     if ask and not console.confirm("Do this?"):
         console.note("Nothing was done.")
         return 1
-    outcome = _carry_out(state, found, jobs) if todo else _nothing()
+    outcome = _carry_out(state, found, jobs, fail_fast=not keep_going) if todo else _nothing()
     if as_json:
         from odfbuild.report.listing import outcome_to_data
 
@@ -79,13 +107,50 @@ def apply(
     return outcome.exit_code
 
 
+def _planned(state: Context, selection: Selection, digest: str | None) -> Survey:
+    """The plan of now, if it is the one that was approved."""
+    found = state.survey(selection)
+    if digest is not None:
+        from odfbuild.apply.approved import check_digest
+        from odfbuild.plan.document import plan_digest
+
+        check_digest(plan_digest(found.plan), digest)
+    return found
+
+
+def _saved(state: Context, file: Path, selection: Selection, digest: str | None) -> Approved:
+    """A saved plan, or the part of it that is selected."""
+    from dataclasses import replace
+
+    from odfbuild.apply.approved import approve, check_digest, load_plan, take_part
+
+    saved = load_plan(file)
+    if digest is not None:
+        check_digest(saved.digest, digest)
+    config = state.config()
+    if selection:
+        part = take_part(saved, selection, config)
+        _tell(state.console, part)
+        saved = replace(saved, plan=part.plan)
+    return approve(saved, config)
+
+
+def _tell(console: Console, part: Subset) -> None:
+    if part.added:
+        console.note(f"Also applied, because others read it: {', '.join(part.added)}.")
+    if part.left:
+        console.note(f"Left for later: {', '.join(part.left)}.")
+
+
 def _nothing() -> ApplyOutcome:
     from odfbuild.apply.outcome import ApplyOutcome
 
     return ApplyOutcome(datasets=())
 
 
-def _carry_out(state: Context, found: Survey, jobs: int | None) -> ApplyOutcome:
+def _carry_out(
+    state: Context, found: Survey | Approved, jobs: int | None, *, fail_fast: bool
+) -> ApplyOutcome:
     import os
 
     from odfbuild.apply.run import ApplyOptions, apply_plan
@@ -99,5 +164,6 @@ def _carry_out(state: Context, found: Survey, jobs: int | None) -> ApplyOutcome:
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
+            fail_fast=fail_fast,
         )
         return apply_plan(found.plan, found.project, found.workspace, options)

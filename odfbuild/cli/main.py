@@ -21,6 +21,7 @@ from odfbuild.cli import (
     plan,
     push,
     schema,
+    show,
     tail,
     validate,
     verify,
@@ -79,6 +80,7 @@ def _globals(
 app.command("init")(init.init)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
+app.command("show")(show.show)
 app.command("apply")(apply.apply)
 app.command("push")(push.push)
 app.add_typer(watermark.watermark, name="watermark")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,14 +10,12 @@ import typer
 from odfbuild.cli.context import (
     Context,
     ExcludeOption,
-    Format,
-    FormatOption,
     JsonOption,
     SelectOption,
     SelectorOption,
-    UncacheableOption,
     selection_of,
 )
+from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
 
 EXIT_CHANGES = 2
 
@@ -26,9 +25,15 @@ def plan(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
-    fetch_uncacheable: UncacheableOption = False,
-    format: FormatOption = Format.text,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", envvar="ODFBUILD_OUT", help="Save the plan for apply."
+        ),
+    ] = None,
+    format: PlanFormOption = PlanForm.text,
     as_json: JsonOption = False,
+    as_markdown: MarkdownOption = False,
     detail: Annotated[
         bool, typer.Option("--full", help="Show every detail, also of many datasets.")
     ] = False,
@@ -43,17 +48,40 @@ def plan(
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj
-    made = state.survey(
-        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
-    ).plan
-    if as_json or format is Format.json:
-        from odfbuild.report.plan_json import plan_to_data
-
-        state.console.data(plan_to_data(made))
-    else:
+    found = state.survey(selection_of(select, exclude, selector))
+    made = found.plan
+    form = form_of(format, as_json, as_markdown)
+    if out is None and form is PlanForm.text:
         from odfbuild.report.plan_text import render_plan
 
         state.console.result(render_plan(made, color=state.console.color, full=detail))
+    else:
+        from odfbuild.project.revision import revision
+        from odfbuild.report.plan_json import plan_to_data, stamp
+
+        saved = stamp(made, git=revision(found.project.config.root))
+        show_plan(state.console, saved, form, full=detail)
+        if out is not None:
+            write_json(out, plan_to_data(saved))
+            state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
     if not made.applyable:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0
+
+
+def write_json(file: Path, data: object) -> None:
+    """Write a file at once or not at all; `EnvironmentProblem` when it cannot be written."""
+    import json
+
+    from odfbuild.errors import EnvironmentProblem
+
+    staged = file.with_name(f".{file.name}.new")
+    try:
+        staged.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        staged.replace(file)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{file} cannot be written: {error.strerror}",
+            code="E0910",
+            help="give a file in a folder that exists and that you may write to",
+        ) from None

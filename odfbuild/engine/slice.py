@@ -138,10 +138,9 @@ def _finish(
     columns = []
     for column in schema:
         if column.name in system:
-            # A chain of a peer may have another integer type here.
-            values = _convert(system[column.name], column.type)
+            values = system[column.name]
         elif column.name == vocab.operation_type and column.name not in part.schema.names:
-            values = pa.repeat(pa.scalar(0, column.type), rows)
+            values = pa.repeat(pa.scalar(0, pa.int32()), rows)
         else:
             values = _convert(part.column(column.name), column.type)
         if not column.nullable and values.null_count:

@@ -16,7 +16,6 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.model import (
     Action,
-    ColumnEffect,
     DatasetPlan,
     EventChange,
     Plan,
@@ -27,22 +26,32 @@ from odfbuild.plan.model import (
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
 
+UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version"})
+"""Keys of a plan's JSON form that the digest does not cover: who made it, when, and from where."""
+
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that the digest covers."""
     return {
         "format_version": FORMAT_VERSION,
         "project": plan.project,
-        "env": None,
+        "env": plan.env,
         "applyable": plan.applyable,
         "complete": plan.complete,
         "errored": not plan.applyable,
         "datasets": [_dataset(d) for d in plan.datasets if Action.FORGET not in d.actions],
         "forgotten": [
-            {"id": str(d.id), "name": d.name, "head": str(d.expected_head)}
+            {
+                "id": str(d.id),
+                "name": d.name,
+                "kind": d.kind.name,
+                "head": str(d.expected_head),
+                "reasons": [_reason(reason) for reason in d.reasons],
+            }
             for d in plan.datasets
             if Action.FORGET in d.actions
         ],
+        "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [],
         "summary": summary(plan),
     }
@@ -98,29 +107,24 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "category": category(dataset),
         "expected_head": _text(dataset.expected_head),
         "inputs": list(dataset.inputs),
+        "source": _source(dataset.location),
         "reasons": [_reason(reason) for reason in dataset.reasons],
         "events": [_event(dataset, change) for change in dataset.changes],
         "records_under_old_query": dataset.records_under_old_query,
+        "eras": [
+            {"sequence_number": era.sequence_number, "first": era.first, "last": era.last}
+            for era in dataset.eras
+        ],
         "pending": pending
         and {
             "records": pending.records,
             "bytes": pending.bytes,
             "exact": pending.exact,
             "files": list(pending.files),
+            "compared": pending.compared,
         },
-        "affected_columns": _columns(dataset.columns),
+        "affected_columns": None,
         "refusal": _refusal(dataset),
-    }
-
-
-def _columns(effect: ColumnEffect | None) -> dict[str, Any] | None:
-    if effect is None:
-        return None
-    return {
-        "known": effect.known,
-        "added": list(effect.added),
-        "changed": list(effect.changed),
-        "records": effect.records,
     }
 
 
@@ -136,16 +140,17 @@ def _reason(reason: Reason) -> dict[str, Any]:
 
 
 def _event(dataset: DatasetPlan, change: EventChange) -> dict[str, Any]:
-    place = dataset.location
     return {
         "kind": change.after.KIND,
         "before": to_data(change.before),
         "after": to_data(change.after),
-        "source": place and _source(place),
+        "source": _source(change.location or dataset.location),
     }
 
 
-def _source(place: Location) -> dict[str, Any]:
+def _source(place: Location | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
     return {
         "file": place.file,
         "line": place.line,
@@ -158,11 +163,10 @@ def _refusal(dataset: DatasetPlan) -> dict[str, Any] | None:
     error = dataset.refusal
     if error is None:
         return None
-    place = error.location
     return {
         "code": error.code,
         "message": error.message,
-        "source": place and _source(place),
+        "source": _source(error.location),
         "notes": list(error.notes),
         "help": error.help,
     }

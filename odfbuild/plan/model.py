@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from odfbuild.errors import Location, OdfbuildError
@@ -70,13 +70,15 @@ class Reason:
 class Pending:
     """How much is waiting. `None`: cannot be known before the run.
 
-    `exact` is false where `records` counts what a source holds, and a merge may keep fewer.
+    `exact` is false where `records` counts what a source holds, and a merge may keep fewer;
+    `compared` where they are compared with the last state, of which most may be no news.
     """
 
     records: int | None
     bytes: int | None
     exact: bool = True
     files: tuple[str, ...] = ()
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,24 +86,12 @@ class EventChange:
     """An event that will be appended, and the committed one of the same kind, if any.
 
     Inputs without a chain yet stand in `after` by alias; apply resolves them when they exist.
+    `location` is where the definition says so, as exactly as it was looked up.
     """
 
     before: MetadataEvent | None
     after: MetadataEvent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnEffect:
-    """What a changed query or source does to the columns of new records.
-
-    `added` columns join the schema, `changed` ones are computed or read in another way; `records`
-    tells that other records may come, too. When not `known`, only the run can tell.
-    """
-
-    known: bool = True
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    records: bool = False
+    location: Location | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +113,6 @@ class DatasetPlan:
     pending: Pending | None = None
     records_under_old_query: int | None = None
     eras: tuple[QueryEra, ...] = ()
-    columns: ColumnEffect | None = None
     snapshot: DatasetSnapshot | None = None
     inputs: tuple[str, ...] = ()
     location: Location | None = None
@@ -139,14 +128,16 @@ class DatasetPlan:
 class Plan:
     """What apply will do: datasets in an order in which inputs come first.
 
-    `complete` is false when only some datasets were selected.
+    `complete` is false when only some datasets were selected. `env` names the environment whose
+    variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
+    of the plan.
     """
 
     project: str
     datasets: tuple[DatasetPlan, ...]
     complete: bool = True
-    digest: str = ""
-    notes: tuple[str, ...] = field(default=())
+    env: str | None = None
+    pins: tuple[tuple[str, Multihash | None], ...] = ()
 
     @property
     def applyable(self) -> bool:

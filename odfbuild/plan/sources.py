@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from odfbuild.errors import Location, PlanError
 from odfbuild.ingest.facts import SourceFacts
-from odfbuild.odf.model import MergeStrategyAppend, SetPollingSource
+from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.bounds import merge_never_adds_records, never_adds_records
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
@@ -40,7 +40,7 @@ def root_verdict(
             return _UNCHANGED
         return Verdict(reasons=(_reason(ReasonCode.SOURCE_UNCHANGED, facts.message),))
     ever_ran = projection is not None and projection.ever_ran
-    pending = _pending(source, facts)
+    pending = _pending(source, projection, facts)
     reasons: tuple[Reason, ...] = (
         () if ever_ran else (_reason(ReasonCode.NEVER_RUN, "it was never ingested"),)
     )
@@ -65,7 +65,9 @@ def root_verdict(
     )
 
 
-def _pending(source: SetPollingSource, facts: SourceFacts) -> Pending:
+def _pending(
+    source: SetPollingSource, projection: Projection | None, facts: SourceFacts
+) -> Pending:
     # Only appending keeps every record; a query in between may still drop some.
     keeps_all = isinstance(source.merge, MergeStrategyAppend) and source.preprocess is None
     return Pending(
@@ -73,6 +75,7 @@ def _pending(source: SetPollingSource, facts: SourceFacts) -> Pending:
         bytes=facts.bytes,
         exact=facts.exact and keeps_all and facts.records is not None,
         files=facts.files,
+        compared=projection is not None and isinstance(source.merge, MergeStrategySnapshot),
     )
 
 

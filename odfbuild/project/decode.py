@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.odf import model
-from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.flatbuffers_form import (
     MalformedBlock,
     UnsupportedVersion,
@@ -26,6 +25,7 @@ from odfbuild.odf.model import DataSchema, MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import (
     MANIFEST_VERSIONS,
+    DecodeErrors,
     from_data,
     from_manifest,
     spellings,

@@ -19,6 +19,7 @@ _VERBS = (
     "init",
     "validate",
     "plan",
+    "show",
     "apply",
     "push",
     "watermark",

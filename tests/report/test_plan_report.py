@@ -1,7 +1,9 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import (
@@ -13,12 +15,15 @@ from odfbuild.odf.model import (
     SetInfo,
 )
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.report.plan_json import plan_to_data
+from odfbuild.plan.document import plan_digest
+from odfbuild.plan.model import Action, ReasonCode
+from odfbuild.report.plan_json import plan_to_data, stamp
 from odfbuild.report.plan_text import closing_line, render_plan
 
 from ..plan.worlds import World, news, pipeline, polling
 from .golden import assert_golden
 
+SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.schema.json"
 MAKE_IT_STRICT = "SELECT *\nFROM flights\nWHERE id > 15\n"
 
 
@@ -120,23 +125,30 @@ def test_of_thousands_of_datasets_only_some_are_listed():
 
 @pytest.mark.parametrize("name", ["plan-nothing", "plan-changed-query", "plan-everything"])
 def test_a_plan_as_json_looks_like_this(name):
-    data = plan_to_data(
-        SCREENS[name]().plan(), created_at=Timestamp(0), tool_version="0.0.0", git=None
-    )
+    saved = stamp(SCREENS[name]().plan(), created_at=Timestamp(0), tool_version="0.0.0")
+    data = plan_to_data(saved)
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(data)
     assert_golden(f"{name}.json", json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def test_the_digest_covers_neither_time_nor_version_nor_git():
     plan = everything().plan()
     git = {"commit": "3f0c1d2", "dirty": True}
-    first = plan_to_data(plan, created_at=Timestamp(0), tool_version="1")
-    second = plan_to_data(plan, created_at=Timestamp(1), tool_version="2", git=git)
-    assert first["plan_digest"] == second["plan_digest"]
-    assert first["plan_digest"].startswith("sha256:")
+    first = stamp(plan, created_at=Timestamp(0), tool_version="1")
+    second = stamp(plan, created_at=Timestamp(1), tool_version="2", git=git)
+    assert first.digest == second.digest
+    assert first.digest.startswith("sha256:")
 
 
 def test_the_digest_changes_with_the_head_of_a_dataset():
     world = pipeline()
-    before = plan_to_data(world.plan())["plan_digest"]
+    before = plan_digest(world.plan())
     world.chains["worst"].append(SetInfo(description="moved"))
-    assert plan_to_data(world.plan())["plan_digest"] != before
+    assert plan_digest(world.plan()) != before
+
+
+def test_the_schema_lists_every_reason_and_action():
+    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    codes = [code.value for code in ReasonCode]
+    assert definitions["reason"]["properties"]["code"]["enum"] == codes
+    assert definitions["action"]["enum"] == [action.name.lower() for action in Action]

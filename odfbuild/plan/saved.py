@@ -1,0 +1,183 @@
+"""A plan from its document: what was saved, reviewed and approved is what is applied.
+
+The other direction is `document`; a plan that went through both is equal to the first in all that
+apply and reports look at. Nothing is looked up: no definitions, no chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odfbuild.errors import Location, PlanError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind, MetadataEvent
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import QueryEra
+from odfbuild.odf.yaml_form import from_data
+from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
+from odfbuild.plan.model import (
+    Action,
+    DatasetPlan,
+    EventChange,
+    Pending,
+    Plan,
+    Reason,
+    ReasonCode,
+)
+
+_NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPlan:
+    """A plan with what its file says about it. `git` is `{"commit": …, "dirty": …}` if known."""
+
+    plan: Plan
+    digest: str
+    created_at: str
+    tool_version: str
+    git: Mapping[str, Any] | None
+
+
+def read_plan(data: Any, name: str) -> SavedPlan:
+    """The plan of a document; `name` is what errors call it.
+
+    Raises `PlanError` E0320 when it is not a plan or not of a format that is known, E0321 when it
+    is not the one whose digest it carries.
+    """
+    _check_format(data, name)
+    document = {key: value for key, value in data.items() if key not in UNCOVERED}
+    if digest_of(document) != data.get("plan_digest"):
+        raise PlanError(
+            f"{name} was changed after it was made: its digest does not fit",
+            code="E0321",
+            notes=(f"it says {data.get('plan_digest')}", f"it holds {digest_of(document)}"),
+            help=_NEW_PLAN,
+        )
+    try:
+        plan = _plan(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _no_plan(name, f"it cannot be read: {error!r}") from None
+    return SavedPlan(
+        plan=plan,
+        digest=data["plan_digest"],
+        created_at=str(data.get("created_at")),
+        tool_version=str(data.get("tool_version")),
+        git=data.get("git"),
+    )
+
+
+def _check_format(data: Any, name: str) -> None:
+    version = data.get("format_version") if isinstance(data, dict) else None
+    if not isinstance(version, str):
+        raise _no_plan(name, "it has no `format_version`")
+    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise _no_plan(name, f"its format is {version}, and this version reads {FORMAT_VERSION}")
+
+
+def _no_plan(name: str, why: str) -> PlanError:
+    return PlanError(f"{name} is not a plan: {why}", code="E0320", help=_NEW_PLAN)
+
+
+def _plan(document: Mapping[str, Any]) -> Plan:
+    datasets = [_dataset(data) for data in document["datasets"]]
+    forgotten = [
+        DatasetPlan(
+            name=data["name"],
+            kind=DatasetKind[data["kind"]],
+            id=DatasetId.parse(data["id"]),
+            expected_head=Multihash.parse(data["head"]),
+            actions=(Action.FORGET,),
+            reasons=tuple(map(_reason, data["reasons"])),
+        )
+        for data in document["forgotten"]
+    ]
+    return Plan(
+        project=document["project"],
+        datasets=(*datasets, *forgotten),
+        complete=document["complete"],
+        env=document["env"],
+        pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
+    )
+
+
+def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
+    place = _location(data["source"])
+    return DatasetPlan(
+        name=data["name"],
+        kind=DatasetKind[data["kind"]],
+        id=DatasetId.parse(data["id"]) if data["id"] else None,
+        expected_head=_block(data["expected_head"]),
+        actions=tuple(Action[action.upper()] for action in data["actions"]),
+        reasons=tuple(map(_reason, data["reasons"])),
+        changes=tuple(_change(event, place) for event in data["events"]),
+        pending=_pending(data["pending"]),
+        records_under_old_query=data["records_under_old_query"],
+        eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
+        inputs=tuple(data["inputs"]),
+        location=place,
+        refusal=_refusal(data["name"], data["refusal"]),
+    )
+
+
+def _change(data: Mapping[str, Any], place: Location | None) -> EventChange:
+    """A change; a place that is only the dataset's tells nothing about the event."""
+    before, after = (
+        None if each is None else from_data(MetadataEvent, each)  # type: ignore[arg-type]
+        for each in (data["before"], data["after"])
+    )
+    if after is None:
+        raise ValueError("an event without `after`")
+    own = _location(data["source"])
+    return EventChange(before=before, after=after, location=None if own == place else own)
+
+
+def _reason(data: Mapping[str, Any]) -> Reason:
+    start, end = data.get("from") or {}, data.get("to") or {}
+    return Reason(
+        code=ReasonCode(data["code"]),
+        message=data["message"],
+        input=data.get("input"),
+        from_block=_block(start.get("block")),
+        from_offset=start.get("offset"),
+        to_block=_block(end.get("block")),
+        to_offset=end.get("offset"),
+        children=tuple(map(_reason, data["children"])),
+    )
+
+
+def _pending(data: Mapping[str, Any] | None) -> Pending | None:
+    if data is None:
+        return None
+    return Pending(
+        records=data["records"],
+        bytes=data["bytes"],
+        exact=data["exact"],
+        files=tuple(data["files"]),
+        compared=data["compared"],
+    )
+
+
+def _refusal(name: str, data: Mapping[str, Any] | None) -> PlanError | None:
+    if data is None:
+        return None
+    return PlanError(
+        data["message"],
+        code=data["code"],
+        location=_location(data["source"]),
+        notes=tuple(data["notes"]),
+        help=data["help"],
+        dataset=name,
+    )
+
+
+def _location(data: Mapping[str, Any] | None) -> Location | None:
+    if data is None:
+        return None
+    return Location(data["file"], data["line"], data["column"], instance=data["instance"])
+
+
+def _block(text: str | None) -> Multihash | None:
+    return None if text is None else Multihash.parse(text)

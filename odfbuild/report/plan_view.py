@@ -1,0 +1,299 @@
+"""What every form of a plan shows: the same rows in the same order, in the same words.
+
+A row is a dataset that something happens to. Text, Markdown and HTML only lay these rows out, so
+that no reader sees another plan than the others. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import unified_diff
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.odf.yaml_form import to_data
+from odfbuild.plan.document import category, summary
+from odfbuild.plan.model import Action, DatasetPlan, EventChange, Plan, Reason, ReasonCode
+from odfbuild.report.words import count, short, size
+from odfbuild.report.yaml_text import yaml_lines
+
+NO_CHANGES = "No changes. All datasets are up to date."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event that will be appended: its kind, where the definition says so, and its diff."""
+
+    kind: str
+    place: str | None
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A dataset and what happens to it; `what` is one line, the rest are details.
+
+    `same_as` names a dataset above from the same template that is changed in the same way; the
+    events are not shown again then. `then` is what follows the first action, `reasons` are those
+    that the rest does not say, `causes` are all of them as trees.
+    """
+
+    name: str
+    action: Action | None
+    what: str
+    place: str | None
+    refusal: OdfbuildError | None = None
+    events: tuple[EventView, ...] = ()
+    same_as: str | None = None
+    notes: tuple[str, ...] = ()
+    then: tuple[Action, str] | None = None
+    files: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+
+    @property
+    def sign(self) -> str:
+        """The glyph of what happens first; `=`: nothing."""
+        return self.action.value if self.action else "="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """A plan as rows between a head line and closing lines."""
+
+    project: str
+    head: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    closing: str
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something happens to any dataset."""
+        return any(row.action for row in self.rows)
+
+
+def view(plan: Plan) -> PlanView:
+    """The rows of a plan: refusals first, forgotten ones last, the rest in order of work."""
+    rank = {Action.REFUSE: 0, Action.FORGET: 2}
+    found = [d for d in plan.datasets if d.actions or _is_cosmetic(d)]
+    found.sort(key=lambda d: rank.get(d.actions[0], 1) if d.actions else 1)
+    affected = sum(bool(dataset.actions) for dataset in found)
+    total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
+    return PlanView(
+        project=plan.project,
+        head=f"Plan for {plan.project}: {total}, {affected} affected",
+        rows=tuple(_rows(found)),
+        notes=tuple(_notes(plan)),
+        closing=closing_line(plan),
+    )
+
+
+def closing_line(plan: Plan) -> str:
+    """The last line of every plan that has something in it; its form is stable."""
+    counts = summary(plan)
+    return (
+        f"Plan: {counts['create']} to create, {counts['change']} to change, "
+        f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
+    )
+
+
+def _is_cosmetic(dataset: DatasetPlan) -> bool:
+    return any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons)
+
+
+def _rows(datasets: Iterable[DatasetPlan]) -> Iterable[Row]:
+    leaders: dict[object, str] = {}
+    for dataset in datasets:
+        row = _row(dataset)
+        fingerprint = _fingerprint(dataset, row)
+        leader = leaders.setdefault(fingerprint, row.name) if fingerprint else row.name
+        yield row if leader == row.name else _like(row, leader)
+
+
+def _like(row: Row, leader: str) -> Row:
+    from dataclasses import replace
+
+    return replace(row, events=(), same_as=leader)
+
+
+def _fingerprint(dataset: DatasetPlan, row: Row) -> object:
+    """What instances with the same change have in common: changed lines without their values."""
+    place = dataset.location
+    if place is None or place.instance is None or not row.events:
+        return None
+    pairs = [each.partition("=") for each in place.instance.split(", ")]
+    lines = [line for each in row.events for line in (each.kind, *each.diff) if line[0] not in "@ "]
+    text = "\n".join(lines)
+    for key, _, value in pairs:
+        text = text.replace(value, f"{{{key}}}") if value else text
+    return place.file, text
+
+
+def _row(dataset: DatasetPlan) -> Row:
+    action = dataset.actions[0] if dataset.actions else None
+    place = str(dataset.location) if dataset.location else None
+    if dataset.refusal is not None or action in (None, Action.FORGET):
+        return Row(
+            name=dataset.name,
+            action=action,
+            what=_what(dataset, action),
+            place=place,
+            refusal=dataset.refusal,
+            causes=tuple(_causes(dataset)),
+        )
+    changed = Action.APPEND in dataset.actions
+    shown = [change for change in dataset.changes if change.before is not None or changed]
+    then = dataset.actions[-1] if len(dataset.actions) > 1 else None
+    return Row(
+        name=dataset.name,
+        action=action,
+        what=_what(dataset, action),
+        place=place,
+        events=tuple(event_view(change) for change in shown),
+        notes=tuple(_vintage(dataset)),
+        then=(then, _amount(dataset)) if then else None,
+        files=dataset.pending.files if dataset.pending else (),
+        reasons=tuple(
+            reason_line(reason) + _root_cause(reason)
+            for reason in dataset.reasons
+            if reason.code not in _SAID_ALREADY and not _is_implied(reason, dataset)
+        ),
+        causes=tuple(_causes(dataset)),
+    )
+
+
+def _what(dataset: DatasetPlan, action: Action | None) -> str:
+    events = ", ".join(change.after.KIND for change in dataset.changes)
+    match action:
+        case Action.CREATE:
+            return f"new {dataset.kind.name.lower()}: {events}" if events else "new"
+        case Action.APPEND:
+            return f"{category(dataset)}: {events}"
+        case Action.RUN | Action.POLL:
+            return _amount(dataset)
+        case Action.FORGET:
+            return "forgotten: its definition is gone; the chain stays"
+        case Action.REFUSE:
+            return "refused"
+    return "cosmetic: only white space or comments changed in SQL; nothing is appended"
+
+
+# The line of the dataset, the diff or the amount says these.
+_SAID_ALREADY = {
+    ReasonCode.NEW,
+    ReasonCode.SOURCE_CHANGED,
+    ReasonCode.TRANSFORM_CHANGED,
+    ReasonCode.VOCAB_CHANGED,
+    ReasonCode.INFO_CHANGED,
+    ReasonCode.SCHEMA_CHANGED,
+    # Why it does not run as well is told by the whole trees.
+    ReasonCode.SOURCE_UNCHANGED,
+}
+
+
+def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
+    return reason.code is ReasonCode.NEVER_RUN and Action.CREATE in dataset.actions
+
+
+def event_view(change: EventChange) -> EventView:
+    """The difference between two events as a unified diff of their readable form."""
+    place = change.location
+    where = str(place) if place is not None and place.line is not None else None
+    before, after = ({} if e is None else to_data(e) for e in (change.before, change.after))
+    same_kind = before.pop("kind", None) == after.pop("kind", None)
+    if change.before is not None and not same_kind:
+        return EventView(kind=change.after.KIND, place=where, diff=())
+    diff = list(unified_diff(yaml_lines(before), yaml_lines(after), lineterm="", n=2))[2:]
+    kept = [line for line in diff if change.before or line[0] != "@"]
+    return EventView(kind=change.after.KIND, place=where, diff=tuple(kept))
+
+
+def _vintage(dataset: DatasetPlan) -> list[str]:
+    if not dataset.records_under_old_query:
+        return []
+    stay = count(dataset.records_under_old_query, "record")
+    verb = "stays" if dataset.records_under_old_query == 1 else "stay"
+    blocks = [f"#{era.sequence_number}" for era in dataset.eras]
+    if len(blocks) == 1:
+        return [f"{stay} {verb} with the query of block {blocks[0]}"]
+    if blocks:
+        return [f"{stay} {verb} with the queries of blocks {', '.join(blocks)}"]
+    return [f"{stay} {verb} with the old query"]
+
+
+def _amount(dataset: DatasetPlan) -> str:
+    """How much there is to read, as honestly as it is known."""
+    pending = dataset.pending
+    if pending is None:
+        return "an unknown number of records"
+    if pending.records is None:
+        text = "an unknown number of records"
+    elif pending.records == 0:
+        text = "no new records"
+    elif pending.compared:
+        text = f"{count(pending.records, 'record')} to compare with the last state"
+    else:
+        text = f"{'' if pending.exact else 'up to '}{count(pending.records, 'new record')}"
+    if pending.files:
+        text += f" in {count(len(pending.files), 'file')}"
+    if pending.bytes:
+        text += f" ({size(pending.bytes)})"
+    return f"{text}, if there is news" if Action.POLL in dataset.actions else text
+
+
+def reason_line(reason: Reason) -> str:
+    """A reason with its evidence: offsets and blocks."""
+    text = f"{reason.code.value}: {reason.message}"
+    if reason.to_offset is not None:
+        first = 0 if reason.from_offset is None else reason.from_offset + 1
+        if first <= reason.to_offset:
+            text += f", offsets {first} to {reason.to_offset}"
+    if reason.to_block is not None:
+        text += f", block {short(reason.from_block)} → {short(reason.to_block)}"
+    return text
+
+
+def _causes(dataset: DatasetPlan) -> Iterable[str]:
+    for reason in dataset.reasons:
+        yield from _tree(reason, 0)
+
+
+def _tree(reason: Reason, indent: int) -> Iterable[str]:
+    yield " " * indent + reason_line(reason)
+    for child in reason.children:
+        yield from _tree(child, indent + 2)
+
+
+def _root_cause(reason: Reason) -> str:
+    if not reason.children:
+        return ""
+    while reason.children:
+        reason = reason.children[-1]
+    return f" ({reason.code.value}: {reason.message})"
+
+
+def _notes(plan: Plan) -> list[str]:
+    counts = summary(plan)
+    lines = []
+    if counts["refuse"]:
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply does the others.")
+    if counts["poll"]:
+        lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
+    return lines + _total(plan)
+
+
+def _total(plan: Plan) -> list[str]:
+    running = [d for d in plan.datasets if Action.RUN in d.actions]
+    if not running:
+        return []
+    pending = [d.pending for d in running if d.pending is not None]
+    known = [p for p in pending if p.records is not None]
+    records = count(sum(p.records or 0 for p in known), "record")
+    amount = sum(p.bytes or 0 for p in pending)
+    on_disk = f", {size(amount)} of them on disk now" if amount else ""
+    if len(known) < len(running):
+        unknown = count(len(running) - len(known), "dataset")
+        return [f"Will read {records}{on_disk}; {unknown} cannot tell before the run."]
+    bound = "" if all(p.exact for p in known) else "up to "
+    return [f"Will read {bound}{records}{on_disk}."]
