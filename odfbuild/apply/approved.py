@@ -6,7 +6,6 @@ Definitions are not planned again: what the file says is what will be done.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,15 +57,11 @@ def check_digest(actual: str, approved: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """A saved plan in its project; datasets that moved since are refused in `plan`.
-
-    `stale` are the refusals by name, before any work.
-    """
+    """A saved plan in its project; datasets that moved since are refused in `plan`."""
 
     plan: Plan
     project: Project
     workspace: Workspace
-    stale: Mapping[str, OdfbuildError]
 
     def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
         """`error` with its place in the project's files, as far as they are still the same."""
@@ -99,7 +94,6 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
         plan=replace(saved.plan, datasets=datasets),
         project=Project(config=config, definitions=()),
         workspace=workspace,
-        stale=stale,
     )
 
 

@@ -53,7 +53,8 @@ def run_graph(
 
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="apply") as pool:
         while True:
-            while ready and not stopped():
+            # What waits in the pool could not be stopped any more.
+            while ready and len(running) < jobs and not stopped():
                 name = ready.popleft()
                 if name in culprits:
                     settle(name, skip(name, culprits[name]))

@@ -9,20 +9,29 @@ import typer
 from odfbuild.cli.context import Context
 from odfbuild.errors import ProjectError
 
+PLAN = "plan"
+
 
 def schema(
     context: typer.Context,
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="Name of a manifest, event or other object."),
+        typer.Argument(
+            metavar="[KIND]", help="Name of a manifest, event or other object, or 'plan'."
+        ),
     ] = None,
 ) -> int:
-    """Print the JSON Schema of an object of the protocol; without KIND, list them all."""
+    """Print the JSON Schema of an object of the protocol or of a plan; without KIND, list them."""
     from odfbuild.odf.json_schema import catalogue, schema_named
 
     state: Context = context.obj
+    if kind == PLAN:
+        from odfbuild.project.resources import schema_text
+
+        state.console.result(schema_text("plan.schema.json"))
+        return 0
     if kind is None:
-        names = catalogue()
+        names = {**catalogue(), PLAN: "What `odfbuild plan --json` prints and `-o` saves"}
         width = max(map(len, names))
         state.console.result(
             "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in names.items())

@@ -10,6 +10,11 @@ def template_text(name: str) -> str:
     return (_folder("templates") / name).read_text(encoding="utf-8")
 
 
+def schema_text(name: str) -> str:
+    """Text of a file of `schemas/`."""
+    return (_folder("schemas") / name).read_text(encoding="utf-8")
+
+
 def _folder(name: str) -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "_resources" / name

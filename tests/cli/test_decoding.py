@@ -190,6 +190,7 @@ def test_schema_lists_everything_and_prints_each() -> None:
     jsonschema.validate({"kind": "SetInfo", "keywords": ["a"]}, info)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"kind": "SetInfo", "keyword": ["a"]}, info)
+    assert json.loads(printed("schema", "plan"))["title"] == "odfbuild plan"
     assert "did you mean 'SetVocab'?" in refused("schema", "SetVocap")
 
 
