@@ -108,16 +108,16 @@ def stage_transform(
     Adds an `ExecuteTransform` whenever an input advanced, with or without records.
     """
     state = transaction.state
-    if state.transform is None:
-        raise AssertionError("only a dataset with a transformation is derived")
     vocab = vocabulary_of(state.vocab)
     steps = [each.step for each in inputs]
     records = 0
     data = None
     if state.schema is None or any(step.new_offset is not None for step in steps):
-        result = engine.transform(
-            transform_task(transaction.alias, state.transform.transform, inputs, vocab, scratch)
-        )
+        base = transaction.base
+        store = transaction.workspace.dataset(transaction.alias)
+        history = (store, base.head) if base else None
+        task = transform_task(transaction.alias, state, inputs, scratch, history)
+        result = engine.transform(task)
         staged = stage_slice(transaction, result, vocab, scratch)
         if staged is not None:
             data, records = staged.data, staged.records

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,31 +44,77 @@ def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
     )
 
 
+class Mode(Enum):
+    """How a transformation is kept up to date; the value is what chains and plans say."""
+
+    MAP = "map"
+    """Record by record: reads what is new, keeps the order of records and their operations."""
+    STREAM = "stream"
+    """Appends what a watermark makes final: windows that closed, pairs within a bound in time."""
+    CHANGELOG = "changelog"
+    """Computes over the whole history and appends how the result differs from the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFile:
+    """A data file of an input. `promised`: the input's watermark just before the file came.
+
+    Its records of an earlier time came late.
+    """
+
+    path: Path
+    promised: Timestamp | None = None
+
+
+def _no_slices() -> tuple[SliceFile, ...]:
+    return ()
+
+
+def _no_files() -> tuple[Path, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSlices:
-    """One input of a transformation: `files` hold at least the records of `[first, last]`.
+    """One input of a transformation: `slices` hold at least the records of `[first, last]`.
 
-    `first`/`last` are inclusive offsets, `None` when there are no new records (`files` is empty
-    then); `schema` is the input's whole schema, system columns included.
+    `first`/`last` are inclusive offsets, `None` when there are no new records (`slices` is empty
+    then); `schema` is the input's whole schema, system columns included. The watermark moved from
+    `watermark_before` to `watermark`. `earlier()` lists the slices of all records before `first`,
+    oldest first; it may read the whole chain.
     """
 
     alias: str
     schema: pa.Schema
     vocab: Vocabulary
-    files: tuple[Path, ...] = ()
+    slices: tuple[SliceFile, ...] = ()
     first: int | None = None
     last: int | None = None
+    watermark_before: Timestamp | None = None
+    watermark: Timestamp | None = None
+    earlier: Callable[[], tuple[SliceFile, ...]] = _no_slices
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Where the new records are."""
+        return tuple(each.path for each in self.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformTask:
-    """Run the queries of `transform` over the new records of `inputs`, row by row."""
+    """Bring the result of `transform` up to what `inputs` hold now.
+
+    `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
+    first.
+    """
 
     dataset: str
     transform: TransformSql
     inputs: tuple[InputSlices, ...]
     vocab: Vocabulary
     scratch: Path
+    watermark_before: Timestamp | None = None
+    previous: Callable[[], tuple[Path, ...]] = _no_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +153,14 @@ class EngineResult:
     schema: pa.Schema
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformResult(EngineResult):
+    """The records of one step, the `mode` that made them, and why it is that one."""
+
+    mode: Mode
+    reason: str
+
+
 class Engine(Protocol):
     """An engine in a running session. Methods may be called from several threads at once."""
 
@@ -126,7 +181,7 @@ class Engine(Protocol):
         """
         ...
 
-    def transform(self, task: TransformTask) -> EngineResult:
+    def transform(self, task: TransformTask) -> TransformResult:
         """Carry out a transformation step."""
         ...
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfbuild.engine.contract import InputSlices, TransformTask, Vocabulary, vocabulary_of
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, vocabulary_of
 from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.odf.model import SetDataSchema, SetVocab, TransformSql
-from odfbuild.odf.step import InputStep
+from odfbuild.odf.model import SetDataSchema, SetVocab
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.step import InputStep, Interval, PromisedSlice
 from odfbuild.store.dataset import DatasetStore
 
 
@@ -33,24 +35,49 @@ class StepInput:
             alias=self.alias,
             schema=schema_of(self.schema),
             vocab=vocabulary_of(self.vocab),
-            files=tuple(self.store.object_path("data", s.physical_hash) for s in self.step.slices),
+            slices=_files(self.store, self.step.promised_slices),
             first=interval.start if interval else None,
             last=interval.end if interval else None,
+            watermark_before=self.step.watermark_before,
+            watermark=self.step.watermark,
+            earlier=lambda: _files(self.store, _history(self.store, self.step.prev_block)),
         )
 
 
 def transform_task(
     dataset: str,
-    transform: TransformSql,
+    state: Projection,
     inputs: Sequence[StepInput],
-    vocab: Vocabulary,
     scratch: Path,
+    history: tuple[DatasetStore, Multihash] | None,
 ) -> TransformTask:
-    """The request for one step of `dataset`."""
+    """The request for the next step of a derivative that says `state` (transformation included).
+
+    `history` is where its records so far are and the block that they end with, if there are any.
+    """
+    if state.transform is None:
+        raise AssertionError("only a dataset with a transformation is derived")
     return TransformTask(
         dataset=dataset,
-        transform=transform,
+        transform=state.transform.transform,
         inputs=tuple(each.as_slices() for each in inputs),
-        vocab=vocab,
+        vocab=vocabulary_of(state.vocab),
         scratch=scratch,
+        watermark_before=state.watermark,
+        previous=lambda: tuple(
+            each.path for each in (_files(history[0], _history(*history)) if history else ())
+        ),
+    )
+
+
+def _history(store: DatasetStore, head: Multihash | None) -> Sequence[PromisedSlice]:
+    if head is None:
+        return ()
+    return Interval(tuple(reversed(list(store.walk(head)))), None).promised_slices
+
+
+def _files(store: DatasetStore, slices: Sequence[PromisedSlice]) -> tuple[SliceFile, ...]:
+    return tuple(
+        SliceFile(store.object_path("data", data.physical_hash), promised)
+        for data, promised in slices
     )

@@ -26,6 +26,8 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 
 Link = tuple[Multihash, MetadataBlock]
+PromisedSlice = tuple[DataSlice, Timestamp | None]
+"""A slice, and the watermark that held just before it came: earlier records in it came late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,18 @@ class Interval:
     def slices(self) -> tuple[DataSlice, ...]:
         """All slices that the blocks added."""
         return tuple(e.new_data for _, e in _data_events(self.links) if e.new_data)
+
+    @property
+    def promised_slices(self) -> tuple[PromisedSlice, ...]:
+        """All slices that the blocks added, each with the watermark before it."""
+        found = []
+        promised = self.watermark_before
+        for _, event in _data_events(self.links):
+            if event.new_data is not None:
+                found.append((event.new_data, promised))
+            if _is_later(event.new_watermark, promised):
+                promised = event.new_watermark
+        return tuple(found)
 
     @property
     def moves_watermark(self) -> bool:
@@ -78,8 +92,8 @@ class InputStep:
     """What one step reads of one input.
 
     Blocks `(prev_block, new_block]` and records `(prev_offset, new_offset]`, both half open, `None`
-    where there is nothing before or nothing new. `slices` hold these records, `watermarks` are
-    those that the blocks set, oldest first, `watermark` is the last one known at their end.
+    where there is nothing before or nothing new. `promised_slices` hold these records, `watermarks`
+    are those that the blocks set, oldest first, `watermark` is the last one known at their end.
     `complete` is false when a change of the input's schema ends the step before the input's head.
     """
 
@@ -88,10 +102,15 @@ class InputStep:
     new_block: Multihash | None = None
     prev_offset: int | None = None
     new_offset: int | None = None
-    slices: tuple[DataSlice, ...] = ()
+    promised_slices: tuple[PromisedSlice, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     watermark_before: Timestamp | None = None
     complete: bool = True
+
+    @property
+    def slices(self) -> tuple[DataSlice, ...]:
+        """The slices that hold the records to read."""
+        return tuple(data for data, _ in self.promised_slices)
 
     @property
     def block(self) -> Multihash | None:
@@ -140,14 +159,14 @@ def next_step(
     the first block that changes schema or vocabulary of the input behind records that it reads.
     """
     links = _one_schema(interval.links)
-    slices = tuple(e.new_data for _, e in _data_events(links) if e.new_data)
+    slices = Interval(tuple(links), interval.watermark_before).promised_slices
     return InputStep(
         dataset_id=dataset_id,
         prev_block=consumed.new_block_hash if consumed else None,
         new_block=links[-1][0] if links else None,
         prev_offset=consumed.new_offset if consumed else None,
-        new_offset=slices[-1].offset_interval.end if slices else None,
-        slices=slices,
+        new_offset=slices[-1][0].offset_interval.end if slices else None,
+        promised_slices=slices,
         watermarks=_watermarks(links),
         watermark_before=interval.watermark_before,
         complete=len(links) == len(interval.links),
@@ -164,10 +183,10 @@ def recorded_step(recorded: ExecuteTransformInput, interval: Interval) -> InputS
         new_block=recorded.new_block_hash,
         prev_offset=recorded.prev_offset,
         new_offset=recorded.new_offset,
-        slices=tuple(
-            s
-            for s in interval.slices
-            if s.offset_interval.start <= last and s.offset_interval.end >= first
+        promised_slices=tuple(
+            (data, promised)
+            for data, promised in interval.promised_slices
+            if data.offset_interval.start <= last and data.offset_interval.end >= first
         ),
         watermarks=_watermarks(interval.links),
         watermark_before=interval.watermark_before,

@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import EngineResult, IngestTask, TransformTask, Vocabulary
+from odfbuild.engine.contract import (
+    EngineResult,
+    IngestTask,
+    Mode,
+    TransformResult,
+    TransformTask,
+    Vocabulary,
+)
 from odfbuild.odf.model import TransformSql
 
 MILLIS = pa.timestamp("ms", "UTC")
@@ -35,7 +42,7 @@ class PlainEngine:
     ) -> pa.Schema:
         return RESULT
 
-    def transform(self, task: TransformTask) -> EngineResult:
+    def transform(self, task: TransformTask) -> TransformResult:
         query = (task.transform.queries or ())[-1].query
         factor = re.search(r"value \* (\d+)", query)
         above = re.search(r"id > (\d+)", query)
@@ -52,7 +59,10 @@ class PlainEngine:
         if above:
             rows = rows.filter(pc.greater(rows["id"], int(above[1])))
         values = pc.multiply(rows["value"], int(factor[1]) if factor else 1)
-        return self._result(rows.set_column(2, "value", values), task)
+        result = self._result(rows.set_column(2, "value", values), task)
+        return TransformResult(
+            parts=result.parts, schema=result.schema, mode=Mode.MAP, reason="it is simple"
+        )
 
     def ingest(self, task: IngestTask) -> EngineResult:
         types = {f.name: f.type for f in RESULT} | {"event_time": pa.timestamp("ms")}

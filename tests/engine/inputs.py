@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import InputSlices, TransformTask, Vocabulary
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, Vocabulary
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 
 MILLIS = pa.timestamp("ms", "UTC")
@@ -47,7 +47,7 @@ def slices(folder: Path, *tables: pa.Table, alias: str = "cities") -> InputSlice
         alias=alias,
         schema=SCHEMA,
         vocab=Vocabulary(),
-        files=tuple(files),
+        slices=tuple(SliceFile(file) for file in files),
         first=tables[0]["offset"][0].as_py() if tables else None,
         last=tables[-1]["offset"][-1].as_py() if tables else None,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self._session = spark._jsparkSession
+        self.build = Builder(spark)
         self._spark = spark
         load = spark._jvm.java.lang.Class.forName
         expressions = "org.apache.spark.sql.catalyst.expressions."
@@ -27,6 +28,10 @@ class Catalyst:
         modes = load("org.apache.spark.sql.execution.CommandExecutionMode$")
         self._skip = modes.getField("MODULE$").get(None).SKIP()
         self._datasets = load("org.apache.spark.sql.classic.Dataset$").getField("MODULE$").get(None)
+
+    def inline(self, plan: Node) -> Node:
+        """The same plan without references to named subqueries (WITH)."""
+        return self.build.inline(plan)
 
     def parse(self, sql: str) -> Node:
         """The unresolved plan of a query."""
@@ -59,6 +64,41 @@ class Catalyst:
         for each in items(plan.innerChildren()):
             if self._logical.isInstance(each):
                 yield each
+
+
+class Builder:
+    """Makes plan nodes."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm = spark._jvm
+        self._plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+
+    def project(self, columns: Iterable[Node], child: Node) -> Node:
+        """A projection to `columns`, attributes or named expressions."""
+        return self._plans.Project(self._sequence(columns), child)
+
+    def expand(self, plan: Node, further: Sequence[Node], child: Node) -> Node:
+        """An `Expand` over another child that passes on `further` columns of it."""
+        rows = [self._sequence([*items(row), *further]) for row in items(plan.projections())]
+        output = self._sequence([*items(plan.output()), *further])
+        return self._plans.Expand(self._sequence(rows), output, child)
+
+    def with_children(self, plan: Node, children: Iterable[Node]) -> Node:
+        """The same node over other children."""
+        return plan.withNewChildren(self._sequence(children))
+
+    def inline(self, plan: Node) -> Node:
+        """See `Catalyst.inline`."""
+        rule = self._jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE
+        return rule(True, False, False).apply(plan)
+
+    def _sequence(self, nodes: Iterable[Node]) -> Node:
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(nodes))
+
+
+def ids_of(attributes: Any) -> frozenset[int]:
+    """Identities of columns."""
+    return frozenset(attribute.exprId().id() for attribute in items(attributes))
 
 
 def items(sequence: Any) -> Iterator[Any]:

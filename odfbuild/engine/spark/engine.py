@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import EngineResult, IngestTask, TransformTask, Vocabulary
+from odfbuild.engine.contract import (
+    EngineResult,
+    IngestTask,
+    TransformResult,
+    TransformTask,
+    Vocabulary,
+)
 from odfbuild.engine.spark.frames import to_arrow_schema, to_spark_schema
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
@@ -44,15 +50,14 @@ class SparkEngine:
     ) -> pa.Schema:
         """See `contract.Engine`."""
         with self.request(dataset) as spark:
-            for name, schema in inputs:
-                spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
             if preprocess:
+                for name, schema in inputs:
+                    spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
                 return to_arrow_schema(_preprocess(spark, dataset, transform))
-            names = [name for name, _ in inputs]
-            frame = checked(spark, dataset, transform, names, vocab)
-            return to_arrow_schema(frame, [vocab.event_time])
+            report = checked(spark, dataset, transform, inputs, vocab)
+            return to_arrow_schema(report.result, [vocab.event_time])
 
-    def transform(self, task: TransformTask) -> EngineResult:
+    def transform(self, task: TransformTask) -> TransformResult:
         """See `contract.Engine`."""
         with self.request(task.dataset) as spark:
             return derive(spark, task)

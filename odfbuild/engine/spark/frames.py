@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as spark_types
 
-from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
@@ -148,33 +148,6 @@ def _conform(layout: pa.Schema, schema: pa.Schema, vocab: Vocabulary) -> list[st
         source = name if field.name in layout.names else "NULL"
         columns.append(f"CAST({source} AS {target}) AS {name}")
     return columns
-
-
-def input_view(spark: SparkSession, each: InputSlices) -> bool:
-    """Make the new records of an input a view, in order of offsets.
-
-    Returns whether any of them is a retraction or correction.
-    """
-    frame = read_slices(spark, each.files, each.schema, each.vocab)
-    offset = quote(each.vocab.offset)
-    if each.files:
-        frame = frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
-        if len(each.files) > 1 or frame.rdd.getNumPartitions() > 1:
-            frame = frame.orderBy(offset)
-    frame.createOrReplaceTempView(each.alias)
-    return bool(each.files) and _has_operations(each)
-
-
-def _has_operations(each: InputSlices) -> bool:
-    """Whether the files hold anything but appended records, from their statistics alone."""
-    for file in each.files:
-        metadata = pq.read_metadata(file)
-        index = metadata.schema.names.index(each.vocab.operation_type)
-        for group in range(metadata.num_row_groups):
-            statistics = metadata.row_group(group).column(index).statistics
-            if statistics is None or not statistics.has_min_max or statistics.max != 0:
-                return True
-    return False
 
 
 def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:

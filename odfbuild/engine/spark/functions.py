@@ -64,8 +64,10 @@ TABLE_FUNCTIONS = frozenset(
 _CLOCK = """current_timestamp now current_date curdate localtimestamp current_time localtime"""
 _SESSION = """current_user user session_user current_database current_schema current_catalog
     current_path current_timezone version"""
-_RANDOM = """rand random randn randstr uniform uuid shuffle kll_sketch_agg_bigint
-    kll_sketch_agg_double kll_sketch_agg_float"""
+_RANDOM = """rand random randn randstr uniform uuid shuffle
+    kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float
+    kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
+    kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float"""
 _LAYOUT = """monotonically_increasing_id spark_partition_id input_file_name
     input_file_block_start input_file_block_length"""
 _CODE = "reflect java_method try_reflect"
@@ -84,6 +86,9 @@ FORBIDDEN: dict[str, str] = {
     **dict.fromkeys(_XML.split(), "may resolve entities from outside"),
     "python_worker_logs": "reads logs",
     "sql_keywords": "depends on the release of Spark",
+    "collations": "depends on the release of Spark",
+    "measure": "belongs to metric views, which no query can read",
+    "counter_diff": "depends on the order of rows",
 }
 """Functions that no query may call, and why."""
 
@@ -126,10 +131,15 @@ ORDER_FREE_AGGREGATES = frozenset(
         "BitOrAgg",
         "BitXorAgg",
         "Percentile",
+        "PercentileCont",
+        "PercentileDisc",
         "Median",
         "HyperLogLogPlusPlus",
-        "ApproximatePercentile",
         "CountMinSketchAgg",
+        "BitmapConstructAgg",
+        "BitmapOrAgg",
+        "BitmapAndAgg",
+        "PivotFirst",
         "RegrCount",
         "Grouping",
     ]
@@ -137,6 +147,25 @@ ORDER_FREE_AGGREGATES = frozenset(
 NUMERIC_AGGREGATES = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
 """Exact for integers and decimals, dependent on order for floating point."""
 ORDER_BOUND_WINDOWS = frozenset({"RowNumber", "Lag", "Lead", "NTile", "NthValue", "First", "Last"})
+"""Ambiguous where the ORDER BY of their window has ties."""
+RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
+"""The same for all ties, although Spark computes them over rows."""
+COLLECTIONS = frozenset({"CollectList", "CollectSet"})
+"""Fit when sorted at once: array_sort(collect_list(x))."""
+
+FIXES = {
+    "CollectList": "sort what is collected: array_sort({f}({x}))",
+    "CollectSet": "sort what is collected: array_sort({f}({x}))",
+    "First": "take the smallest or the largest: min({x}) or max({x})",
+    "Last": "take the smallest or the largest: min({x}) or max({x})",
+    "AnyValue": "take the smallest or the largest: min({x}) or max({x})",
+    "MaxBy": "break ties by the value: max(struct(<ordering>, {x})).{x}",
+    "MinBy": "break ties by the value: min(struct(<ordering>, {x})).{x}",
+    "ListAgg": "order by the value: {f}({x}) WITHIN GROUP (ORDER BY {x})",
+    "ApproximatePercentile": "use percentile({x}, ...), which is exact",
+    "Mode": "count the values, and take the first of ORDER BY count DESC, value",
+}
+"""What to write instead of an aggregate that depends on the order of rows; `x` its argument."""
 
 ROW_WISE = frozenset(
     [

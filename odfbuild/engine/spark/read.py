@@ -21,7 +21,8 @@ from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.frames import quote, to_spark_schema, to_spark_type
 from odfbuild.engine.spark.malformed import CORRUPT, guard
 from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
-from odfbuild.engine.spark.transform import preprocess, total_order
+from odfbuild.engine.spark.order import total_order
+from odfbuild.engine.spark.transform import preprocess
 from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import EngineResult, TransformTask, Vocabulary
-from odfbuild.engine.spark.frames import input_view, quote, to_arrow_schema, write_parts
-from odfbuild.engine.spark.validate import Report, Step, check_steps, unfit_columns
+from odfbuild.engine.contract import Mode, TransformResult, TransformTask, Vocabulary
+from odfbuild.engine.spark.findings import Report, Step, unfit_columns
+from odfbuild.engine.spark.frames import quote, to_arrow_schema, to_spark_schema, write_parts
+from odfbuild.engine.spark.inputs import has_operations
+from odfbuild.engine.spark.modes import changelog, map
+from odfbuild.engine.spark.modes.choose import choose, key_of
+from odfbuild.engine.spark.validate import check_steps, result_of
 from odfbuild.errors import Errors, QueryError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from odfbuild.odf.model import TransformSql
@@ -21,38 +27,82 @@ def steps_of(transform: TransformSql) -> list[Step]:
     return [Step(step.alias, step.query) for step in transform.queries or ()]
 
 
-def derive(spark: SparkSession, task: TransformTask) -> EngineResult:
-    """Run a row-wise transformation over the new records of its inputs, in their order."""
-    retracting = [each.alias for each in task.inputs if input_view(spark, each)]
-    frame = checked(spark, task.dataset, task.transform, [i.alias for i in task.inputs], task.vocab)
-    if retracting and task.vocab.operation_type not in frame.columns:
-        raise QueryError(
-            f"input '{retracting[0]}' holds retractions or corrections, and the query drops them",
-            code="E0509",
-            dataset=task.dataset,
-            help=f"select `{task.vocab.operation_type}` so that they carry over",
-        )
-    schema = to_arrow_schema(frame, [task.vocab.event_time])
-    return EngineResult(parts=write_parts(frame, task.scratch / "parts"), schema=schema)
+def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
+    """Bring a result up to date, in the mode that fits its query and its inputs."""
+    schemas = [(each.alias, each.schema) for each in task.inputs]
+    report = checked(spark, task.dataset, task.transform, schemas, task.vocab)
+    retracting = [each.alias for each in task.inputs if has_operations(each.files, each.vocab)]
+    choice = choose(report, retracting)
+    if choice.mode is not Mode.MAP:
+        _refuse_operation(report, task)
+    schema = to_arrow_schema(_result(report), [task.vocab.event_time])
+    return TransformResult(
+        parts=_RUN[choice.mode](spark, task, schema, bool(retracting)),
+        schema=schema,
+        mode=choice.mode,
+        reason=choice.reason,
+    )
+
+
+def _map(
+    spark: SparkSession, task: TransformTask, schema: pa.Schema, retracting: bool
+) -> tuple[Path, ...]:
+    for number, each in enumerate(task.inputs):
+        map.increment_view(spark, number, each)
+    plan, result = result_of(spark, steps_of(task.transform))
+    operation = task.vocab.operation_type
+    if not retracting or operation in schema.names:
+        return write_parts(_with_operation(result, task.vocab), task.scratch / "parts")
+    frame = map.with_operations(spark, plan, task)
+    return map.write_with_operations(frame, operation, task.scratch)
+
+
+def _changelog(
+    spark: SparkSession, task: TransformTask, schema: pa.Schema, retracting: bool
+) -> tuple[Path, ...]:
+    for each in task.inputs:
+        changelog.history_view(spark, each)
+    plan, result = result_of(spark, steps_of(task.transform))
+    frame = changelog.changes(spark, task, result, schema, key_of(plan))
+    return write_parts(frame, task.scratch / "parts")
+
+
+_RUN = {Mode.MAP: _map, Mode.CHANGELOG: _changelog}
 
 
 def checked(
     spark: SparkSession,
     dataset: str,
     transform: TransformSql,
-    inputs: Sequence[str],
+    inputs: Sequence[tuple[str, pa.Schema]],
     vocab: Vocabulary,
-) -> DataFrame:
-    """The lazy result of a transformation of a derivative; raises `Errors` with all problems."""
+) -> Report:
+    """What there is to know of a transformation of a derivative without its data.
+
+    Raises `Errors` with all problems.
+    """
     _check_engine(dataset, transform)
-    report = check_steps(spark, dataset, steps_of(transform), inputs)
-    problems = [*report.errors, *report.not_row_wise, *report.order_bound]
-    _raise_first_of_each(problems)
+    for name, schema in inputs:
+        spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
+    report = check_steps(spark, dataset, steps_of(transform), [name for name, _ in inputs])
+    _raise_first_of_each([*report.errors, *report.order_bound])
     frame = _result(report)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
     if problems:
         raise Errors(problems)
-    return _with_operation(frame, vocab)
+    report.result = _with_operation(frame, vocab)
+    return report
+
+
+def _refuse_operation(report: Report, task: TransformTask) -> None:
+    if task.vocab.operation_type in _result(report).columns:
+        raise QueryError(
+            f"the result has a column '{task.vocab.operation_type}', which only queries that "
+            f"handle each record alone may give; here is {report.not_row_wise[0]}",
+            code="E0514",
+            dataset=task.dataset,
+            help="leave it out: odfbuild finds out by itself what to retract or correct",
+        )
 
 
 def preprocess(
@@ -67,19 +117,6 @@ def preprocess(
     if problems:
         raise Errors(problems)
     return frame, report.row_wise
-
-
-def total_order(frame: DataFrame) -> DataFrame:
-    """Rows in an order that depends on their values only."""
-    from pyspark.sql.functions import expr
-
-    keys = []
-    for field in frame.schema.fields:
-        name = quote(field.name)
-        keys.append(name)
-        if field.dataType.typeName() in ("float", "double"):
-            keys.append(f"CAST({name} AS STRING)")  # tells -0.0 from 0.0, which are equal
-    return frame.orderBy(*[expr(key) for key in keys])
 
 
 def _result(report: Report) -> DataFrame:

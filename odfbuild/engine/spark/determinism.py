@@ -1,0 +1,231 @@
+"""Look at an analysed plan: does anything but the inputs' records decide its result?
+
+The clock, randomness and the environment are errors. What depends on the order of rows, which no
+engine keeps, is reported apart, with a form that does not. Spark's own flag for determinism misses
+most of it. Sources: Open Data Fabric, "Engine Contract"; measured on Spark 4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from odfbuild.engine.spark import functions as lists
+from odfbuild.engine.spark.catalyst import Catalyst, Node, ids_of, items, name_of, position_of
+from odfbuild.engine.spark.findings import Findings, words
+
+CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
+CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
+_FLOATING = {"float", "double"}
+_SET_OPERATIONS = frozenset({"Union", "Distinct", "Except", "Intersect"})
+
+
+class Analysed:
+    """A walk over an analysed plan that writes down what it finds."""
+
+    def __init__(self, catalyst: Catalyst, findings: Findings) -> None:
+        self.catalyst = catalyst
+        self.findings = findings
+
+    def check(self, plan: Node) -> None:
+        """Look at a whole query."""
+        self._plan(plan, ids_of(plan.output()))
+
+    def _plan(self, plan: Node, used: frozenset[int]) -> None:
+        """`used`: the columns of `plan` on which the result depends."""
+        kind = name_of(plan)
+        if kind.startswith("View"):
+            return  # an input or an earlier step, which is checked already
+        children = list(items(plan.children()))
+        if kind == "SubqueryAlias" and name_of(children[0]).startswith("View"):
+            return
+        if not children and kind not in lists.LEAVES:
+            self.findings.error(plan, "E0504", f"a query may not read {words(kind)}")
+        if kind not in lists.ROW_WISE:
+            self.findings.construct(plan, lists.CONSTRUCTS.get(kind, words(kind)))
+        if kind == "Sample":
+            self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
+        if kind in ("GlobalLimit", "Offset"):
+            self._limit(plan, used)
+        if kind == "Window":
+            self._window(plan, used)
+        for expression in items(plan.expressions()):
+            self._expression(expression)
+        below = self._used_below(plan, kind, used)
+        for child in children:
+            outputs = ids_of(child.output())
+            self._plan(child, outputs if kind in _SET_OPERATIONS else outputs & below)
+        for inner in self.catalyst.inner_plans(plan):
+            self._plan(inner, ids_of(inner.output()))
+
+    def _used_below(self, plan: Node, kind: str, used: frozenset[int]) -> frozenset[int]:
+        if kind == "Project":
+            return frozenset().union(
+                *(
+                    ids_of(each.references())
+                    for each in items(plan.projectList())
+                    if each.exprId().id() in used
+                )
+            )
+        if kind == "Aggregate":
+            return ids_of(plan.references())
+        return used | ids_of(plan.references())
+
+    def _expression(self, expression: Node) -> None:
+        kind = name_of(expression)
+        if kind in lists.CLOCK_EXPRESSIONS:
+            self._refuse(expression, "reads the clock", CLOCK_HELP)
+        elif kind in lists.ENVIRONMENT_EXPRESSIONS:
+            self._refuse(expression, "depends on the environment")
+        elif self.catalyst.is_random(expression):
+            self._refuse(expression, "is not deterministic")
+        elif kind == "Cast":
+            self._cast(expression)
+        elif kind == "AggregateExpression":
+            self._aggregate(expression)
+        elif kind in ("SortArray", "ArraySort") and self._is_sorted_collection(expression):
+            return
+        inner = self.catalyst.subplan(expression)
+        if inner is not None:
+            self.findings.construct(expression, "a subquery")
+            self._plan(inner, ids_of(inner.output()))
+        hidden = self.catalyst.replacement(expression)
+        if hidden is not None:
+            self._expression(hidden)
+        for child in items(expression.children()):
+            self._expression(child)
+
+    def _refuse(self, expression: Node, why: str, help: str | None = None) -> None:
+        self.findings.error(expression, "E0505", f"{expression.sql()} {why}", help)
+
+    def _cast(self, expression: Node) -> None:
+        target = str(expression.dataType().typeName())
+        source = expression.child()
+        if not target.startswith(("timestamp", "date")) or not source.foldable():
+            return
+        if not str(source.dataType().typeName()).startswith("string"):
+            return
+        value = source.eval(None)
+        if value is not None and CLOCK_WORD.fullmatch(str(value.toString())):
+            self.findings.error(
+                expression, "E0505", f"CAST of '{value.toString()}' reads the clock", CLOCK_HELP
+            )
+
+    # --- Order of rows ---
+
+    def _aggregate(self, expression: Node) -> None:
+        function = expression.aggregateFunction()
+        kind = name_of(function)
+        types = {str(child.dataType().typeName()) for child in items(function.children())}
+        if kind in lists.ORDER_FREE_AGGREGATES:
+            return
+        if kind in lists.NUMERIC_AGGREGATES and not _FLOATING & types:
+            return
+        if kind == "ListAgg" and self._is_ordered_by_itself(function):
+            return
+        name = function.prettyName()
+        argument = next((str(child.sql()) for child in items(function.children())), "x")
+        if kind in lists.NUMERIC_AGGREGATES:
+            self.findings.order(
+                expression,
+                f"{name}() of floating point numbers depends on the order of rows",
+                f"sum decimals: CAST({name}(CAST({argument} AS DECIMAL(38, 12))) AS DOUBLE)",
+            )
+        elif kind in lists.FIXES:
+            fix = lists.FIXES[kind].format(x=argument, f=name)
+            self.findings.order(expression, f"{name}() depends on the order of rows", fix)
+        else:
+            self.findings.order(
+                expression,
+                f"{name}() depends on the order of rows",
+                "compute it from SUM, COUNT, MIN and MAX of integers or decimals",
+            )
+
+    def _is_sorted_collection(self, expression: Node) -> bool:
+        """`array_sort(collect_list(x))` and `sort_array(collect_list(x))`, without a comparator."""
+        child = next(items(expression.children()))
+        if name_of(child) != "AggregateExpression":
+            return False
+        if position_of(expression) in self.findings.comparators:
+            return False
+        return name_of(child.aggregateFunction()) in lists.COLLECTIONS
+
+    def _is_ordered_by_itself(self, function: Node) -> bool:
+        value = function.child()
+        return any(
+            order.child().semanticEquals(value) for order in items(function.orderExpressions())
+        )
+
+    def _window(self, plan: Node, used: frozenset[int]) -> None:
+        """Window functions over rows must have an order without ties among rows that differ.
+
+        Rows that agree in all columns that are used are interchangeable, so ordering by those is
+        enough.
+        """
+        rows = plan.child()
+        for named in items(plan.windowExpressions()):
+            expression = next(_find(named, "WindowExpression"), None)
+            if expression is None or not _depends_on_ties(expression):
+                continue
+            given = _sorted_by(plan.orderSpec()) | _plain(plan.partitionSpec())
+            needed = (used | ids_of(expression.references())) & ids_of(rows.output())
+            missing = [a for a in items(rows.output()) if a.exprId().id() in needed - given]
+            if missing:
+                function = expression.windowFunction()
+                self.findings.order(
+                    expression,
+                    f"{function.prettyName()}() OVER is ambiguous where its ORDER BY has ties",
+                    f"name every column that is used: ORDER BY {_order(plan.orderSpec(), missing)}",
+                )
+
+    def _limit(self, plan: Node, used: frozenset[int]) -> None:
+        node, needed = plan, used
+        while name_of(node) in ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias"):
+            if name_of(node) == "Project":
+                needed = self._used_below(node, "Project", needed)
+            node = node.child()
+        is_sorted = name_of(node) == "Sort" and getattr(node, "global")()
+        given = _sorted_by(node.order()) if is_sorted else frozenset()
+        missing = [a for a in items(node.output()) if a.exprId().id() in needed - given]
+        if missing:
+            order = _order(node.order() if is_sorted else None, missing)
+            self.findings.order(
+                plan,
+                "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
+                f"name every column that is used: ORDER BY {order}",
+            )
+
+
+def _find(expression: Node, kind: str) -> Iterator[Node]:
+    if name_of(expression) == kind:
+        yield expression
+    for child in items(expression.children()):
+        yield from _find(child, kind)
+
+
+def _depends_on_ties(expression: Node) -> bool:
+    function = expression.windowFunction()
+    kind = name_of(function)
+    if kind == "AggregateExpression":
+        kind = name_of(function.aggregateFunction())
+    if kind in lists.ORDER_BOUND_WINDOWS:
+        return True
+    if kind in lists.RANKS:
+        return False
+    frame = expression.windowSpec().frameSpecification()
+    return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
+
+
+def _sorted_by(order: Node) -> frozenset[int]:
+    return _plain(each.child() for each in items(order))
+
+
+def _plain(expressions: Node) -> frozenset[int]:
+    """Ids of those expressions that are columns themselves."""
+    found = items(expressions) if hasattr(expressions, "iterator") else expressions
+    return frozenset(e.exprId().id() for e in found if name_of(e) == "AttributeReference")
+
+
+def _order(order: Node | None, missing: Iterable[Node]) -> str:
+    given = [str(each.sql()) for each in items(order)] if order is not None else []
+    return ", ".join([*given, *(str(column.name()) for column in missing)])

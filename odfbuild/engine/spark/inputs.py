@@ -1,0 +1,84 @@
+"""Views of inputs for queries: new records, or the state that a whole history amounts to.
+
+Sources: Open Data Fabric, "Retractions and corrections"; RFC-015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.spark.frames import quote, read_slices
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
+"""Operations, as the column `op` holds them."""
+
+
+def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:
+    """The new records of an input, in order of offsets."""
+    frame = read_slices(spark, each.files, each.schema, each.vocab)
+    if not each.files:
+        return frame
+    offset = quote(each.vocab.offset)
+    frame = frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
+    if len(each.files) > 1 or frame.rdd.getNumPartitions() > 1:
+        frame = frame.orderBy(offset)
+    return frame
+
+
+def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:
+    """What all records of an input up to its newest amount to, in any order.
+
+    `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
+    """
+    frame = read_slices(spark, files, each.schema, each.vocab)
+    if each.last is not None:
+        frame = frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+    if not has_operations(files, each.vocab):
+        return frame
+    return _folded(frame, each.vocab)
+
+
+def weight(vocab: Vocabulary) -> str:
+    """How many records an operation adds: 1 or -1, as SQL."""
+    return f"IF({quote(vocab.operation_type)} IN ({APPEND}, {CORRECT_TO}), 1, -1)"
+
+
+def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
+    """Whether files hold anything but appended records, from their statistics alone."""
+    for file in files:
+        metadata = pq.read_metadata(file)
+        index = metadata.schema.names.index(vocab.operation_type)
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(index).statistics
+            if statistics is None or not statistics.has_min_max or statistics.max != 0:
+                return True
+    return False
+
+
+def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    same = ", ".join(quote(name) for name in frame.columns if name not in system)
+    sign = weight(vocab)
+    return (
+        frame.selectExpr(
+            "*",
+            f"SUM({sign}) OVER (PARTITION BY {same}) AS __odf_net",
+            f"ROW_NUMBER() OVER (PARTITION BY {same}, {sign} ORDER BY {quote(vocab.offset)} DESC)"
+            " AS __odf_rank",
+        )
+        .where(f"{sign} = 1 AND __odf_rank <= __odf_net")
+        .selectExpr(
+            *(
+                f"{APPEND} AS {quote(name)}" if name == vocab.operation_type else quote(name)
+                for name in frame.columns
+            )
+        )
+    )
