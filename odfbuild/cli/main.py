@@ -18,6 +18,7 @@ from odfbuild.cli import (
     init,
     log,
     ls,
+    migrate,
     plan,
     push,
     schema,
@@ -79,6 +80,7 @@ def _globals(
 
 app.command("init")(init.init)
 app.command("validate")(validate.validate)
+app.command("migrate")(migrate.migrate)
 app.command("plan")(plan.plan)
 app.command("show")(show.show)
 app.command("apply")(apply.apply)

@@ -71,29 +71,42 @@ def _scan(folder: str) -> Iterator[str]:
 
 
 def read_file(config: Config, path: str) -> tuple[Definition, ...]:
-    """The definitions of one file; raises `ProjectError` or `Errors`."""
+    """The definitions of one file; raises `ProjectError` or `Errors`, with all that is wrong."""
     file = os.path.relpath(path, config.root)
     definitions: list[Definition] = []
     errors: list[OdfbuildError] = []
     for source in read_sources(config, file):
         try:
-            documents = read_documents(source.text, file)
-        except ProjectError as error:
-            errors.append(source.translated(error))
-            continue
-        for index, data in enumerate(documents):
-            document = _Document(source, index)
-            try:
-                snapshot = _snapshot(data, document)
-            except Errors as error:
-                errors.extend(error.errors)
-                continue
-            definitions.append(
-                Definition(snapshot=snapshot, file=file, document=index, instance=source.instance)
-            )
+            definitions += definitions_in(source)
+        except Errors as error:
+            errors.extend(error.errors)
     if errors:
         raise Errors(errors)
     return tuple(definitions)
+
+
+def definitions_in(source: Source) -> list[Definition]:
+    """The definitions of a text; raises `Errors` with all that is wrong in it."""
+    try:
+        documents = read_documents(source.text, source.file)
+    except ProjectError as error:
+        raise Errors([source.translated(error)]) from None
+    definitions: list[Definition] = []
+    errors: list[OdfbuildError] = []
+    for index, data in enumerate(documents):
+        try:
+            snapshot = _snapshot(data, _Document(source, index))
+        except Errors as error:
+            errors.extend(error.errors)
+            continue
+        definitions.append(
+            Definition(
+                snapshot=snapshot, file=source.file, document=index, instance=source.instance
+            )
+        )
+    if errors:
+        raise Errors(errors)
+    return definitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +127,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
     try:
         snapshot = from_manifest("DatasetSnapshot", data)
     except DecodeErrors as error:
+        _refuse_old_form(data, document)
         raise Errors(
             located(each, document.place(each.path, value=is_about_value(each)))
             for each in error.errors
@@ -130,6 +144,31 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
             )
             for problem in error.problems
         ) from None
+
+
+def _refuse_old_form(data: Any, document: _Document) -> None:
+    """One error with the way out, in place of one for every key that was called otherwise."""
+    from odfbuild.project.old_form import old_parts
+
+    parts = old_parts(data)
+    if not parts:
+        return
+    file = document.source.file
+    by_hand = document.source.template is not None
+    raise Errors(
+        [
+            ProjectError(
+                "this definition is in a form of an earlier version of Open Data Fabric",
+                code="E0111",
+                location=document.place(parts[0].path),
+                notes=tuple(dict.fromkeys(part.message for part in parts)),
+                help="a template is changed by hand: the notes say how"
+                if by_hand
+                else f"`odfbuild migrate {file}` shows it in today's form, "
+                f"`odfbuild migrate --write {file}` rewrites it",
+            )
+        ]
+    )
 
 
 def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:

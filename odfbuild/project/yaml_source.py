@@ -45,10 +45,11 @@ for _tag, _pattern, _first in (
 
 def read_documents(text: str, file: str) -> list[Any]:
     """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
-    return [_construct(node, text, file) for node in _compose(text, file) if node is not None]
+    return [construct(node, text, file) for node in compose(text, file) if node is not None]
 
 
-def _compose(text: str, file: str) -> list[Any]:
+def compose(text: str, file: str) -> list[Any]:
+    """The nodes of all documents, with their marks (`None`: empty); errors as `read_documents`."""
     loader = _Loader(text)
     try:
         nodes = []
@@ -74,12 +75,13 @@ def _compose(text: str, file: str) -> list[Any]:
         loader.dispose()
 
 
-def _construct(node: Any, text: str, file: str) -> Any:
+def construct(node: Any, text: str, file: str) -> Any:
+    """Plain data of a node."""
     tag = node.tag
     if tag == _MAP:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = _construct(key_node, text, file)
+            key = construct(key_node, text, file)
             if not isinstance(key, str):
                 key = str(key_node.value)
             if key in data:
@@ -89,10 +91,10 @@ def _construct(node: Any, text: str, file: str) -> Any:
                     location=_mark(text, file, key_node, len(key)),
                     help="remove one of the two",
                 )
-            data[key] = _construct(value_node, text, file)
+            data[key] = construct(value_node, text, file)
         return data
     if tag == _SEQ:
-        return [_construct(item, text, file) for item in node.value]
+        return [construct(item, text, file) for item in node.value]
     value = node.value
     if tag == _STR:
         return value
@@ -169,7 +171,7 @@ def _follow(text: str, file: str, document: int, path: Sequence[str | int]) -> A
 
 
 def _document(text: str, file: str, document: int) -> Any:
-    nodes = [node for node in _compose(text, file) if node is not None]
+    nodes = [node for node in compose(text, file) if node is not None]
     return nodes[document] if document < len(nodes) else None
 
 

@@ -18,6 +18,7 @@ _COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
 _VERBS = (
     "init",
     "validate",
+    "migrate",
     "plan",
     "show",
     "apply",
