@@ -1,17 +1,15 @@
-"""Work on one dataset: a place for scratch files, and an outcome whatever happens."""
+"""Work on one dataset: an outcome whatever happens."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
 from odfbuild.errors import OdfbuildError, StaleHeadError
+from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
@@ -60,24 +58,11 @@ def attempt(
     except StaleHeadError as error:
         return ended(Status.LOST, error.message, error)
     except OdfbuildError as error:
-        return ended(Status.FAILED, error.message, locate(name, error))
+        return ended(Status.FAILED, scrub(error.message), scrub_error(locate(name, error)))
     except Exception as error:  # a defect of ours must not take the other datasets down
         defect = _defect(name, error, cache)
         return ended(Status.FAILED, defect.message, defect)
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
-
-
-@contextmanager
-def scratch_folder(cache: Path) -> Iterator[Path]:
-    """A folder of one's own inside `cache`, removed at the end."""
-    # Inside the project, so that a staged file can be moved into a dataset by rename.
-    base = cache / "scratch"
-    base.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="apply-", dir=base))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def begin(
@@ -102,9 +87,10 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
 
 def _defect(name: str, error: Exception, cache: Path) -> OdfbuildError:
     log = cache / "defect.log"
-    log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    log.write_text(scrub("".join(traceback.format_exception(error))), encoding="utf-8")
+    reason = scrub(f"{type(error).__name__}: {error}")
     return OdfbuildError(
-        f"internal error while working on '{name}': {type(error).__name__}: {error}",
+        f"internal error while working on '{name}': {reason}",
         code="E0999",
         dataset=name,
         notes=(f"the details are in {log}",),

@@ -12,17 +12,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfbuild.apply.history import slices_between
-from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, IngestTask, vocabulary_of
-from odfbuild.engine.slice import dataset_schema
-from odfbuild.ingest.fetch import Fetched
+from odfbuild.engine.slice import StagedSlice
+from odfbuild.ingest.fetch import FetchContext, Fetched
 from odfbuild.ingest.prepare import prepare
+from odfbuild.ingest.resume import has_moved
 from odfbuild.odf.arrow_schema import from_odf, schema_of
 from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import AddData, AddPushSource, ReadStep, SetPollingSource, SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.project.model import Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +42,39 @@ class Arrival:
     source_state: SourceState | None
 
 
-def stage_polled(transaction: Transaction, engine: Engine, fetched: Fetched, scratch: Path) -> int:
+def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> FetchContext:
+    """What fetching the source of a dataset needs to know besides its definition."""
+    source = transaction.state.polling_source
+    return FetchContext(
+        project=config.name,
+        dataset=transaction.alias,
+        root=config.root,
+        scratch=scratch,
+        cache=config.cache,
+        inbox=config.inbox,
+        now=transaction.system_time,
+        settings=config.ingest,
+        moved=source is not None and has_moved(source.fetch, transaction.base),
+    )
+
+
+def stage_polled(
+    transaction: Transaction,
+    get_engine: Callable[[], Engine],
+    fetched: Fetched,
+    scratch: Path,
+    config: Config,
+) -> int:
     """Prepare a fetched file and stage it; returns the number of new records."""
+    if fetched.file is None:
+        _add_event(transaction, None, fetched.state)
+        return 0
     source = transaction.state.polling_source
     if source is None:
         raise AssertionError("only a dataset with a polling source is polled")
-    file, name = prepare(source.prepare or (), fetched.file, fetched.display_name, scratch)
+    steps = source.prepare or ()
+    place, settings = config.root, config.ingest
+    file, name = prepare(steps, fetched.file, fetched.display_name, scratch, place, settings)
     arrival = Arrival(
         source=source,
         file=file,
@@ -53,7 +82,7 @@ def stage_polled(transaction: Transaction, engine: Engine, fetched: Fetched, scr
         event_time=fetched.event_time,
         source_state=fetched.state,
     )
-    return stage_ingest(transaction, engine, arrival, scratch)
+    return stage_ingest(transaction, get_engine(), arrival, scratch)
 
 
 def stage_ingest(transaction: Transaction, engine: Engine, arrival: Arrival, scratch: Path) -> int:
@@ -88,18 +117,26 @@ def stage_ingest(transaction: Transaction, engine: Engine, arrival: Arrival, scr
         )
     )
     staged = stage_slice(transaction, result, vocab, scratch)
-    if staged is not None or arrival.source_state != state.source_state:
-        event = AddData(
-            prev_checkpoint=state.last_checkpoint,
-            prev_offset=state.last_offset,
-            new_data=staged.data if staged else None,
-            new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
-            # Carried in every block, because a peer resumes from the last one only.
-            new_source_state=arrival.source_state,
-        )
-        if event.new_data or event.new_watermark or event.new_source_state:
-            transaction.add(event)
+    _add_event(transaction, staged, arrival.source_state)
     return staged.records if staged else 0
+
+
+def _add_event(
+    transaction: Transaction, staged: StagedSlice | None, source_state: SourceState | None
+) -> None:
+    state = transaction.state
+    if staged is None and source_state == state.source_state:
+        return
+    event = AddData(
+        prev_checkpoint=state.last_checkpoint,
+        prev_offset=state.last_offset,
+        new_data=staged.data if staged else None,
+        new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
+        # Carried in every block, because a peer resumes from the last one only.
+        new_source_state=source_state,
+    )
+    if event.new_data or event.new_watermark or event.new_source_state:
+        transaction.add(event)
 
 
 def validate_source(
@@ -107,10 +144,10 @@ def validate_source(
     source: SetPollingSource | AddPushSource,
     get_engine: Callable[[], Engine],
 ) -> None:
-    """Check a changed source against the committed schema, from its declared columns alone.
+    """Bring the schema in line with a changed source, from its declared columns alone.
 
-    Without declared columns only the data can tell, and then the next ingestion checks. Raises
-    `QueryError`.
+    Without declared columns only the data can tell, and then the next ingestion does it. Raises
+    `QueryError` when the change is breaking.
     """
     state = transaction.state
     if state.schema is None:
@@ -123,10 +160,9 @@ def validate_source(
         columns = get_engine().validate(
             transaction.alias, source.preprocess, [("input", columns)], vocab, preprocess=True
         )
-    committed = schema_of(state.schema)
     if vocab.event_time not in columns.names:
-        columns = columns.append(committed.field(vocab.event_time))
-    check_compatible(transaction.alias, committed, dataset_schema(columns, vocab))
+        columns = columns.append(schema_of(state.schema).field(vocab.event_time))
+    ensure_schema(transaction, columns, vocab)
 
 
 def _declared_columns(read: ReadStep) -> pa.Schema | None:

@@ -11,6 +11,7 @@ from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
 
 _QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
+_STEP = re.compile(r"(fetch|prepare)(?:\[(\d+)\])?")
 
 
 def locate(
@@ -35,11 +36,25 @@ def _located(
     if found is None:
         error.location = locate_path(project, definition, ("name",))
         return error
+    step = _STEP.fullmatch(found.file)
+    if step is not None:
+        error.location = _in_source(project, definition, step)
+        return error
     match = _QUERY.fullmatch(found.file)
     if match is None:
         return error
     error.location = _in_query(project, definition, int(match.group(1) or 0), found, push_source)
     return error
+
+
+def _in_source(project: Project, definition: Definition, step: re.Match[str]) -> Location:
+    index = next(
+        i
+        for i, event in enumerate(definition.snapshot.metadata)
+        if isinstance(event, SetPollingSource)
+    )
+    path: list[str | int] = ["metadata", index, step[1]]
+    return locate_path(project, definition, [*path, int(step[2])] if step[2] else path)
 
 
 def _in_query(

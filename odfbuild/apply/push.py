@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
@@ -26,6 +26,7 @@ from odfbuild.ingest.push import block_with_state, choose_source, key_state
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
 
@@ -59,7 +60,7 @@ def push(
     def work(progress: Progress) -> str:
         # Before reading what may be long: whether it can be taken at all.
         choose_source(name, _state(workspace, name), request.source)
-        with scratch_folder(workspace.cache) as scratch:
+        with scratch_folder(workspace.cache, "push") as scratch:
             file = _received(request.data, scratch)
             with workspace.claim([name]) as claim:
                 if name in claim.held:

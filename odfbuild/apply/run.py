@@ -13,27 +13,26 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere, scratch_folder
+from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.exactly import as_planned
-from odfbuild.apply.ingest import stage_polled, validate_source
+from odfbuild.apply.ingest import fetch_context, stage_polled, validate_source
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
-from odfbuild.apply.schema import check_compatible
+from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineFactory, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
-from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
+from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
 
@@ -77,7 +76,10 @@ def apply_plan(
     }
     engine = LazyEngine(options.factory)
     try:
-        with workspace.claim(list(todo)) as claim, scratch_folder(project.config.cache) as scratch:
+        with (
+            workspace.claim(list(todo)) as claim,
+            scratch_folder(project.config.cache, "apply") as scratch,
+        ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
@@ -202,19 +204,18 @@ class _Run:
     def _ingest(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
+        config = self.project.config
         source = transaction.state.polling_source
         if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
             found = fetch(
                 source.fetch,
-                transaction.state.source_state,
-                self.project.config.root,
-                folder,
-                transaction.system_time,
+                polling_state(transaction.state),
+                fetch_context(transaction, config, folder),
             )
             for number, fetched in enumerate(as_planned(item, source.fetch, found)):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
-                records = stage_polled(transaction, self.engine.get(), fetched, scratch)
+                records = stage_polled(transaction, self.engine.get, fetched, scratch, config)
                 progress.add(transaction.commit(), records)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
@@ -246,19 +247,20 @@ class _Run:
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
             changed = False
         if changed:
-            self._check_query(item, transaction.state, inputs)
+            self._settle_query(item, transaction, inputs)
         progress.add(transaction.commit(), 0)
         return "" if progress.blocks else "its inputs did not advance"
 
-    def _check_query(
-        self, item: DatasetPlan, state: Projection, inputs: tuple[StepInput, ...]
+    def _settle_query(
+        self, item: DatasetPlan, transaction: Transaction, inputs: tuple[StepInput, ...]
     ) -> None:
-        """A changed query that runs later must fit the committed schema now."""
+        """A changed query that runs later must fit the committed schema, or extend it, now."""
+        state = transaction.state
         if state.transform is None or state.schema is None:
             return
         vocab = vocabulary_of(state.vocab)
         result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
-        check_compatible(item.name, schema_of(state.schema), dataset_schema(result, vocab))
+        ensure_schema(transaction, result, vocab)
 
 
 def _short(head: object) -> str:

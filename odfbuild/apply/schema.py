@@ -9,35 +9,51 @@ from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
 from odfbuild.odf.arrow_schema import schema_of, to_raw
-from odfbuild.odf.model import SetDataSchema
-from odfbuild.odf.schema_compare import incompatibilities
+from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
+from odfbuild.odf.schema_evolution import grow, grown_event
 
 
 def ensure_schema(transaction: Transaction, result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
     """The schema in which new records are written.
 
-    The first result sets it (a `SetDataSchema` joins the transaction); later ones must fit the
-    committed one, otherwise `QueryError` names every difference. Source: specification, "Schema
-    Evolution".
+    The first result sets it, and a changed definition may add optional columns: a `SetDataSchema`
+    joins the transaction. Otherwise the result must fit the committed schema, or `QueryError` names
+    every difference. Source: specification, "Schema Evolution".
     """
     new = dataset_schema(result, vocab)
     committed = transaction.state.schema
     if committed is None:
         transaction.add(SetDataSchema(raw_arrow_schema=to_raw(new)))
         return new
-    old = schema_of(committed)
-    check_compatible(transaction.alias, old, new)
-    return old
-
-
-def check_compatible(dataset: str, committed: pa.Schema, new: pa.Schema) -> None:
-    """Raise `QueryError` unless records with schema `new` can join a dataset with `committed`."""
-    differences = incompatibilities(committed, new)
-    if differences:
+    growth = grow(schema_of(committed), new)
+    if growth.problems:
         raise QueryError(
-            f"the result no longer has the schema that '{dataset}' is committed with",
+            f"the result no longer has the schema that '{transaction.alias}' is committed with",
             code="E0521",
-            dataset=dataset,
-            notes=tuple(differences),
-            help=f"cast or rename the columns back, or define a new dataset, '{dataset}.v2'",
+            dataset=transaction.alias,
+            notes=growth.problems,
+            help="cast or rename the columns back, or define a new dataset, "
+            f"'{transaction.alias}.v2'",
         )
+    if growth.added:
+        _ask_for_growth(transaction, growth.added)
+        transaction.add(grown_event(committed, growth))
+    return growth.schema
+
+
+def _ask_for_growth(transaction: Transaction, added: tuple[str, ...]) -> None:
+    """Raise `QueryError` when columns appear that no definition asked for.
+
+    A query that reads all columns of its inputs asks for those that they gain.
+    """
+    if transaction.kind is DatasetKind.Derivative:
+        return
+    if any(isinstance(e, SetPollingSource | AddPushSource) for e in transaction.events):
+        return
+    raise QueryError(
+        f"the source of '{transaction.alias}' has columns that it did not have: {', '.join(added)}",
+        code="E0522",
+        dataset=transaction.alias,
+        help="list all its columns in `read.ddlSchema` to take them in, or select the old ones in "
+        "`preprocess`",
+    )

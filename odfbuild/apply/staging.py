@@ -18,6 +18,8 @@ def stage_slice(
     Adds the schema if there is none yet. `None` when the result has no records. Raises `QueryError`
     when the result does not fit the dataset.
     """
+    if result.schema is None:
+        return None
     last = transaction.state.last_offset
     schema = ensure_schema(transaction, result.schema, vocab)
     staged = write_slice(

@@ -18,6 +18,7 @@ from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.probe import probe
+from odfbuild.ingest.resume import polling_state, reason_to_rest
 from odfbuild.ingest.supported import unsupported_steps
 from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_same
 from odfbuild.odf.model import SetPollingSource
@@ -67,13 +68,16 @@ def read_definitions(
     return project, workspace, projections
 
 
-def survey(start: Path | None, selection: Selection | None = None) -> Survey:
+def survey(
+    start: Path | None, selection: Selection | None = None, *, fetch_uncacheable: bool = False
+) -> Survey:
     """Read everything that a plan depends on; plan what is selected.
 
-    Raises `Errors` when the project is wrong, `GraphError` for a wrong selection.
+    `fetch_uncacheable`: also read sources again that give nothing to compare with. Raises `Errors`
+    when the project is wrong, `GraphError` for a wrong selection.
     """
     with paused_collector():
-        return _survey(start, selection)
+        return _survey(start, selection, fetch_uncacheable)
 
 
 def choose(start: Path | None, selection: Selection) -> tuple[frozenset[str], Survey]:
@@ -88,7 +92,7 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
     return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
 
 
-def _survey(start: Path | None, selection: Selection | None) -> Survey:
+def _survey(start: Path | None, selection: Selection | None, fetch_uncacheable: bool) -> Survey:
     project = load_project(start)
     workspace = _workspace(project)
     heads = workspace.heads()
@@ -102,12 +106,15 @@ def _survey(start: Path | None, selection: Selection | None) -> Survey:
             project, graph, projections, facts, slices, refusals, place_of=places, memory=memory
         )
     found = Survey(project, graph, workspace, projections, plan)
-    if selection:
-        chosen = _chosen(found, selection)
-        left_out = {*graph.order, *projections} - chosen
-        # What is left out changes what its readers are planned to do: nothing is remembered of it.
+    if selection or fetch_uncacheable:
+        known = {*graph.order, *projections}
+        chosen = _chosen(found, selection) if selection else known
+        left_out = known - chosen
+        # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
-        facts, refusals = _probe_all(project, selected, projections, Memory({}, {}))
+        facts, refusals = _probe_all(
+            project, selected, projections, Memory({}, {}), fetch_uncacheable
+        )
         plan = build_plan(
             project, graph, projections, facts, slices, refusals, left_out, place_of=places
         )
@@ -149,6 +156,7 @@ def _probe_all(
     definitions: Iterable[Definition],
     projections: Mapping[str, Projection],
     memory: Memory,
+    fetch_uncacheable: bool = False,
 ) -> tuple[dict[str, SourceFacts], dict[str, OdfbuildError]]:
     """What is known of each polling source, and why those that cannot be ingested cannot.
 
@@ -174,10 +182,14 @@ def _probe_all(
             refusals[name] = _unsupported(project, definition, index, missing)
             continue
         chain = states.get(name.lower())
+        reason = reason_to_rest(source.fetch, chain, fetch_uncacheable)
+        if reason is not None:
+            facts[name] = SourceFacts("unchanged", message=reason)
+            memory.watched(definition, NOTHING_TO_WATCH)
+            continue
         try:
             seen = look(source, root)
-            state = chain.source_state if chain else None
-            facts[name] = probe(source, state, project.config.root)
+            facts[name] = probe(source, polling_state(chain), project.config.root)
         except IngestError as error:
             error.location = error.location or _event_place(project, definition, index)
             refusals[name] = error
@@ -200,9 +212,9 @@ def _unsupported(
     return IngestError(
         message,
         code="E0410",
-        location=_event_place(project, definition, index, path.split("[", maxsplit=1)[0]),
+        location=_event_place(project, definition, index, path),
         notes=tuple(sentence for _, sentence in steps[1:]),
-        help="docs/datasets.md lists the kinds that are",
+        help="docs/sources.md lists the kinds that are",
         dataset=definition.name,
     )
 

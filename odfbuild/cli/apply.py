@@ -15,6 +15,7 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
+    UncacheableOption,
     selection_of,
     start_engine,
 )
@@ -37,6 +38,7 @@ def apply(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    fetch_uncacheable: UncacheableOption = False,
     digest: Annotated[
         str | None,
         typer.Option(
@@ -76,11 +78,12 @@ def apply(
     state: Context = context.obj
     console = state.console
     selection = selection_of(select, exclude, selector)
-    found = (
-        _planned(state, selection, digest)
-        if file is None
-        else _saved(state, file, selection, digest)
-    )
+    if file is None:
+        found: Survey | Approved = _planned(state, selection, digest, fetch_uncacheable)
+    elif fetch_uncacheable:
+        raise typer.BadParameter("a saved plan has it already", param_hint="--fetch-uncacheable")
+    else:
+        found = _saved(state, file, selection, digest)
     made = found.plan
     as_json = as_json or format is Format.json
     if not as_json:
@@ -107,9 +110,11 @@ def apply(
     return outcome.exit_code
 
 
-def _planned(state: Context, selection: Selection, digest: str | None) -> Survey:
+def _planned(
+    state: Context, selection: Selection, digest: str | None, fetch_uncacheable: bool
+) -> Survey:
     """The plan of now, if it is the one that was approved."""
-    found = state.survey(selection)
+    found = state.survey(selection, fetch_uncacheable=fetch_uncacheable)
     if digest is not None:
         from odfbuild.apply.approved import check_digest
         from odfbuild.plan.document import plan_digest

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
+    from odfbuild.odf.multihash import Multihash
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.project.model import Config
+    from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
 
@@ -28,11 +30,13 @@ class Context:
     console: Console
     directory: Path | None = None
 
-    def survey(self, selection: Selection | None = None) -> Survey:
+    def survey(
+        self, selection: Selection | None = None, *, fetch_uncacheable: bool = False
+    ) -> Survey:
         """Read the project, its chains and its local sources; plan what is selected."""
         from odfbuild.apply.survey import survey
 
-        return survey(self.directory, selection)
+        return survey(self.directory, selection, fetch_uncacheable=fetch_uncacheable)
 
     def chosen(self, selection: Selection) -> list[str] | None:
         """Names of the selected datasets, sorted; `None` when nothing was asked for."""
@@ -73,6 +77,25 @@ def existing(workspace: Workspace, name: str) -> str:
     )
 
 
+def block_in(store: DatasetStore, text: str) -> Multihash:
+    """The block of a chain that `text` names: its hash, or the beginning or end of it.
+
+    `PlanError` when there is none, or more than one.
+    """
+    head = store.head()
+    hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
+    found = [h for h in hashes if str(h).startswith(text) or str(h).endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    problem = "is more than one block" if found else "is no block"
+    raise PlanError(
+        f"'{text}' {problem} of '{store.name}'",
+        code="E0332",
+        dataset=store.name,
+        help=f"`odfbuild log {store.name}` lists them",
+    )
+
+
 def parse_time(text: str, parameter: str) -> Timestamp:
     """The time in `text`; wrong usage of `parameter` when it is not RFC 3339."""
     from odfbuild.odf.timestamp import Timestamp
@@ -102,6 +125,14 @@ class Format(StrEnum):
 
 FormatOption = Annotated[
     Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+]
+UncacheableOption = Annotated[
+    bool,
+    typer.Option(
+        "--fetch-uncacheable",
+        envvar="ODFBUILD_FETCH_UNCACHEABLE",
+        help="Read sources again that give nothing to compare with.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 SelectionArgument = Annotated[

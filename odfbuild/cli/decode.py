@@ -77,7 +77,7 @@ def _path(state: Context, what: str) -> Path:
 
 
 def _yaml(found: tuple[Decoded, ...]) -> str:
-    from odfbuild.odf.yaml_form import dump_yaml
+    from odfbuild.odf.yaml_text import dump_yaml
 
     return "---\n".join(
         "".join(f"# {fact}\n" for fact in each.facts) + dump_yaml(each.data) for each in found

@@ -20,6 +20,8 @@ content:
 _GITIGNORE = """\
 # Disposable: caches and scratch files of odfbuild.
 /.odfbuild/
+# What sources handed over and no chain holds yet: keep it until the next apply.
+/.odfbuild-inbox/
 # Private keys of datasets: keep them, but never here.
 /.odfbuild-keys/
 """

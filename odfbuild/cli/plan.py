@@ -13,6 +13,7 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
+    UncacheableOption,
     selection_of,
 )
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
@@ -25,6 +26,7 @@ def plan(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    fetch_uncacheable: UncacheableOption = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +50,9 @@ def plan(
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj
-    found = state.survey(selection_of(select, exclude, selector))
+    found = state.survey(
+        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
+    )
     made = found.plan
     form = form_of(format, as_json, as_markdown)
     if out is None and form is PlanForm.text:

@@ -14,8 +14,10 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
+    block_in,
     existing,
     selection_of,
+    start_engine,
 )
 
 EXIT_MISMATCH = 3
@@ -27,6 +29,23 @@ def verify(
         list[str] | None,
         typer.Argument(metavar="[DATASET]...", help="Names of datasets (default: all)."),
     ] = None,
+    integrity: Annotated[
+        bool,
+        typer.Option("--integrity", help="Check hashes, links and rules only; start no engine."),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BLOCK", help="Do only steps after this block again (hash or end of it)."
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Do at most so many steps of each dataset again, drawn anew."),
+    ] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Verify all that is upstream, too.")
+    ] = False,
     logical: Annotated[
         bool, typer.Option("--logical", help="Recompute the logical hash of every slice, too.")
     ] = False,
@@ -36,9 +55,15 @@ def verify(
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
-    """Check that history is whole: every block, link, rule and data file against its hash."""
+    """Check that history is whole, and that derivatives follow from their inputs.
+
+    First every block, link, rule and data file against its hash; then every step of every
+    derivative is done again from its inputs, with what was in force at its block, and the records
+    are compared. What is damaged, or reads what is damaged, is not done again.
+    """
     from odfbuild.report.listing import findings_to_data, render_findings
-    from odfbuild.verify.integrity import verify_integrity
+    from odfbuild.verify.check import verify as run_verification
+    from odfbuild.verify.reproduce import Extent, upstream
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -46,9 +71,23 @@ def verify(
     names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
     if chosen is not None:
         names = [name for name in names if name in chosen]
-    findings = verify_integrity(workspace, names, logical=logical)
+    if recursive:
+        names = upstream(workspace, names)
+    if since is not None and len(names) != 1:
+        raise typer.BadParameter("it needs exactly one dataset", param_hint="--since")
+    after = block_in(workspace.dataset(names[0]), since) if since else None
+    verdict = run_verification(
+        workspace,
+        names,
+        logical=logical,
+        extent=Extent(since=after, sample=sample),
+        factory=None if integrity else start_engine,
+    )
     if as_json or format is Format.json:
-        state.console.data(findings_to_data(names, findings))
+        state.console.data(findings_to_data(names, verdict.findings, verdict.reproduction))
     else:
-        state.console.result(render_findings(names, findings, color=state.console.color))
-    return EXIT_MISMATCH if findings else 0
+        text = render_findings(
+            names, verdict.findings, verdict.reproduction, color=state.console.color
+        )
+        state.console.result(text)
+    return EXIT_MISMATCH if verdict.findings else 0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.errors import Location
     from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, TransformSql
     from odfbuild.odf.timestamp import Timestamp
 
@@ -117,6 +118,14 @@ class TransformTask:
     previous: Callable[[], tuple[Path, ...]] = _no_files
 
 
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record of a source that does not fit its schema: why, and where it stands."""
+
+    reason: str
+    location: Location
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
@@ -124,7 +133,8 @@ class IngestTask:
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
     URL, with the path inside an archive). `history` are all committed slices, oldest first, and
     `history_schema` their schema (`None`: nothing committed yet). Records without event time get
-    `event_time`.
+    `event_time`. A record that does not fit the schema is an error, or with `skip_bad_records` left
+    out and counted.
     """
 
     dataset: str
@@ -138,6 +148,7 @@ class IngestTask:
     history_schema: pa.Schema | None
     event_time: Timestamp
     scratch: Path
+    skip_bad_records: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +157,15 @@ class EngineResult:
 
     Columns: `op` (int32, optional: absent means all appended), the event time column, then data
     columns in order. No offset and no system time: the coordinator adds them. `schema` is the
-    result's schema also when there are no records; nullability in it is the declared one.
+    result's schema also when there are no records; nullability in it is the declared one. It is
+    `None` when a source has neither records nor a schema: there is nothing to know about it yet.
+    `skipped` counts the bad records that were left out, `bad_records` are the first of them.
     """
 
     parts: tuple[Path, ...]
-    schema: pa.Schema
+    schema: pa.Schema | None
+    skipped: int = 0
+    bad_records: tuple[BadRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

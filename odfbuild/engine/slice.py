@@ -138,9 +138,10 @@ def _finish(
     columns = []
     for column in schema:
         if column.name in system:
-            values = system[column.name]
+            # A chain of a peer may have another integer type here.
+            values = _convert(system[column.name], column.type)
         elif column.name == vocab.operation_type and column.name not in part.schema.names:
-            values = pa.repeat(pa.scalar(0, pa.int32()), rows)
+            values = pa.repeat(pa.scalar(0, column.type), rows)
         else:
             values = _convert(part.column(column.name), column.type)
         if not column.nullable and values.null_count:

@@ -1,43 +1,61 @@
-"""Prepare steps: decompress what was fetched, streamed from file to file.
+"""Prepare steps: decompress or pipe what was fetched, streamed from file to file.
 
 Source: specification, `PrepStep`; reference behaviour, prepare steps. A `subPath` may be a pattern,
-and a ZIP archive without one must hold exactly one file, where the reference takes the first.
+and a ZIP archive without one must hold exactly one file, where the reference takes the first. The
+formats are those of the specification's closed list; others go through `Pipe`.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import gzip
-import shutil
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
-from odfbuild.errors import IngestError
-from odfbuild.ingest.supported import unsupported
-from odfbuild.odf.model import CompressionFormat, PrepStep, PrepStepDecompress
+from odfbuild.errors import IngestError, Location
+from odfbuild.ingest.process import Finished, run_to_file
+from odfbuild.ingest.secrets import scrub
+from odfbuild.ingest.settings import IngestSettings
+from odfbuild.odf.model import CompressionFormat, PrepStep, PrepStepDecompress, PrepStepPipe
 
 _CHUNK = 1 << 20
 _SHOWN = 10
+# `RuntimeError` is how `zipfile` speaks of encryption and of methods that it does not know.
+_CORRUPT = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError)
 
 
-def prepare(steps: Sequence[PrepStep], file: Path, name: str, scratch: Path) -> tuple[Path, str]:
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def prepare(
+    steps: Sequence[PrepStep],
+    file: Path,
+    name: str,
+    scratch: Path,
+    root: Path,
+    settings: IngestSettings,
+) -> tuple[Path, str]:
     """Carry out `steps` one after the other; returns the last file and what messages call it.
 
-    Writes into `scratch` only; without steps it is `file` itself. Raises `IngestError`.
+    Writes into `scratch` only; without steps it is `file` itself. Programs run in `root`, the
+    project's folder. Raises `IngestError`, whose location is relative to the source (`prepare[0]`).
     """
     for number, step in enumerate(steps):
-        if not isinstance(step, PrepStepDecompress):
-            raise unsupported("prepare", step.KIND)
         target = scratch / f"prepared-{number}"
         try:
-            if step.format is CompressionFormat.Gzip:
-                _gunzip(file, target)
+            if isinstance(step, PrepStepPipe):
+                _pipe(step, file, target, name, root, settings)
             else:
-                name = f"{name}!{_unzip(file, target, step.sub_path, name)}"
-        except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError) as error:
-            raise _corrupt(name, step.format, error) from None
+                name = _decompress(step, file, target, name, settings.max_unpacked_bytes)
+        except IngestError as error:
+            error.location = error.location or Location(f"prepare[{number}]")
+            raise
+        if number:
+            file.unlink()  # of the step before: it may be as large as the disk bears once
         file = target
     return file, name
 
@@ -64,17 +82,95 @@ def choose_entry(names: Sequence[str], sub_path: str | None, archive: str) -> st
     )
 
 
-def _gunzip(file: Path, target: Path) -> None:
-    with gzip.open(file, "rb") as source, target.open("wb") as sink:
-        shutil.copyfileobj(source, sink, _CHUNK)
+def _decompress(step: PrepStepDecompress, file: Path, target: Path, name: str, limit: int) -> str:
+    try:
+        if step.format is CompressionFormat.Gzip:
+            with gzip.open(file, "rb") as source:
+                _copy(source, target, name, limit)
+            return name
+        with zipfile.ZipFile(file) as archive:
+            entry = choose_entry(archive.namelist(), step.sub_path, name)
+            _refuse_escape(entry, name)
+            inside = f"{name}!{entry}"
+            with archive.open(entry) as source:
+                _copy(source, target, inside, limit)
+        return inside
+    except _CORRUPT as error:
+        raise _corrupt(name, step.format, error) from None
 
 
-def _unzip(file: Path, target: Path, sub_path: str | None, name: str) -> str:
-    with zipfile.ZipFile(file) as archive:
-        entry = choose_entry(archive.namelist(), sub_path, name)
-        with archive.open(entry) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink, _CHUNK)
-    return entry
+def _copy(source: _Readable, target: Path, name: str, limit: int) -> None:
+    written = 0
+    with target.open("wb") as sink:
+        while chunk := source.read(_CHUNK):
+            written += len(chunk)
+            if written > limit:
+                raise IngestError(
+                    f"'{name}' unpacks to more than {limit:,} bytes",
+                    code="E0409",
+                    help="raise `ingest.maxUnpackedBytes` in odfbuild.yaml if that much is "
+                    "expected; an archive made to fill disks looks like this too",
+                )
+            sink.write(chunk)
+
+
+def _refuse_escape(entry: str, archive: str) -> None:
+    # Entries are never written under their names; one that tries to escape is no honest file.
+    parts = entry.replace("\\", "/").split("/")
+    if ".." in parts or parts[0] == "" or parts[0].endswith(":"):
+        raise IngestError(
+            f"the file '{entry}' in '{archive}' points outside of the archive",
+            code="E0411",
+            help="do not trust this archive; ask whoever made it for another one",
+        )
+
+
+def _pipe(
+    step: PrepStepPipe, file: Path, target: Path, name: str, root: Path, settings: IngestSettings
+) -> None:
+    shown = " ".join(step.command)
+    if not step.command:
+        raise IngestError(
+            "the pipe has no command", code="E0414", help="name a program in `prepare.command`"
+        )
+    try:
+        finished = run_to_file(
+            step.command,
+            target,
+            source=file,
+            folder=root,
+            seconds=settings.total_seconds,
+            most_bytes=settings.max_unpacked_bytes,
+        )
+    except OSError as error:
+        raise IngestError(
+            f"the pipe '{shown}' cannot be started: {error.strerror or error}",
+            code="E0414",
+            help="install the program, or correct `prepare.command`; it runs without a shell, in "
+            "the project's folder",
+        ) from None
+    if finished.status != 0 or finished.stopped:
+        raise _pipe_failed(shown, name, finished)
+
+
+def _pipe_failed(shown: str, name: str, finished: Finished) -> IngestError:
+    if finished.stopped:
+        reason = f"was stopped: {finished.stopped}"
+        help = "raise `ingest.totalSeconds` or `ingest.maxUnpackedBytes` in odfbuild.yaml"
+    else:
+        reason = f"failed with {exit_text(finished.status)}"
+        help = f"try it by hand: {shown} < FILE"
+    return IngestError(
+        f"the pipe '{shown}' {reason}, reading '{name}'",
+        code="E0414",
+        notes=tuple(scrub(f"it says: {line}") for line in finished.complaints),
+        help=help,
+    )
+
+
+def exit_text(status: int) -> str:
+    """`status` of a process in words; negative ones are signals."""
+    return f"exit status {status}" if status >= 0 else f"signal {-status}"
 
 
 def _corrupt(name: str, format_: CompressionFormat, error: Exception) -> IngestError:

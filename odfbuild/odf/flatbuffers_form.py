@@ -19,6 +19,7 @@ from odfbuild.odf.flatbuffers_reader import (
     MalformedBlock,
     UnsupportedVersion,
     decode_block,
+    decode_message,
     manifest_version,
 )
 from odfbuild.odf.introspect import (
@@ -46,7 +47,9 @@ __all__ = [
     "UnsupportedVersion",
     "block_hash",
     "decode_block",
+    "decode_message",
     "encode_block",
+    "encode_message",
     "manifest_version",
 ]
 
@@ -77,6 +80,13 @@ def encode_block(block: MetadataBlock, version: int = WRITTEN_VERSION) -> bytes:
     outer.PrependUOffsetTRelativeSlot(2, vector, 0)
     outer.Finish(outer.EndObject())
     return bytes(outer.Output())
+
+
+def encode_message(message: Any) -> bytes:
+    """The bytes of a message to or from an engine (`model.messages`): its table as the root."""
+    builder = _new_builder()
+    builder.Finish(_write_table(builder, message, 4))
+    return bytes(builder.Output())
 
 
 def _new_builder() -> Builder:

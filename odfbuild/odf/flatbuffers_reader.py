@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import date
 from enum import Enum
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from odfbuild.odf.extra import extra_from_json
 from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
@@ -54,18 +54,27 @@ def decode_block(data: bytes) -> MetadataBlock:
     return _guarded(_decode, data)
 
 
+def decode_message(kind: type[T], data: bytes) -> T:
+    """Read a message of an engine (`model.messages`); `MalformedBlock` for anything else."""
+    return _guarded(
+        lambda source: cast(T, _object_reader(kind)(source, _follow(source, 0), 0)),
+        data,
+        f"a {kind.__name__}",
+    )
+
+
 def manifest_version(data: bytes) -> int:
     """The Manifest version of block bytes; `MalformedBlock` where there is none."""
     return _guarded(lambda source: _manifest(source)[1], data)
 
 
-def _guarded(read: Callable[[_Source], T], data: bytes) -> T:
+def _guarded(read: Callable[[_Source], T], data: bytes, what: str = "a metadata block") -> T:
     try:
         return read(_Source(bytes(data)))
     except MalformedBlock:
         raise
     except (ValueError, TypeError, OverflowError, struct.error, RecursionError) as error:
-        raise MalformedBlock(f"not a metadata block: {error}") from None
+        raise MalformedBlock(f"not {what}: {error}") from None
 
 
 def _decode(source: _Source) -> MetadataBlock:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from odfbuild.odf import model
+from odfbuild.odf.decode_errors import (
+    DecodeError,
+    DecodeErrors,
+    Path,
+    missing,
+    not_one_of,
+    unknown,
+    wrong_type,
+)
 from odfbuild.odf.extra import extra_problem
 from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
 from odfbuild.odf.introspect import (
@@ -30,7 +37,6 @@ from odfbuild.odf.introspect import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 
-Path = tuple[str | int, ...]
 Object = TypeVar("Object")
 
 MANIFEST_VERSIONS: Mapping[str, tuple[int, ...]] = {
@@ -38,28 +44,6 @@ MANIFEST_VERSIONS: Mapping[str, tuple[int, ...]] = {
     "MetadataBlock": (2, 3),
 }
 _WRITTEN_VERSION = {"DatasetSnapshot": 1, "MetadataBlock": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeError:
-    """One thing wrong in a document: where, what, and what was probably meant.
-
-    `kind` is `unknown_field`, `missing_field`, `invalid_type` or `invalid_value`.
-    """
-
-    path: Path
-    message: str
-    value: Any = None
-    suggestion: str | None = None
-    kind: str = "invalid_value"
-
-
-class DecodeErrors(ValueError):
-    """All that is wrong in a document."""
-
-    def __init__(self, errors: list[DecodeError]) -> None:
-        self.errors = tuple(errors)
-        super().__init__("; ".join(error.message for error in errors))
 
 
 _BROKEN = object()
@@ -82,13 +66,13 @@ def from_manifest(kind: str, data: Any) -> Any:
     """Unwrap `{kind, version, content}` and decode the content; errors as `from_data`."""
     errors: list[DecodeError] = []
     if not isinstance(data, dict):
-        raise DecodeErrors([_wrong_type((), "an object", data)])
+        raise DecodeErrors([wrong_type((), "an object", data)])
     for key in data:
         if key not in ("kind", "version", "content"):
-            errors.append(_unknown((), key, ("kind", "version", "content")))
+            errors.append(unknown((), key, ("kind", "version", "content")))
     for key in ("kind", "version", "content"):
         if key not in data:
-            errors.append(_missing((), key))
+            errors.append(missing((), key))
     if errors:
         raise DecodeErrors(errors)
     if data["kind"] != kind:
@@ -133,45 +117,6 @@ def to_manifest(value: Any) -> dict[str, Any]:
     return {"kind": kind, "version": _WRITTEN_VERSION[kind], "content": to_data(value)}
 
 
-def dump_yaml(data: Any) -> str:
-    """Plain data as canonical YAML text."""
-    import yaml
-
-    dumper = _dumper()
-    text: str = yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**31)
-    return text.removesuffix("...\n")
-
-
-@cache
-def _dumper() -> Any:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Plain style wherever YAML 1.2 allows it, `|` for text of several lines."""
-
-    Dumper.yaml_implicit_resolvers = {}
-    for tag, expression, first in (
-        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-        ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
-        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-        (
-            "float",
-            r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-            "-+0123456789.",
-        ),
-    ):
-        Dumper.add_implicit_resolver(
-            f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{expression})$"), list(first)
-        )
-
-    def text(dumper: Any, value: str) -> Any:
-        style = "|" if "\n" in value else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text)
-    return Dumper
-
-
 # --- Decoders, compiled once per type ---
 
 
@@ -213,7 +158,7 @@ def _lazy(make: Callable[[], _Decoder]) -> _Decoder:
 def _vector_decoder(item: _Decoder) -> _Decoder:
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         if not isinstance(data, list):
-            errors.append(_wrong_type(path, "a list", data))
+            errors.append(wrong_type(path, "a list", data))
             return _BROKEN
         return tuple([item(each, (*path, index), errors) for index, each in enumerate(data)])
 
@@ -238,7 +183,7 @@ def _object_decoder(cls: type) -> _Decoder:
         if not compiled:
             compile_fields()
         if not isinstance(data, dict):
-            errors.append(_wrong_type(path, "an object", data))
+            errors.append(wrong_type(path, "an object", data))
             return _BROKEN
         if ddl and isinstance(data.get("schema"), list) and "ddlSchema" not in data:
             # Up to 0.37 the list of DDL columns was called `schema`.
@@ -248,12 +193,12 @@ def _object_decoder(cls: type) -> _Decoder:
         for key, item in data.items():
             entry = table.get(key)
             if entry is None:
-                errors.append(_unknown(path, key, tuple(table)))
+                errors.append(unknown(path, key, tuple(table)))
             elif item is not None:
                 values[entry[0]] = entry[1](item, (*path, key), errors)
         for key in required:
             if data.get(key) is None:
-                errors.append(_missing(path, key))
+                errors.append(missing(path, key))
         return cls(**values) if len(errors) == before else _BROKEN
 
     return decode
@@ -274,7 +219,7 @@ def _enum_decoder(cls: type[Enum]) -> _Decoder:
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         name = by_spelling.get(data) if isinstance(data, str) else None
         if name is None:
-            errors.append(_not_one_of(path, data, tuple(member.name for member in cls)))
+            errors.append(not_one_of(path, data, tuple(member.name for member in cls)))
             return _BROKEN
         return cls[name]
 
@@ -304,17 +249,17 @@ def _union_decoder(union: Union) -> _Decoder:
                 rest = {key: value for key, value in data.items() if key != "kind"}
                 return decoder(rest, path, errors)
             if kind is None:
-                errors.append(_missing(path, "kind"))
+                errors.append(missing(path, "kind"))
             else:
-                errors.append(_not_one_of((*path, "kind"), kind, tuple(members)))
+                errors.append(not_one_of((*path, "kind"), kind, tuple(members)))
             return _BROKEN
         if short and isinstance(data, str):
             decoder = decoders.get(data)
             if decoder is not None:
                 return decoder({}, path, errors)
-            errors.append(_not_one_of(path, data, tuple(members)))
+            errors.append(not_one_of(path, data, tuple(members)))
             return _BROKEN
-        errors.append(_wrong_type(path, "an object with `kind`", data))
+        errors.append(wrong_type(path, "an object with `kind`", data))
         return _BROKEN
 
     return decode
@@ -326,14 +271,14 @@ def _union_decoder(union: Union) -> _Decoder:
 def _text(data: Any, path: Path, errors: list[DecodeError]) -> Any:
     if isinstance(data, str):
         return data
-    errors.append(_wrong_type(path, "a string", data))
+    errors.append(wrong_type(path, "a string", data))
     return _BROKEN
 
 
 def _bool(data: Any, path: Path, errors: list[DecodeError]) -> Any:
     if isinstance(data, bool):
         return data
-    errors.append(_wrong_type(path, "true or false", data))
+    errors.append(wrong_type(path, "true or false", data))
     return _BROKEN
 
 
@@ -344,7 +289,7 @@ def _integer(low: int, high: int) -> _Decoder:
                 return data
             errors.append(DecodeError(path, f"{data} is outside of {low} to {high}", data))
             return _BROKEN
-        errors.append(_wrong_type(path, "a whole number", data))
+        errors.append(wrong_type(path, "a whole number", data))
         return _BROKEN
 
     return decode
@@ -353,7 +298,7 @@ def _integer(low: int, high: int) -> _Decoder:
 def _parsed(parse: Callable[[str], Any], what: str) -> _Decoder:
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         if not isinstance(data, str):
-            errors.append(_wrong_type(path, what, data))
+            errors.append(wrong_type(path, what, data))
             return _BROKEN
         try:
             return parse(data)
@@ -373,7 +318,7 @@ def _base64(text: str) -> bytes:
 
 def _open_map(data: Any, path: Path, errors: list[DecodeError]) -> Any:
     if not isinstance(data, dict):
-        errors.append(_wrong_type(path, "an object", data))
+        errors.append(wrong_type(path, "an object", data))
         return _BROKEN
     if (problem := extra_problem(data)) is not None:
         errors.append(DecodeError(path, problem, data))
@@ -396,53 +341,3 @@ _SCALARS: dict[str, _Decoder] = {
     "timestamp": _parsed(Timestamp.parse, "a date and time (RFC 3339)"),
     "open_map": _open_map,
 }
-
-
-# --- Messages ---
-
-
-def _describe(data: Any) -> str:
-    if data is None:
-        return "nothing"
-    if isinstance(data, bool):
-        return "true" if data else "false"
-    if isinstance(data, dict):
-        return "an object"
-    if isinstance(data, list):
-        return "a list"
-    if isinstance(data, str):
-        return f"the string {data!r}" if len(data) <= 40 else "a string"
-    return f"the number {data}"
-
-
-def _wrong_type(path: Path, expected: str, data: Any) -> DecodeError:
-    return DecodeError(
-        path, f"expected {expected}, found {_describe(data)}", data, None, "invalid_type"
-    )
-
-
-def _missing(path: Path, key: str) -> DecodeError:
-    return DecodeError(path, f"'{key}' is missing", None, None, "missing_field")
-
-
-def _unknown(path: Path, key: Any, known: tuple[str, ...]) -> DecodeError:
-    return DecodeError(
-        (*path, key), f"unknown key '{key}'", key, _closest(str(key), known), "unknown_field"
-    )
-
-
-def _not_one_of(path: Path, data: Any, names: tuple[str, ...]) -> DecodeError:
-    return DecodeError(
-        path,
-        f"expected one of {', '.join(names)}; found {_describe(data)}",
-        data,
-        _closest(data, names) if isinstance(data, str) else None,
-    )
-
-
-def _closest(word: str, names: tuple[str, ...]) -> str | None:
-    from difflib import get_close_matches
-
-    by_fold = {name.lower(): name for name in names}
-    close = get_close_matches(word.lower(), by_fold, n=1, cutoff=0.6)
-    return by_fold[close[0]] if close else None

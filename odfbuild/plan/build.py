@@ -7,6 +7,7 @@ The same input gives an equal plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
@@ -14,7 +15,8 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
-from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff
+from odfbuild.plan.columns_ahead import ColumnsAhead
+from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
@@ -100,6 +102,7 @@ class _Planner:
         self.ids = _Identities(projections)
         self.states = self.ids.states
         self.decided: set[str] = set()
+        self.columns = ColumnsAhead(self.states, self._alias)
         self.unborn: set[str] = set()
         """Datasets that have no chain and will not get one, because they are refused."""
 
@@ -131,7 +134,11 @@ class _Planner:
             elif isinstance(event, SetTransform):
                 transform = event
         location = definition.location
-        difference = diff(snapshot, state, self.ids, self.place_of(definition))
+        place = self.place_of(definition)
+        difference = diff(snapshot, state, self.ids, place)
+        evolution = self.columns.follow(snapshot, state, difference, place)
+        if evolution.refusal is not None:
+            difference = refused(evolution.refusal)
         refusal: OdfbuildError | None = difference.refusal
         if refusal is not None:
             verdict = IDLE
@@ -144,6 +151,8 @@ class _Planner:
             verdict = root_verdict(name, source, state, known, location)
         refusal = refusal or verdict.refusal
         made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
+        if evolution.effect is not None and refusal is None:
+            made = replace(made, columns=evolution.effect)
         return made, verdict.outlook if refusal is None else None
 
     def _alias(self, ref: str) -> str:

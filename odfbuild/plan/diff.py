@@ -110,7 +110,7 @@ def diff(
     refusal = source_conflict(snapshot, place) or _against_the_rules(
         snapshot, difference, projection, place
     )
-    return difference if refusal is None else _refused(refusal)
+    return difference if refusal is None else refused(refusal)
 
 
 def _diff_committed(
@@ -125,7 +125,7 @@ def _diff_committed(
             return NO_DIFFERENCE
     refusal = breaking_change(snapshot, projection, changes, place)
     if refusal is not None:
-        return _refused(refusal)
+        return refused(refusal)
     goes_forward = projection.last_offset is not None and any(
         isinstance(change.after, SetTransform) for change in changes
     )
@@ -242,6 +242,7 @@ def _reasons(changes: list[EventChange], cosmetic: list[MetadataEvent]) -> tuple
     return tuple(reasons)
 
 
-def _refused(refusal: PlanError) -> Diff:
+def refused(refusal: PlanError) -> Diff:
+    """No difference but the refusal of one."""
     reason = Reason(code=ReasonCode.BREAKING, message=refusal.message)
     return Diff(reasons=(reason,), refusal=refusal)

@@ -16,6 +16,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.model import (
     Action,
+    ColumnEffect,
     DatasetPlan,
     EventChange,
     Plan,
@@ -123,8 +124,19 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
             "files": list(pending.files),
             "compared": pending.compared,
         },
-        "affected_columns": None,
+        "affected_columns": _columns(dataset.columns),
         "refusal": _refusal(dataset),
+    }
+
+
+def _columns(effect: ColumnEffect | None) -> dict[str, Any] | None:
+    if effect is None:
+        return None
+    return {
+        "known": effect.known,
+        "added": list(effect.added),
+        "changed": list(effect.changed),
+        "records": effect.records,
     }
 
 

@@ -112,6 +112,9 @@ class Memory:
         watch = self._watches.get(name)
         if definition.key is None or watch is None or plan.refusal is not None:
             return
+        if plan.columns is not None:
+            # Its readers ask for the columns that it will have, which are not kept.
+            return
         if not all(
             each in self.kept or each not in self._watches for each in map(str.lower, inputs)
         ):
@@ -259,6 +262,7 @@ def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
 _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "snapshot": lambda plan: plan._definition.snapshot,
     "location": lambda plan: plan._definition.location,
+    "columns": lambda _: None,
     "pending": KeptPlan._thaw_pending,
     "reasons": KeptPlan._thaw_reasons,
     "changes": KeptPlan._thaw_changes,

@@ -95,6 +95,20 @@ class EventChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnEffect:
+    """What a changed query or source does to the columns of new records.
+
+    `added` columns join the schema, `changed` ones are computed or read in another way; `records`
+    tells that other records may come, too. When not `known`, only the run can tell.
+    """
+
+    known: bool = True
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    records: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetPlan:
     """What will happen to one dataset. `expected_head` is the head the plan was made against.
 
@@ -113,6 +127,7 @@ class DatasetPlan:
     pending: Pending | None = None
     records_under_old_query: int | None = None
     eras: tuple[QueryEra, ...] = ()
+    columns: ColumnEffect | None = None
     snapshot: DatasetSnapshot | None = None
     inputs: tuple[str, ...] = ()
     location: Location | None = None

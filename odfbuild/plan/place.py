@@ -19,8 +19,8 @@ Path = tuple[str | int, ...]
 class Place(Protocol):
     """The places of one definition. Paths begin below its `content`."""
 
-    def of(self, path: Path) -> Location:
-        """The place of a value, or of the nearest one above it."""
+    def of(self, *paths: Path) -> Location:
+        """The place of the first value that the file has, or of the nearest one above the last."""
         ...
 
     def in_query(self, path: Path, step: int, line: int) -> Location:
@@ -34,7 +34,7 @@ class FileOnly:
 
     definition: Definition
 
-    def of(self, path: Path) -> Location:
+    def of(self, *paths: Path) -> Location:
         """See `Place.of`."""
         return Location(self.definition.file, instance=self.definition.instance)
 

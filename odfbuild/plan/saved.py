@@ -19,6 +19,7 @@ from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.model import (
     Action,
+    ColumnEffect,
     DatasetPlan,
     EventChange,
     Pending,
@@ -117,6 +118,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         records_under_old_query=data["records_under_old_query"],
         eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
         inputs=tuple(data["inputs"]),
+        columns=_columns(data["affected_columns"]),
         location=place,
         refusal=_refusal(data["name"], data["refusal"]),
     )
@@ -157,6 +159,17 @@ def _pending(data: Mapping[str, Any] | None) -> Pending | None:
         exact=data["exact"],
         files=tuple(data["files"]),
         compared=data["compared"],
+    )
+
+
+def _columns(data: Mapping[str, Any] | None) -> ColumnEffect | None:
+    if data is None:
+        return None
+    return ColumnEffect(
+        known=data["known"],
+        added=tuple(data["added"]),
+        changed=tuple(data["changed"]),
+        records=data["records"],
     )
 
 

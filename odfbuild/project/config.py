@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.ingest.settings import SCHEMA as INGEST
+from odfbuild.ingest.settings import settings_from
 from odfbuild.project.model import Config
 from odfbuild.project.yaml_source import locate, read_documents
 
@@ -41,6 +43,7 @@ SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "description": "Values that templates can use",
                 },
+                "ingest": INGEST,
                 "selectors": {
                     "type": "object",
                     "additionalProperties": {"type": "string", "minLength": 1},
@@ -82,6 +85,7 @@ def load_config(start: Path | None = None) -> Config:
         datasets=root / content.get("datasets", "datasets"),
         state=root / content.get("state", "chains"),
         vars=content.get("vars") or {},
+        ingest=settings_from(content.get("ingest") or {}),
         selectors=content.get("selectors") or {},
     )
 
@@ -98,7 +102,13 @@ def _read(file: Path) -> str:
         ) from None
 
 
-_TYPES = {"string": str, "object": dict}
+_TYPES: dict[str, Any] = {
+    "string": str,
+    "object": dict,
+    "array": list,
+    "integer": int,
+    "number": (int, float),
+}
 
 
 def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
@@ -107,13 +117,19 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
         return type(data) is type(schema["const"]) and bool(data == schema["const"])
     if not isinstance(data, _TYPES[schema["type"]]):
         return False
+    if isinstance(data, int | float):
+        return not isinstance(data, bool) and bool(
+            schema.get("minimum", data) <= data > schema.get("exclusiveMinimum", -1)
+        )
+    if isinstance(data, list):
+        return all(_plainly_fits(value, schema["items"]) for value in data)
     properties = schema.get("properties")
     if properties is None:
         each = schema.get("additionalProperties")
         if each is not None:
             return all(_plainly_fits(value, each) for value in data.values())
-        return len(data) >= schema.get("minLength", 0)
-    return set(schema["required"]) <= set(data) <= set(properties) and all(
+        return bool(len(data) >= schema.get("minLength", 0))
+    return set(schema.get("required", ())) <= set(data) <= set(properties) and all(
         _plainly_fits(value, properties[key]) for key, value in data.items()
     )
 

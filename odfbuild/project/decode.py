@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.odf import model
+from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.flatbuffers_form import (
     MalformedBlock,
     UnsupportedVersion,
@@ -25,7 +26,6 @@ from odfbuild.odf.model import DataSchema, MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import (
     MANIFEST_VERSIONS,
-    DecodeErrors,
     from_data,
     from_manifest,
     spellings,

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
+from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
-from odfbuild.odf.yaml_form import DecodeErrors, from_manifest
+from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project

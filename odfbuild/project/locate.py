@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfbuild.errors import Location
 from odfbuild.project.model import Definition, Project
@@ -17,14 +17,21 @@ class DefinitionPlace:
     project: Project
     definition: Definition
 
-    def of(self, path: Sequence[str | int]) -> Location:
-        """The place of a value below `content`, or of the nearest one above it."""
-        return locate_path(self.project, self.definition, path)
+    def of(self, *paths: Sequence[str | int]) -> Location:
+        """The place of the first value below `content` that the file has.
+
+        When it has none of them, the nearest place above the last.
+        """
+        source = _source(self.project, self.definition)
+        for path in paths:
+            if source.has(self.definition.document, ("content", *path)):
+                return locate_path(self.project, self.definition, path)
+        return locate_path(self.project, self.definition, paths[-1])
 
     def in_query(self, path: Sequence[str | int], step: int, line: int) -> Location:
         """The place of a line (from 1) of query number `step` of the transform at `path`."""
         found = locate_in_query(self.project, self.definition, path, step, line, 1)
-        return found or self.of(path)
+        return _whole_line(found) if found else self.of(path)
 
 
 def locate_path(project: Project, definition: Definition, path: Sequence[str | int]) -> Location:
@@ -56,6 +63,13 @@ def locate_in_query(
         if found is not None:
             return found
     return None
+
+
+def _whole_line(place: Location) -> Location:
+    """From the first character of a line, or from `place` behind it, to the last."""
+    text = (place.snippet or "").rstrip()
+    column = max(place.column or 1, len(text) - len(text.lstrip()) + 1)
+    return replace(place, column=column, length=max(1, len(text) - column + 1))
 
 
 def _source(project: Project, definition: Definition) -> Source:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from odfbuild.errors import Errors, Location, OdfbuildError
-from odfbuild.odf.yaml_form import dump_yaml
+from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.load import definitions_in
 from odfbuild.project.old_form import Change, modernise
 from odfbuild.project.source import Source

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Location
+from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 
 
@@ -20,12 +21,18 @@ class Config:
     datasets: Path
     state: Path
     vars: Mapping[str, Any] = field(default_factory=dict)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
     selectors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cache(self) -> Path:
         """Disposable files: deleting them changes nothing but time."""
         return self.root / ".odfbuild"
+
+    @property
+    def inbox(self) -> Path:
+        """What sources handed over and no chain holds yet: never in Git, not disposable."""
+        return self.root / ".odfbuild-inbox"
 
     @property
     def keys(self) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odfbuild.errors import Location, ProjectError
-from odfbuild.odf.yaml_form import DecodeError
+from odfbuild.odf.decode_errors import DecodeError
 
 _CODES = {
     "unknown_field": "E0104",

@@ -25,6 +25,10 @@ class Source:
     lines: tuple[int, ...] = ()
     template: str | None = None
 
+    def has(self, document: int, path: Sequence[str | int]) -> bool:
+        """Whether there is a value at `path`."""
+        return yaml_source.has(self.text, self.file, document, path)
+
     def locate(self, document: int, path: Sequence[str | int], *, value: bool = False) -> Location:
         """The place in the file of a value, or of its key."""
         find = yaml_source.locate_value if value else yaml_source.locate

@@ -7,6 +7,7 @@ report.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,11 @@ import yaml
 from odfbuild.errors import Location, ProjectError
 
 Path = tuple[str | int, ...]
+
+MAX_DEPTH = 60
+"""Of values in values; what is deeper would not be read back from the bytes of a block."""
+
+_MAX_VALUES = 100_000
 
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STR, _MAP, _SEQ = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
@@ -30,7 +36,8 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    # Longer numbers fit nowhere: they stay text, and are refused where a number is meant.
+    ("int", r"[-+]?[0-9]{1,40}|0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}", "-+0123456789"),
     (
         "float",
         r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
@@ -45,7 +52,13 @@ for _tag, _pattern, _first in (
 
 def read_documents(text: str, file: str) -> list[Any]:
     """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
-    return [construct(node, text, file) for node in compose(text, file) if node is not None]
+    try:
+        nodes = [node for node in compose(text, file) if node is not None]
+        if "&" in text and "*" in text:
+            _check_aliases(nodes, text, file)
+        return [construct(node, text, file) for node in nodes]
+    except RecursionError:
+        raise _too_deep(Location(file)) from None
 
 
 def compose(text: str, file: str) -> list[Any]:
@@ -75,13 +88,47 @@ def compose(text: str, file: str) -> list[Any]:
         loader.dispose()
 
 
-def construct(node: Any, text: str, file: str) -> Any:
-    """Plain data of a node."""
+def _too_deep(place: Location) -> ProjectError:
+    return ProjectError(
+        f"values are nested more than {MAX_DEPTH} deep",
+        code="E0101",
+        location=place,
+        help="no object of the protocol needs that: flatten it",
+    )
+
+
+def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
+    """Refuse a text whose aliases (`*name`), written out, are more than any definition needs."""
+    sizes: dict[int, int] = {}
+
+    def size(node: Any) -> int:
+        known = sizes.get(id(node))
+        if known is None:
+            parts = node.value if node.tag in (_MAP, _SEQ) else ()
+            flat = itertools.chain.from_iterable(parts) if node.tag == _MAP else parts
+            known = sizes[id(node)] = 1 + sum(map(size, flat))
+        if known > _MAX_VALUES:
+            raise ProjectError(
+                f"with its aliases written out this has more than {_MAX_VALUES} values",
+                code="E0101",
+                location=_mark(text, file, node),
+                help="write out what is meant, with fewer aliases",
+            )
+        return known
+
+    for node in nodes:
+        size(node)
+
+
+def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
+    """Plain data of a node, which lies `depth` levels below its document."""
+    if depth > MAX_DEPTH:
+        raise _too_deep(_mark(text, file, node))
     tag = node.tag
     if tag == _MAP:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = construct(key_node, text, file)
+            key = construct(key_node, text, file, depth + 1)
             if not isinstance(key, str):
                 key = str(key_node.value)
             if key in data:
@@ -91,10 +138,10 @@ def construct(node: Any, text: str, file: str) -> Any:
                     location=_mark(text, file, key_node, len(key)),
                     help="remove one of the two",
                 )
-            data[key] = construct(value_node, text, file)
+            data[key] = construct(value_node, text, file, depth + 1)
         return data
     if tag == _SEQ:
-        return [construct(item, text, file) for item in node.value]
+        return [construct(item, text, file, depth + 1) for item in node.value]
     value = node.value
     if tag == _STR:
         return value
@@ -113,6 +160,11 @@ def construct(node: Any, text: str, file: str) -> Any:
         location=_mark(text, file, node),
         help="remove the tag",
     )
+
+
+def has(text: str, file: str, document: int, path: Sequence[str | int]) -> bool:
+    """Whether a document has a value at `path`."""
+    return _follow(text, file, document, path) is not None
 
 
 def locate(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from odfbuild.odf.yaml_form import dump_yaml
+from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.yaml_source import compose, construct
 
 _STEP = 2

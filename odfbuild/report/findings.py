@@ -8,24 +8,46 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.report.words import count, paint
 
 if TYPE_CHECKING:
-    from odfbuild.verify.integrity import Finding
+    from odfbuild.verify.finding import Finding
+    from odfbuild.verify.reproduce import Reproduction
 
 
 def render_findings(
-    names: Sequence[str], findings: Sequence[Finding], *, color: bool = False
+    names: Sequence[str],
+    findings: Sequence[Finding],
+    reproduction: Reproduction | None = None,
+    *,
+    color: bool = False,
 ) -> str:
-    """Each finding under its dataset with the way out, then how many datasets are whole."""
-    checked = count(len(names), "dataset")
+    """Each finding under its dataset with the way out, then how many datasets are whole.
+
+    Without `reproduction` only integrity was looked at.
+    """
+    checked = f"Verified {count(len(names), 'dataset')}"
+    again = _again(reproduction)
     broken = _broken(findings)
     if not broken:
-        return f"Verified {checked}: all blocks and objects are what was committed."
+        return f"{checked}: all blocks and objects are what was committed{again}."
     lines: list[str] = []
     for name in broken:
         lines.append(f"  {paint('!', 'red', on=color)} {name}")
         for finding in findings:
             if finding.dataset == name:
                 lines += [f"      {line}" for line in _finding(finding)]
-    return "\n".join([*lines, "", f"Verified {checked}: {len(broken)} damaged."])
+    return "\n".join([*lines, "", f"{checked}: {len(broken)} not as they should be{again}."])
+
+
+def _again(reproduction: Reproduction | None) -> str:
+    """What was done again; the findings tell what came of it."""
+    if reproduction is None:
+        return ""
+    if not reproduction.steps:
+        return "; no step had to be done again"
+    steps = count(reproduction.steps, "step")
+    derivatives = count(reproduction.derivatives, "derivative")
+    if reproduction.findings:
+        return f"; {steps} of {derivatives} done again"
+    return f"; {steps} of {derivatives} done again gave the same records"
 
 
 def _finding(finding: Finding) -> list[str]:
@@ -33,16 +55,25 @@ def _finding(finding: Finding) -> list[str]:
     if finding.block is not None:
         number = "" if finding.sequence_number is None else f" #{finding.sequence_number}"
         lines.append(f"  block{number} {finding.block}")
+    if finding.offset is not None:
+        lines.append(f"  first difference at offset {finding.offset}")
+        lines += [
+            f"    {each.column}: recorded {each.recorded}, replayed {each.replayed}"
+            for each in finding.differences
+        ]
     if finding.path is not None:
         lines.append(f"  file {finding.path}")
     return [*lines, f"  help: {finding.help}"]
 
 
-def findings_to_data(names: Sequence[str], findings: Sequence[Finding]) -> dict[str, Any]:
+def findings_to_data(
+    names: Sequence[str], findings: Sequence[Finding], reproduction: Reproduction | None = None
+) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "datasets": list(names),
         "damaged": _broken(findings),
+        "steps_done_again": reproduction.steps if reproduction else None,
         "findings": [
             {
                 "dataset": finding.dataset,
@@ -52,6 +83,15 @@ def findings_to_data(names: Sequence[str], findings: Sequence[Finding]) -> dict[
                 "block": str(finding.block) if finding.block else None,
                 "sequence_number": finding.sequence_number,
                 "path": str(finding.path) if finding.path else None,
+                "offset": finding.offset,
+                "differences": [
+                    {
+                        "column": each.column,
+                        "recorded": each.recorded,
+                        "replayed": each.replayed,
+                    }
+                    for each in finding.differences
+                ],
             }
             for finding in findings
         ],

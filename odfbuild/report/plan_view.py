@@ -151,7 +151,7 @@ def _row(dataset: DatasetPlan) -> Row:
         what=_what(dataset, action),
         place=place,
         events=tuple(event_view(change) for change in shown),
-        notes=tuple(_vintage(dataset)),
+        notes=(*_columns(dataset), *_vintage(dataset)),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
         reasons=tuple(
@@ -207,6 +207,21 @@ def event_view(change: EventChange) -> EventView:
     diff = list(unified_diff(yaml_lines(before), yaml_lines(after), lineterm="", n=2))[2:]
     kept = [line for line in diff if change.before or line[0] != "@"]
     return EventView(kind=change.after.KIND, place=where, diff=tuple(kept))
+
+
+def _columns(dataset: DatasetPlan) -> list[str]:
+    """What becomes of the columns, where a query or source changed."""
+    effect = dataset.columns
+    if effect is None:
+        return []
+    if not effect.known:
+        return ["which columns it gives is known when it runs; apply checks them before it commits"]
+    lines = []
+    if effect.added:
+        lines.append(f"adds columns, empty in the records that exist: {', '.join(effect.added)}")
+    if effect.changed:
+        lines.append(f"computes differently: {', '.join(effect.changed)}")
+    return lines
 
 
 def _vintage(dataset: DatasetPlan) -> list[str]:

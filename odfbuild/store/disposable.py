@@ -9,7 +9,11 @@ from __future__ import annotations
 import hashlib
 import marshal
 import os
+import shutil
+import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +37,22 @@ def prepare_cache_folder(folder: Path) -> None:
         file = folder / name
         if not file.exists():
             stage(folder, content).replace(file)
+
+
+@contextmanager
+def scratch_folder(cache: Path, prefix: str) -> Iterator[Path]:
+    """An empty folder that is gone afterwards, on the file system of the project.
+
+    So a file that was made in it becomes part of a dataset by rename.
+    """
+    prepare_cache_folder(cache)
+    base = cache / "scratch"
+    base.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{prefix}-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_disposable(file: Path, stamp: bytes) -> Any:

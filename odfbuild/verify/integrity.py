@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,10 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import ChainError, IntegrityError
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, SetVocab
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.step import Link
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small
+from odfbuild.verify.finding import Finding
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
 if TYPE_CHECKING:
@@ -31,26 +32,6 @@ _MEND_CHAIN = (
     "the chain was written by something that does not keep its rules; "
     "go back to a head before this block (git checkout), or pull the dataset from a peer"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is wrong with a dataset.
-
-    `message` is a sentence, `help` how to mend it, `code` stable. `block` and `sequence_number`
-    name the block concerned, `path` the file, where there is one.
-    """
-
-    dataset: str
-    code: str
-    message: str
-    help: str
-    block: Multihash | None = None
-    sequence_number: int | None = None
-    path: Path | None = None
-
-
-Link = tuple[Multihash, MetadataBlock]
 
 
 def verify_integrity(

@@ -53,8 +53,8 @@ class Killer:
 
 def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> int:
     """In the fork: run, counting steps into the pipe `steps`."""
-    from odfbuild.cli import apply
     from odfbuild.cli.main import run
+    from odfbuild.engine.spark import engine
     from tests.apply.plain_engine import PlainEngine
 
     os.chdir(root)
@@ -63,7 +63,7 @@ def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> in
     os.dup2(silence, 1)
     log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
-    apply._start_engine = PlainEngine  # type: ignore[assignment]
+    engine.start_engine = PlainEngine  # type: ignore[assignment]
     watched = (f"{root}/chains", f"{root}/.odfbuild-keys")
     done = 0
 

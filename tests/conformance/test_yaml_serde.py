@@ -6,16 +6,11 @@ import pytest
 import yaml
 
 from odfbuild.odf import model
+from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.defaults import same_meaning
 from odfbuild.odf.model import messages
-from odfbuild.odf.yaml_form import (
-    DecodeErrors,
-    dump_yaml,
-    from_data,
-    from_manifest,
-    to_data,
-    to_manifest,
-)
+from odfbuild.odf.yaml_form import from_data, from_manifest, to_data, to_manifest
+from odfbuild.odf.yaml_text import dump_yaml
 from tests.conformance.vectors import cases
 
 ELSEWHERE = ("Secrets", "Variables", "Resource")

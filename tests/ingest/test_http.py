@@ -8,6 +8,7 @@ from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch import http as http_step
 from odfbuild.odf.model import FetchStepUrl, RequestHeader
 from odfbuild.odf.timestamp import Timestamp
+from tests.ingest.contexts import at, copied
 from tests.servers import nginx
 
 NOW = Timestamp.parse("2026-01-02T03:04:05Z")
@@ -29,7 +30,9 @@ def _impatient(monkeypatch):
 
 
 def get(url, folder: Path, state=None, **more):
-    return list(fetch(FetchStepUrl(url=url, **more), state, folder, folder, NOW))
+    return [
+        copied(each, folder) for each in fetch(FetchStepUrl(url=url, **more), state, at(folder))
+    ]
 
 
 def test_a_download_has_the_bytes_and_the_etag_of_the_server(server, tmp_path):

@@ -2,25 +2,31 @@
 
 import struct
 import time
+import tracemalloc
 from typing import Any
 
+import flatbuffers
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odfbuild.odf import catalogue
 from odfbuild.odf.flatbuffers_form import (
     MalformedBlock,
     UnsupportedVersion,
     block_hash,
     decode_block,
+    decode_message,
     encode_block,
+    encode_message,
     manifest_version,
 )
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetInfo
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.odf.yaml_form import dump_yaml, from_data, to_data
+from odfbuild.odf.yaml_form import from_data, to_data
+from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.yaml_source import read_documents
-from tests.odf.values import events, objects
+from tests.odf.values import objects
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 BLOCK = MetadataBlock(
@@ -38,20 +44,30 @@ def test_any_block_is_read_back_from_its_bytes(block: MetadataBlock, version: in
     assert manifest_version(data) == version
 
 
-@settings(deadline=None, suppress_health_check=SLOW, max_examples=300)
-@given(events())
-def test_any_event_is_read_back_from_its_yaml(event: Any) -> None:
-    data = to_data(event)
-    assert from_data(MetadataEvent, data) == event
-    assert to_data(from_data(MetadataEvent, data)) == data
+@pytest.mark.parametrize("kind", MetadataEvent.__args__, ids=lambda kind: kind.__name__)
+@settings(deadline=None, suppress_health_check=SLOW, max_examples=30)
+@given(st.data())
+def test_any_event_stays_the_same_from_yaml_through_bytes_to_yaml(kind: Any, data: Any) -> None:
+    event = data.draw(objects(kind))
+    text = dump_yaml(to_data(event))
+    (plain,) = read_documents(text, "a.yaml")
+    block = MetadataBlock(
+        system_time=Timestamp(0), sequence_number=0, event=from_data(MetadataEvent, plain)
+    )
+    after = decode_block(encode_block(block)).event
+    assert after == event
+    assert dump_yaml(to_data(after)) == text
 
 
-@settings(deadline=None, suppress_health_check=SLOW, max_examples=200)
-@given(events())
-def test_yaml_and_bytes_of_an_event_agree(event: Any) -> None:
-    from_yaml = from_data(MetadataEvent, to_data(event))
-    block = MetadataBlock(system_time=Timestamp(0), sequence_number=0, event=from_yaml)
-    assert to_data(decode_block(encode_block(block)).event) == to_data(event)
+@pytest.mark.parametrize("kind", catalogue.objects().values(), ids=lambda kind: kind.__name__)
+@settings(deadline=None, suppress_health_check=SLOW, max_examples=20)
+@given(st.data())
+def test_any_object_is_read_back_from_yaml_and_from_bytes(kind: Any, data: Any) -> None:
+    value = data.draw(objects(kind))
+    assert from_data(kind, *read_documents(dump_yaml(to_data(value)), "a.yaml")) == value
+    encoded = encode_message(value)
+    assert decode_message(kind, encoded) == value
+    assert encode_message(decode_message(kind, encoded)) == encoded
 
 
 @settings(deadline=None)
@@ -78,12 +94,53 @@ def test_a_day_that_no_year_has_is_refused(year: int, ordinal: int, nanos: int) 
         decode_block(data.replace(epoch, struct.pack("<iHxxII", year, ordinal, 0, nanos)))
 
 
-@given(st.integers(0, 8 * len(encode_block(BLOCK)) - 1))
-def test_a_flipped_bit_changes_the_hash_and_never_crashes_the_reader(bit: int) -> None:
-    data = bytearray(encode_block(BLOCK))
-    data[bit // 8] ^= 1 << bit % 8
-    assert block_hash(bytes(data)) != block_hash(encode_block(BLOCK))
-    _read_or_refuse(bytes(data))
+@settings(deadline=None, suppress_health_check=SLOW, max_examples=300)
+@given(objects(MetadataBlock), st.sampled_from([2, 3]), st.data())
+def test_a_flipped_bit_anywhere_in_any_block_is_detected_by_its_hash(
+    block: MetadataBlock, version: int, data: Any
+) -> None:
+    whole = encode_block(block, version)
+    bit = data.draw(st.integers(0, 8 * len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[bit // 8] ^= 1 << bit % 8
+    assert block_hash(bytes(damaged)) != block_hash(whole)
+    _read_or_refuse(bytes(damaged))
+
+
+@settings(deadline=None, suppress_health_check=SLOW, max_examples=300)
+@given(
+    objects(MetadataBlock),
+    st.lists(st.tuples(st.integers(0, 2**16), st.binary(min_size=1, max_size=8)), max_size=6),
+    st.integers(0, 2**16),
+)
+def test_a_block_with_any_bytes_overwritten_or_cut_off_is_read_or_refused(
+    block: MetadataBlock, overwritten: list[tuple[int, bytes]], cut: int
+) -> None:
+    data = bytearray(encode_block(block))
+    for at, new in overwritten:
+        place = at % len(data)
+        data[place : place + len(new)] = new
+    _read_or_refuse(bytes(data[: max(1, cut % (2 * len(data)))]))
+
+
+def test_one_text_named_again_and_again_costs_neither_time_nor_memory() -> None:
+    builder = flatbuffers.Builder()
+    text = builder.CreateString("x" * 100_000)
+    builder.StartVector(4, 250_000, 4)
+    for _ in range(250_000):
+        builder.PrependUOffsetTRelative(text)
+    keywords = builder.EndVector()
+    builder.StartObject(2)
+    builder.PrependUOffsetTRelativeSlot(1, keywords, 0)
+    builder.Finish(builder.EndObject())
+    data = bytes(builder.Output())
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedBlock, match="more items than the bytes can hold"):
+            decode_message(SetInfo, data)
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=400))

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.extra import extra_from_json, extra_to_json
 from odfbuild.odf.model import SetDataSchema
-from odfbuild.odf.yaml_form import DecodeErrors, from_data
+from odfbuild.odf.yaml_form import from_data
 from tests.odf.values import JSON
 
 

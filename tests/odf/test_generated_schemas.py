@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from odfbuild.odf.catalogue import enums, objects, unions
+from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.generate import DEFAULT_FOLDER, differences, generated_files, main
 from odfbuild.odf.introspect import fields_of
 from odfbuild.odf.json_schema import manifest_schema, schema_of
 from odfbuild.odf.model import MetadataBlock
-from odfbuild.odf.yaml_form import DecodeErrors, from_manifest, to_manifest
+from odfbuild.odf.yaml_form import from_manifest, to_manifest
 from tests.odf.values import objects as values
 
 SNAPSHOT = jsonschema.Draft202012Validator(manifest_schema("DatasetSnapshot"))

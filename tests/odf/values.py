@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.introspect import FieldType, Scalar, Table, Union, Vector, fields_of
-from odfbuild.odf.model import DataTypeBool, DataTypeOption, MetadataEvent
+from odfbuild.odf.model import DataTypeBool, DataTypeOption
 from odfbuild.odf.multihash import ARROW0_SHA3_256, SHA3_256, Multihash
 from odfbuild.odf.timestamp import Timestamp
 
@@ -55,10 +55,6 @@ def objects(cls: type, depth: int = 0) -> st.SearchStrategy[Any]:
         for field in fields_of(cls)
     }
     return st.builds(cls, **parts)
-
-
-def events() -> st.SearchStrategy[Any]:
-    return st.one_of([objects(cls) for cls in MetadataEvent.__args__])
 
 
 def _values(kind: FieldType, depth: int) -> st.SearchStrategy[Any]:

@@ -146,9 +146,12 @@ def test_what_spark_sees_is_not_cosmetic(query):
 
 
 def test_white_space_inside_a_literal_is_a_change():
-    world = pipeline().derivative("late", "flights", query="SELECT 'a b' AS x FROM flights")
+    literal = "SELECT event_time, id, '{}' AS name FROM flights"
+    world = pipeline().derivative(
+        "late", "flights", query="SELECT event_time, id, 'a b' AS name FROM flights"
+    )
     world.commit("late").run(1, world.chains["flights"])
-    world.derivative("late", "flights", query="SELECT 'a  b' AS x FROM flights")
+    world.derivative("late", "flights", query=literal.format("a  b"))
     assert kinds(world, "late") == ["SetTransform"]
 
 

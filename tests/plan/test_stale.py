@@ -236,7 +236,9 @@ def test_planning_twice_gives_the_same_digest(is_news, changed, extra):
         if is_news:
             world.has("flights", news())
         if changed:
-            world.derivative("late", "flights", query="SELECT 1 AS one FROM flights")
+            world.derivative(
+                "late", "flights", query="SELECT event_time, 1 AS id, name FROM flights"
+            )
         for _ in range(extra):
             world.chains["late"].run(3, world.chains["flights"], watermark=2)
         return world.plan()

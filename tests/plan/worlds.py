@@ -11,10 +11,16 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddData,
+    DataField,
     DataSchema,
     DatasetKind,
     DatasetSnapshot,
     DataSlice,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeTimestamp,
     ExecuteTransform,
     ExecuteTransformInput,
     FetchStepFilesGlob,
@@ -42,6 +48,20 @@ from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Config, Definition, Project
 
 BYTES_PER_RECORD = 10
+
+SCHEMA = SetDataSchema(
+    schema=DataSchema(
+        fields=(
+            DataField(name="offset", type=DataTypeInt64()),
+            DataField(name="op", type=DataTypeInt32()),
+            DataField(name="system_time", type=DataTypeTimestamp()),
+            DataField(name="event_time", type=DataTypeTimestamp()),
+            DataField(name="id", type=DataTypeOption(inner=DataTypeInt64())),
+            DataField(name="name", type=DataTypeOption(inner=DataTypeString())),
+        )
+    )
+)
+"""What every dataset that has records consists of."""
 
 
 def did(name: str) -> DatasetId:
@@ -150,7 +170,7 @@ class Chain:
 
     def _schema(self) -> None:
         if self.now.schema is None:
-            self.append(SetDataSchema(schema=DataSchema(fields=())))
+            self.append(SCHEMA)
 
     def _slice(self, records: int) -> DataSlice:
         first = 0 if self.now.last_offset is None else self.now.last_offset + 1

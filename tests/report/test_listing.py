@@ -16,7 +16,7 @@ from odfbuild.report.findings import findings_to_data, render_findings
 from odfbuild.report.outcome import outcome_to_data, render_outcome
 from odfbuild.report.records import records_to_data, render_records
 from odfbuild.report.words import count, size
-from odfbuild.verify.integrity import Finding
+from odfbuild.verify.finding import Finding
 
 from ..plan.worlds import World, hash_of, news, pipeline
 from .golden import assert_golden

@@ -8,7 +8,8 @@ from odfbuild.odf.model import AddData, Checkpoint, DatasetKind, MetadataBlock, 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.integrity import Finding, verify_integrity
+from odfbuild.verify.finding import Finding
+from odfbuild.verify.integrity import verify_integrity
 from tests.store.chains import NOW, SCHEMA, add_slice, create, info, slice_file, workspace
 
 

@@ -7,20 +7,18 @@ import re
 from collections.abc import Sequence
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.spark.source_text import SourceText
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepCsv
 
 
-def first_row(task: IngestTask, read: ReadStepCsv) -> list[str]:
+def first_row(text: SourceText, read: ReadStepCsv) -> list[str]:
     """Cells of the first line that is not blank; an empty list when there is none."""
-    with task.file.open(encoding=read.encoding or "utf-8-sig", newline="", errors="replace") as f:
-        line = next((line for line in f if line.strip()), "")
-    return split(line, read)
+    return split(next((line for _, line in text.lines() if line.strip()), ""), read)
 
 
 def split(line: str, read: ReadStepCsv) -> list[str]:
     """Cells of one line."""
-    line = line.lstrip("\ufeff").rstrip("\r\n")
     if not line:
         return []
     quote = read.quote or '"'
@@ -35,12 +33,14 @@ def split(line: str, read: ReadStepCsv) -> list[str]:
     return next(reader, [])
 
 
-def check_header(task: IngestTask, read: ReadStepCsv, names: Sequence[str]) -> None:
+def check_header(
+    task: IngestTask, read: ReadStepCsv, text: SourceText, names: Sequence[str]
+) -> None:
     """Raise `IngestError` unless the header names the declared columns in their order.
 
     Names are compared without case, spaces and punctuation, so that a schema may tidy them up.
     """
-    found = first_row(task, read)
+    found = first_row(text, read)
     if not found:
         return  # an empty file has no records, and so none that could be misread
     plain = [_plain(name) for name in found]

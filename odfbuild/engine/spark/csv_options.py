@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
-
 from odfbuild.engine.spark.malformed import CORRUPT
 from odfbuild.errors import IngestError
-from odfbuild.odf.model import ReadStepCsv, ReadStepNdJson
-
-_ENCODINGS = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16", "utf-16le", "utf-16be")
+from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
 
 
 def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
@@ -33,7 +29,6 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
         "sep": separator,
         "quote": quote,
         "escape": escape,
-        "encoding": read.encoding or "UTF-8",
         "nullValue": null,
         "emptyValue": null,
         "enforceSchema": "true",
@@ -44,8 +39,8 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
     }
 
 
-def refuse_formats(read: ReadStepCsv | ReadStepNdJson, dataset: str) -> None:
-    """Raise `IngestError` for date formats and encodings that are not supported."""
+def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: str) -> None:
+    """Raise `IngestError` for date formats that are not supported."""
     for option, value in (
         ("dateFormat", read.date_format),
         ("timestampFormat", read.timestamp_format),
@@ -56,15 +51,6 @@ def refuse_formats(read: ReadStepCsv | ReadStepNdJson, dataset: str) -> None:
                 value,
                 dataset,
                 f"leave `{option}` out, declare a STRING column and convert it in `preprocess`",
-            )
-    if read.encoding is not None:
-        try:
-            known = codecs.lookup(read.encoding).name
-        except LookupError:
-            known = ""
-        if known not in {codecs.lookup(name).name for name in _ENCODINGS}:
-            raise _unsupported(
-                "encoding", read.encoding, dataset, f"use one of: {', '.join(_ENCODINGS)}"
             )
 
 

@@ -15,6 +15,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.frames import to_arrow_schema, to_spark_schema
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
@@ -65,7 +66,11 @@ class SparkEngine:
     def ingest(self, task: IngestTask) -> EngineResult:
         """See `contract.Engine`."""
         with self.request(task.dataset) as spark:
-            return merge(spark, read_source(spark, task), task)
+            bad = BadRecords(task)
+            found = read_source(spark, task, bad)
+            if found is None:
+                return EngineResult(parts=(), schema=None)
+            return merge(spark, *found, task, bad)
 
     def progress(self, dataset: str) -> tuple[int, int] | None:
         """See `contract.Engine`."""

@@ -30,6 +30,8 @@ _SIMPLE: list[tuple[pa.DataType, spark_types.DataType]] = [
     (pa.timestamp("ms", "UTC"), spark_types.TimestampType()),
 ]
 _TO_SPARK = dict(_SIMPLE)
+_DIGITS = 38
+"""Of decimals."""
 _WIDER = {
     pa.uint8(): spark_types.ShortType(),
     pa.uint16(): spark_types.IntegerType(),
@@ -47,8 +49,10 @@ def to_spark_type(kind: pa.DataType) -> spark_types.DataType:
         return _WIDER[kind]
     if types.is_timestamp(kind):
         return spark_types.TimestampType() if kind.tz else spark_types.TimestampNTZType()
-    if types.is_decimal(kind):
+    if types.is_decimal(kind) and kind.precision <= _DIGITS:
         return spark_types.DecimalType(kind.precision, kind.scale)
+    if types.is_time(kind):
+        return spark_types.TimeType(6)
     if types.is_large_string(kind) or types.is_string_view(kind):
         return spark_types.StringType()
     if (

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
+from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
-from odfbuild.engine.spark.malformed import explain
+from odfbuild.engine.spark.malformed import Source, explain
 from odfbuild.engine.spark.merge_changes import (
     APPEND,
     RETRACT,
@@ -26,7 +27,6 @@ from odfbuild.engine.spark.merge_changes import (
 )
 from odfbuild.engine.spark.merge_input import OP, PAIR, ROW, check_types, conformed
 from odfbuild.engine.spark.prior import current_state, seen_keys
-from odfbuild.engine.spark.read import declared_columns
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -39,21 +39,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def merge(spark: SparkSession, frame: DataFrame, task: IngestTask) -> EngineResult:
+def merge(
+    spark: SparkSession, frame: DataFrame, source: Source, task: IngestTask, bad: BadRecords
+) -> EngineResult:
     """Merge `frame`, in input order, with the history of `task` and write the result.
 
-    Raises `IngestError` for columns that are missing, reserved or changed, and for malformed rows.
+    Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
     """
-    declared = declared_columns(task.read)
     try:
         result = merged(spark, frame, task)
         parts = write_parts(result, task.scratch / "parts")
     except Exception as error:
-        explained = explain(error, task, declared)
+        explained = explain(error, task, source, bad)
         if explained is None:
             raise
         raise explained from None
-    return EngineResult(parts=parts, schema=_result_schema(result, task, declared))
+    return EngineResult(
+        parts=parts,
+        schema=_result_schema(result, task, source.columns),
+        skipped=bad.count,
+        bad_records=tuple(bad.examples),
+    )
 
 
 def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame:
@@ -151,7 +157,7 @@ def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
 
 
 def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
-    """Schema of the result; without preprocessing columns are as declared, unsigned ones too."""
+    """Schema of the result; without preprocessing columns are as declared."""
     vocab = task.vocab
     schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
     if declared is None or task.preprocess is not None:
@@ -163,7 +169,8 @@ def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | No
             vocab.operation_type,
         ):
             wanted = declared.field(field.name)
-            kind = wanted.type if pa.types.is_unsigned_integer(wanted.type) else field.type
+            kept = pa.types.is_unsigned_integer(wanted.type) or pa.types.is_time(wanted.type)
+            kind = wanted.type if kept else field.type
             fields.append(pa.field(field.name, kind, wanted.nullable))
         else:
             fields.append(field)

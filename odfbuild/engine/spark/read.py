@@ -1,50 +1,77 @@
 """Read steps: a prepared file becomes a frame in file order, preprocessed.
 
 Declared columns of CSV match by position, as in the reference, which skips the header; here a
-header that disagrees with the schema is an error. Rows that do not fit the schema are errors, found
-when the frame is computed (`malformed.explain` then says where). Timestamps without a zone are UTC
-and empty cells are null. Source: specification, `ReadStep`; reference behaviour, read steps.
+header that disagrees with the schema is an error. Records that do not fit the schema are bad
+(`malformed`). Timestamps without a zone are UTC and empty cells are null. A file without records
+and without declared columns has no frame. Source: specification, `ReadStep`; reference behaviour,
+read steps.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.spark.csv_header import check_header, first_row
+from odfbuild.engine.spark.bad_records import BadRecords
+from odfbuild.engine.spark.csv_header import check_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
+from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
 from odfbuild.engine.spark.frames import quote, to_spark_schema, to_spark_type
-from odfbuild.engine.spark.malformed import CORRUPT, guard
+from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
+from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
+from odfbuild.engine.spark.malformed import CORRUPT, Source, as_time, guard
 from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
 from odfbuild.engine.spark.order import total_order
+from odfbuild.engine.spark.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.shapefile_records import shapefile_records
+from odfbuild.engine.spark.source_text import SourceText, utf8_text
 from odfbuild.engine.spark.transform import preprocess
 from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl
-from odfbuild.odf.model import ReadStep, ReadStepCsv, ReadStepNdJson, ReadStepParquet
+from odfbuild.odf.model import (
+    MergeStrategyChangelogStream,
+    MergeStrategyUpsertStream,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepEsriShapefile,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
-def read_source(spark: SparkSession, task: IngestTask) -> DataFrame:
+def read_source(
+    spark: SparkSession, task: IngestTask, bad: BadRecords
+) -> tuple[DataFrame, Source] | None:
     """The records of a file in file order, behind the preprocessing query if there is one.
 
-    A query that does not handle each record alone gives a total order instead. Raises `IngestError`
-    and, for the query, `Errors` of `QueryError`.
+    A query that does not handle each record alone gives a total order instead. `None` when the file
+    is empty and declares no columns. Raises `IngestError` and, for the query, `Errors` of
+    `QueryError`.
     """
-    frame = _read(spark, task)
+    found = _read(spark, task, bad)
+    if found is None:
+        return None
+    frame, source = found
     if task.preprocess is None:
-        return frame
+        if task.read.schema is None:
+            source = _with_event_time(frame, task, source)
+        frame = guard(frame, task, source, bad)
+        return _adapted(frame, task, source) if task.read.schema is None else (frame, source)
+    frame = guard(frame, task, source, bad)
     frame.createOrReplaceTempView("input")
     result, row_wise = preprocess(spark, task.dataset, task.preprocess)
-    return result if row_wise else total_order(result)
+    return (result if row_wise else total_order(result)), source
 
 
 def declared_columns(read: ReadStep) -> pa.Schema | None:
@@ -54,112 +81,99 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
-def _read(spark: SparkSession, task: IngestTask) -> DataFrame:
+def _read(
+    spark: SparkSession, task: IngestTask, bad: BadRecords
+) -> tuple[DataFrame, Source] | None:
+    """Records as they are, with `CORRUPT` where the format can tell."""
     read = task.read
     columns = declared_columns(read)
-    if isinstance(read, ReadStepParquet):
-        return _in_order(_parquet(spark, task, columns))
-    if task.file.stat().st_size == 0 and columns is None:
-        raise IngestError(
-            f"'{task.source_name}' is empty, and no schema is declared",
-            code="E0423",
-            dataset=task.dataset,
-            help="declare the columns in `read.schema`",
-        )
-    if isinstance(read, ReadStepCsv):
-        return _in_order(_csv(spark, task, read, columns))
-    if isinstance(read, ReadStepNdJson):
-        return _in_order(_ndjson(spark, task, read, columns))
-    # Refused when the project is checked; a chain may still hold such a step.
-    raise IngestError(
-        f"the read step '{read.KIND}' is not supported by this version of odfbuild",
-        code="E0410",
-        dataset=task.dataset,
-        help="use one of: Csv, NdJson, Parquet",
-    )
+    if task.file.stat().st_size == 0:
+        if columns is None:
+            return None
+        return spark.createDataFrame([], to_spark_schema(columns)), Source(None, columns)
+    match read:
+        case ReadStepParquet():
+            return _parquet(spark, task, columns)
+        case ReadStepCsv():
+            return _csv(spark, task, read, columns)
+        case ReadStepNdJson():
+            refuse_formats(read, task.dataset)
+            text = utf8_text(task, read.encoding)
+            refuse_crowded_lines(task, text)
+        case ReadStepJson():
+            refuse_formats(read, task.dataset)
+            text = json_records(task, read)
+        case ReadStepGeoJson():
+            text = geojson_records(task, bad)
+        case ReadStepNdGeoJson():
+            text = ndgeojson_records(task, bad)
+        case ReadStepEsriShapefile():
+            text = shapefile_records(task, read, columns)
+    return _ndjson(spark, task, text, columns)
 
 
 def _csv(
     spark: SparkSession, task: IngestTask, read: ReadStepCsv, columns: pa.Schema | None
-) -> DataFrame:
+) -> tuple[DataFrame, Source] | None:
     options = csv_options(read, task.dataset)
+    text = utf8_text(task, read.encoding)
+    refuse_open_quotes(task, text, read)
     if columns is not None:
         if read.header:
-            check_header(task, read, columns.names)
+            check_header(task, read, text, columns.names)
+        _refuse_nested(task, columns)
         schema = to_spark_schema(columns)
     else:
-        schema = _csv_schema(spark, task, read, options)
+        schema = csv_schema(spark, task, read, text, options)
+        if not schema.fields:
+            return None
     reader = spark.read.schema(_with_corrupt(schema)).options(**options)
-    return guard(reader.csv(str(task.file)))
+    return reader.csv(str(text.file)), Source(text, columns)
 
 
-def _csv_schema(
-    spark: SparkSession, task: IngestTask, read: ReadStepCsv, options: dict[str, str]
-) -> StructType:
-    from pyspark.sql import types
-
-    row = first_row(task, read)
-    names = row if read.header else [f"column_{n}" for n in range(1, len(row) + 1)]
-    _check_unique(task, names)
-    if not read.infer_schema:
-        return types.StructType([types.StructField(name, types.StringType()) for name in names])
-    inferred = spark.read.options(**options, inferSchema="true").csv(str(task.file)).schema
-    return types.StructType(
-        [
-            types.StructField(name, _widest(field.dataType))
-            for name, field in zip(names, inferred.fields, strict=True)
-        ]
-    )
+def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
+    for field in columns:
+        if pa.types.is_nested(field.type):
+            raise IngestError(
+                f"column '{field.name}' is {to_spark_type(field.type).simpleString().upper()}, "
+                "which a cell of CSV cannot hold",
+                code="E0422",
+                dataset=task.dataset,
+                help="declare it as STRING and take it apart in `preprocess`, such as "
+                f"from_json({field.name}, '…')",
+            )
 
 
 def _ndjson(
-    spark: SparkSession, task: IngestTask, read: ReadStepNdJson, columns: pa.Schema | None
-) -> DataFrame:
-    refuse_formats(read, task.dataset)
-    refuse_crowded_lines(task)
+    spark: SparkSession, task: IngestTask, text: SourceText, columns: pa.Schema | None
+) -> tuple[DataFrame, Source] | None:
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,
-        "encoding": read.encoding or "UTF-8",
+        "encoding": "UTF-8",
         "lineSep": "\n",
+        "allowNonNumericNumbers": "false",
     }
-    declared = None if columns is None else to_spark_schema(columns)
-    schema = declared or _ndjson_schema(spark, task, options)
+    if columns is not None:
+        schema = to_spark_schema(columns)
+    else:
+        schema = ndjson_schema(spark, task, text, options)
+        if not schema.fields:
+            return None
     reader = spark.read.schema(_with_corrupt(schema)).options(**options)
-    return guard(reader.json(str(task.file)))
+    return reader.json(str(text.file)), Source(text, columns)
 
 
-def _ndjson_schema(spark: SparkSession, task: IngestTask, options: dict[str, str]) -> StructType:
-    from pyspark.sql import types
-
-    inferred = spark.read.options(**options).json(str(task.file)).schema
-    fields = {f.name: f for f in inferred.fields if f.name != CORRUPT}
-    # Spark sorts by name; columns belong in the order in which the file first has them.
-    names: dict[str, None] = {}
-    with task.file.open(encoding=options["encoding"]) as lines:
-        for line in lines:
-            try:
-                names |= dict.fromkeys(json.loads(line))
-            except (ValueError, TypeError):
-                continue  # reading reports it with its place
-            if len(names) >= len(fields):
-                break
-    return types.StructType([fields[name] for name in names if name in fields])
-
-
-def _parquet(spark: SparkSession, task: IngestTask, columns: pa.Schema | None) -> DataFrame:
-    try:
-        found = pq.read_schema(task.file)
-    except (pa.ArrowException, OSError) as error:
-        raise IngestError(
-            f"'{task.source_name}' is not a readable Parquet file: {error}",
-            code="E0423",
-            dataset=task.dataset,
-            help="check the file and the `prepare` steps before it",
-        ) from None
-    frame = spark.read.parquet(str(task.file))
+def _parquet(
+    spark: SparkSession, task: IngestTask, columns: pa.Schema | None
+) -> tuple[DataFrame, Source]:
+    file, found = readable_parquet(task)
+    check_unique(task, found.names, "the schema")
+    frame = spark.read.schema(to_spark_schema(found)).parquet(str(file))
+    if any(pa.types.is_unsigned_integer(field.type) for field in found):
+        frame = spark.read.parquet(str(file))
     if columns is None:
-        return frame
+        return frame, Source(None, found)
     expressions = []
     for field in columns:
         kind = to_spark_type(field.type).simpleString()
@@ -169,61 +183,43 @@ def _parquet(spark: SparkSession, task: IngestTask, columns: pa.Schema | None) -
             expressions.append(f"CAST(NULL AS {kind}) AS {quote(field.name)}")
         else:
             raise missing_column(task, field.name, found.names)
-    return frame.selectExpr("*").selectExpr(*expressions)
+    return frame.selectExpr(*expressions), Source(None, columns)
 
 
-def missing_column(task: IngestTask, name: str, found: Sequence[str]) -> IngestError:
-    """The error for a declared column that the source has not."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, found, n=1)
-    return IngestError(
-        f"'{task.source_name}' has no column '{name}'",
-        code="E0420",
-        dataset=task.dataset,
-        notes=(f"its columns are: {', '.join(found)}",),
-        help=f"did you mean '{close[0]}'?" if close else "correct `read.schema` or the source",
-    )
+# --- Without an ODF schema and without preprocessing ---
 
 
-def _in_order(frame: DataFrame) -> DataFrame:
-    """Impose file order where Spark reads a file in several pieces."""
-    if frame.rdd.getNumPartitions() <= 1:
-        return frame
-    names = [quote(name) for name in frame.columns]
-    return (
-        frame.selectExpr(
-            *names,
-            "input_file_block_start() AS __odfbuild_start",
-            "monotonically_increasing_id() AS __odfbuild_row",
-        )
-        .orderBy("__odfbuild_start", "__odfbuild_row")
-        .selectExpr(*names)
-    )
+def _with_event_time(frame: DataFrame, task: IngestTask, source: Source) -> Source:
+    """Note that the event time is text or a number, which becomes a time."""
+    name = task.vocab.event_time
+    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    if kinds.get(name) in ("string", "byte", "short", "integer", "long"):
+        return replace(source, event_time=name)
+    return source
+
+
+def _adapted(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:
+    """Columns called like system columns get an underscore; event time becomes a time."""
+    vocab = task.vocab
+    taken = {vocab.offset, vocab.system_time}
+    if not isinstance(task.merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
+        taken.add(vocab.operation_type)
+    new = {name: f"_{name}" for name in frame.columns if name in taken}
+    expressions = []
+    for field in frame.schema.fields:
+        if field.name == source.event_time:
+            value = as_time(field.name, field.dataType.typeName())
+        else:
+            value = quote(field.name)
+        expressions.append(f"{value} AS {quote(new.get(field.name, field.name))}")
+    check_unique(task, [new.get(name, name) for name in frame.columns], "the schema")
+    columns = source.columns
+    if columns is not None and new:
+        columns = columns.rename_columns([new.get(name, name) for name in columns.names])
+    return frame.selectExpr(*expressions), replace(source, columns=columns)
 
 
 def _with_corrupt(schema: StructType) -> StructType:
     from pyspark.sql import types
 
     return types.StructType([*schema.fields, types.StructField(CORRUPT, types.StringType())])
-
-
-def _widest(kind: object) -> object:
-    """Inference looks at the values of one file; a later one may hold larger integers."""
-    from pyspark.sql import types
-
-    return types.LongType() if isinstance(kind, types.IntegerType) else kind
-
-
-def _check_unique(task: IngestTask, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name.lower() in seen or not name:
-            what = f"two columns called '{name}'" if name else "a column without a name"
-            raise IngestError(
-                f"the header of '{task.source_name}' has {what}",
-                code="E0420",
-                dataset=task.dataset,
-                help="declare the columns in `read.schema`, or correct the header",
-            )
-        seen.add(name.lower())

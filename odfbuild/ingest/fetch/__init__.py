@@ -3,35 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+from odfbuild.errors import IngestError, Location, OdfbuildError
+from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.result import Fetched
-from odfbuild.odf.model import FetchStep, FetchStepFilesGlob, FetchStepUrl, SourceState
+from odfbuild.odf.model import (
+    FetchStep,
+    FetchStepContainer,
+    FetchStepFilesGlob,
+    FetchStepMqtt,
+    FetchStepUrl,
+    SourceState,
+)
 
-if TYPE_CHECKING:
-    from odfbuild.odf.timestamp import Timestamp
-
-__all__ = ["Fetched", "fetch"]
+__all__ = ["FetchContext", "Fetched", "fetch"]
 
 
-def fetch(
-    step: FetchStep, state: SourceState | None, root: Path, scratch: Path, now: Timestamp
-) -> Iterator[Fetched]:
+def fetch(step: FetchStep, state: SourceState | None, context: FetchContext) -> Iterator[Fetched]:
     """Yield what is new since `state`, to be committed one after the other; nothing: unchanged.
 
-    `root` is the project's folder, to which relative paths refer; downloads go to `scratch`; `now`
-    is the system time. Raises `IngestError`.
+    Whoever takes the next one says by that that the last one is committed: only then is what was
+    kept for another attempt let go. Raises `IngestError`; a location without line is relative to
+    the source (`fetch`).
     """
+    try:
+        for fetched in _steps(step, state, context):
+            _refuse_secret_state(fetched)
+            yield fetched
+    except OdfbuildError as error:
+        error.location = error.location or Location("fetch")
+        raise
+    except OSError as error:
+        raise _failed_locally(error) from None
+
+
+def _steps(step: FetchStep, state: SourceState | None, context: FetchContext) -> Iterator[Fetched]:
+    # Each kind may need a library that the others do not.
     if isinstance(step, FetchStepFilesGlob):
         from odfbuild.ingest.fetch.files_glob import fetch_files
 
-        yield from fetch_files(step, state, root, now)
-    elif isinstance(step, FetchStepUrl):
+        return fetch_files(step, state, context)
+    if isinstance(step, FetchStepUrl):
         from odfbuild.ingest.fetch.url import fetch_url
 
-        yield from fetch_url(step, state, root, scratch, now)
-    else:
-        from odfbuild.ingest.supported import unsupported
+        return fetch_url(step, state, context)
+    if isinstance(step, FetchStepContainer):
+        from odfbuild.ingest.fetch.container import fetch_container
 
-        raise unsupported("fetch", step.KIND)
+        return fetch_container(step, state, context)
+    if isinstance(step, FetchStepMqtt):
+        from odfbuild.ingest.fetch.mqtt import fetch_messages
+
+        return fetch_messages(step, state, context)
+    raise AssertionError(f"a fetch step that the specification does not have: {step}")
+
+
+def _refuse_secret_state(fetched: Fetched) -> None:
+    from odfbuild.ingest.secrets import holds_secret
+
+    if fetched.state is not None and holds_secret(fetched.state.value):
+        raise IngestError(
+            "what the source gave as its state holds the value of an environment variable",
+            code="E0413",
+            notes=("the state is part of the chain, which everybody may read",),
+            help="have the source give another ETag, or do not use that variable in `fetch`",
+        )
+
+
+def _failed_locally(error: OSError) -> IngestError:
+    place = f" {error.filename}" if error.filename else ""
+    return IngestError(
+        f"cannot read or write{place}: {error.strerror or error}",
+        code="E0400",
+        location=Location("fetch"),
+        help="correct the permissions, or make room, then run `odfbuild apply` again",
+    )

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_from_path
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.odf.model import (
@@ -32,9 +33,10 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def fetch_files(
-    step: FetchStepFilesGlob, state: SourceState | None, root: Path, now: Timestamp
+    step: FetchStepFilesGlob, state: SourceState | None, context: FetchContext
 ) -> Iterator[Fetched]:
     """Yield the new files in order; raises `IngestError` when no file was ever there."""
+    root = context.root
     matching = matching_files(step.path, str(root))
     if not matching and last_name(state) is None:
         raise no_match(step.path, root)
@@ -43,7 +45,7 @@ def fetch_files(
         yield Fetched(
             file=Path(path),
             state=etag(name),
-            event_time=_event_time(step.event_time, path, name, now),
+            event_time=_event_time(step.event_time, path, name, context.now),
             display_name=display_name(path, str(root)),
         )
 

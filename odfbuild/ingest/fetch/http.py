@@ -1,19 +1,24 @@
-"""Data of a web server: conditional requests, bounded redirects and retries, streamed to disk."""
+"""Data of a web server: conditional requests, redirects, retries, downloads that go on.
+
+Source: RFC 9110 (conditional and range requests, `Retry-After`); reference behaviour, fetch steps.
+"""
 
 from __future__ import annotations
 
 import email.utils
-import os
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from odfbuild import __version__
 from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
-from odfbuild.ingest.fetch.template import Resolved, mask, resolve
+from odfbuild.ingest.secrets import resolve, scrub
 from odfbuild.odf.model import EventTimeSourceFromSystemTime, FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
@@ -21,136 +26,187 @@ if TYPE_CHECKING:
     import httpx
 
 _REDIRECTS = 10
-_ATTEMPTS = 4
 _FIRST_WAIT = 0.5
-_CONNECT_SECONDS = 30.0
-_READ_SECONDS = 60.0
+_LONGEST_WAIT = 120.0
 _CHUNK = 1 << 20
 _MOVED = (301, 302, 303, 307, 308)
-_TRY_AGAIN = (429, 500, 502, 503, 504)
+_TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is asked. `shown` is the URL as messages may show it; `secrets` are never shown."""
+    """What is asked. `shown` is the URL as messages may show it; `own` headers may be secret."""
 
     url: str
     shown: str
     own: dict[str, str]
-    conditional: dict[str, str]
-    secrets: tuple[str, ...]
+    state: SourceState | None
+    moved: bool
 
 
 class _Again(Exception):
-    """The request may succeed when it is repeated."""
+    """The request may succeed when it is repeated, after `wait` seconds if the server says so."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
 
 
 def fetch_http(
-    step: FetchStepUrl, url: Resolved, state: SourceState | None, scratch: Path, now: Timestamp
-) -> Fetched | None:
-    """Download if the data changed since `state`; `None` when it did not. Raises `IngestError`."""
+    step: FetchStepUrl, url: str, state: SourceState | None, context: FetchContext
+) -> Iterator[Fetched]:
+    """Yield the data if it changed since `state`. Raises `IngestError`."""
     import httpx
 
-    request = _request(step, url, state)
-    target = scratch / "download"
-    timeout = httpx.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
+    settings = context.settings
+    own = {header.name: resolve(header.value) for header in step.headers or ()}
+    request = _Request(url, step.url, own, state, context.moved)
+    kept = KeptDownload(context, url)
+    if state is not None and _state_of(kept.about)[0] == state:
+        kept.forget()  # it was committed by a run that ended right then
+    timeout = httpx.Timeout(settings.idle_seconds, connect=settings.connect_seconds)
     with httpx.Client(timeout=timeout, follow_redirects=False) as client:
-        headers = _with_retries(client, request, target)
-    if headers is None:
-        return None
-    new, moment = _state_of(headers)
-    if new is not None and new == state:
-        return None
-    from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
-    event_time = now if from_clock or moment is None else moment
-    return Fetched(target, new, event_time, request.shown)
+        changed = _with_retries(client, request, kept, settings.attempts)
+    if changed:
+        new, moment = _state_of(kept.about)
+        from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
+        event_time = context.now if from_clock or moment is None else moment
+        yield Fetched(kept.data, new, event_time, request.shown)
+    # Only reached once what was yielded is committed.
+    kept.forget()
 
 
-def _request(step: FetchStepUrl, url: Resolved, state: SourceState | None) -> _Request:
-    own = {}
-    secrets = list(url.secrets)
-    for header in step.headers or ():
-        value = resolve(header.value, os.environ)
-        secrets += value.secrets
-        own[header.name] = value.text
-    conditional = {}
-    if state is not None and state.kind == ETAG:
-        conditional["If-None-Match"] = state.value
-    elif state is not None and state.kind == LAST_MODIFIED:
-        moment = Timestamp.parse(state.value).to_datetime()
-        conditional["If-Modified-Since"] = email.utils.format_datetime(moment, usegmt=True)
-    return _Request(url.text, step.url, own, conditional, tuple(secrets))
-
-
-def _with_retries(client: httpx.Client, request: _Request, target: Path) -> httpx.Headers | None:
+def _with_retries(
+    client: httpx.Client, request: _Request, kept: KeptDownload, attempts: int
+) -> bool:
     import httpx
 
     wait = _FIRST_WAIT
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         try:
-            return _attempt(client, request, target)
-        except (_Again, httpx.TransportError) as error:
-            if attempt == _ATTEMPTS:
-                raise _unreachable(request, error) from None
+            return _attempt(client, request, kept)
         except httpx.InvalidURL as error:
-            raise _wrong_url(request, error) from None
-        time.sleep(wait)
+            raise _refused(request, str(error)) from None
+        except httpx.TransportError as error:
+            if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
+                raise _not_trusted(request, error) from None
+            reason: Exception = error
+            pause = wait
+        except _Again as error:
+            reason = error
+            pause = wait if error.wait is None else error.wait
+        if attempt == attempts or pause > min(_LONGEST_WAIT, kept.remaining_seconds()):
+            raise _unreachable(request, reason, attempt, pause, kept.size)
+        time.sleep(pause)
         wait *= 2
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _attempt(client: httpx.Client, request: _Request, target: Path) -> httpx.Headers | None:
+def _attempt(client: httpx.Client, request: _Request, kept: KeptDownload) -> bool:
+    """Whether there is news, and if so all of it is in `kept.data`."""
     import httpx
 
     # The bytes are the data: no transport compression, so that what is stored is what is served.
     standard = {"Accept-Encoding": "identity", "User-Agent": f"odfbuild/{__version__}"}
-    origin = httpx.URL(request.url)
-    url = origin
-    for _ in range(_REDIRECTS + 1):
-        # Headers of the definition may hold secrets, which another server must not get.
-        own = request.own if _same_origin(url, origin) else {}
-        headers = {**standard, **request.conditional, **own}
-        try:
-            stream = client.stream("GET", url, headers=headers)
-        except httpx.UnsupportedProtocol as error:
-            raise _wrong_url(request, error) from None
-        with stream as response:
-            status = response.status_code
-            if status in _MOVED and "location" in response.headers:
-                url = url.join(response.headers["location"])
-                if url.scheme not in ("http", "https"):
-                    raise _refused(request, f"it redirects to a {url.scheme}: address")
-                continue
-            if status == 304:
-                return None
-            if status in _TRY_AGAIN:
-                raise _Again(f"the server answered {status} {response.reason_phrase}")
-            if status != 200:
-                raise _refused(request, f"the server answered {status} {response.reason_phrase}")
-            _save(response.iter_raw(_CHUNK), target)
-            return response.headers
+    standard |= _conditions(request, kept)
+    try:
+        origin = url = httpx.URL(request.url)
+        for _ in range(_REDIRECTS + 1):
+            # Headers of the definition may hold secrets, which another server must not get.
+            own = request.own if _same_origin(url, origin) else {}
+            with client.stream("GET", url, headers={**standard, **own}) as response:
+                if response.status_code in _MOVED and "location" in response.headers:
+                    url = url.join(response.headers["location"])
+                    if url.scheme not in ("http", "https"):
+                        raise _refused(request, f"it redirects to a {url.scheme}: address")
+                    continue
+                return _take(response, request, kept)
+    except httpx.UnsupportedProtocol as error:
+        raise _refused(request, str(error)) from None
     raise _refused(request, f"it redirects more than {_REDIRECTS} times")
 
 
-def _same_origin(one: httpx.URL, other: httpx.URL) -> bool:
-    return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
+def _conditions(request: _Request, kept: KeptDownload) -> dict[str, str]:
+    """Headers by which the server may answer with less than everything."""
+    headers = {}
+    if kept.is_complete:
+        if kept.about.etag:
+            headers["If-None-Match"] = kept.about.etag
+        else:
+            headers["If-Modified-Since"] = str(kept.about.last_modified)
+        return headers
+    # At a new address an old time of modification proves nothing.
+    if request.state is not None and request.state.kind == ETAG:
+        headers["If-None-Match"] = request.state.value
+    elif request.state is not None and request.state.kind == LAST_MODIFIED and not request.moved:
+        moment = Timestamp.parse(request.state.value).to_datetime()
+        headers["If-Modified-Since"] = email.utils.format_datetime(moment, usegmt=True)
+    if kept.size:
+        headers["Range"] = f"bytes={kept.size}-"
+        headers["If-Range"] = str(kept.about.etag or kept.about.last_modified)
+    return headers
 
 
-def _save(chunks: Iterable[bytes], target: Path) -> None:
-    partial = target.with_suffix(".part")
-    with partial.open("wb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-    partial.replace(target)
+def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bool:
+    status = response.status_code
+    if status == 304:
+        return kept.is_complete
+    if status == 416:
+        kept.forget()
+        raise _Again("the server does not go on with a download that was interrupted", 0)
+    said = f"the server answered {status} {response.reason_phrase}".rstrip()
+    if status in _TRY_AGAIN:
+        raise _Again(said, _retry_after(response.headers.get("retry-after")))
+    if status == 206:
+        found = _RANGE.fullmatch(response.headers.get("content-range", ""))
+        if found is None or int(found.group(1)) != kept.size:
+            kept.forget()
+            raise _Again("the server sent another part of the data than was asked for", 0)
+    elif status == 200:
+        about = _about(response.headers)
+        new, _ = _state_of(about)
+        if new is not None and new == request.state:
+            return False
+        kept.begin(about)
+    else:
+        raise _refused(request, said)
+    kept.write(response.iter_raw(_CHUNK), request.shown)
+    kept.finish()
+    return True
 
 
-def _state_of(headers: httpx.Headers) -> tuple[SourceState | None, Timestamp | None]:
+def _about(headers: httpx.Headers) -> About:
+    tag, modified = headers.get("etag"), headers.get("last-modified")
+    length = headers.get("content-length", "")
+    return About(
+        etag=tag,
+        last_modified=modified,
+        total=int(length) if length.isdecimal() else None,
+        resumable=_is_strong(tag, modified, headers.get("date")),
+    )
+
+
+def _is_strong(tag: str | None, modified: str | None, date: str | None) -> bool:
+    """Whether a validator tells apart every two versions (RFC 9110, 8.8.2.2 and 13.1.5)."""
+    if tag is not None:
+        return not tag.startswith("W/")
+    try:
+        age = email.utils.parsedate_to_datetime(str(date)) - email.utils.parsedate_to_datetime(
+            str(modified)
+        )
+    except (ValueError, TypeError):
+        return False
+    return age >= timedelta(seconds=1)
+
+
+def _state_of(about: About) -> tuple[SourceState | None, Timestamp | None]:
     """State, and the time of modification, which counts only where no ETag is given."""
-    if "etag" in headers:
-        return etag(headers["etag"]), None
-    if "last-modified" in headers:
+    if about.etag is not None:
+        return etag(about.etag), None
+    if about.last_modified is not None:
         try:
-            moment = email.utils.parsedate_to_datetime(headers["last-modified"])
+            moment = email.utils.parsedate_to_datetime(about.last_modified)
         except ValueError:
             return None, None
         instant = Timestamp.from_datetime(moment)
@@ -158,23 +214,50 @@ def _state_of(headers: httpx.Headers) -> tuple[SourceState | None, Timestamp | N
     return None, None
 
 
-def _unreachable(request: _Request, error: Exception) -> IngestError:
-    reason = mask(str(error) or type(error).__name__, request.secrets)
+def _retry_after(value: str | None) -> float | None:
+    """Seconds that the server asks to wait."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _same_origin(one: httpx.URL, other: httpx.URL) -> bool:
+    return (one.scheme, one.host, one.port) == (other.scheme, other.host, other.port)
+
+
+def _unreachable(
+    request: _Request, error: Exception, attempts: int, pause: float, size: int
+) -> IngestError:
+    notes = [f"tried {attempts} times" if attempts > 1 else "tried once"]
+    if pause > _LONGEST_WAIT:
+        notes.append(f"the server asks to wait {pause:.0f} seconds")
+    if size:
+        notes.append(f"{size:,} bytes have arrived and are kept; the next run goes on from there")
     return IngestError(
-        f"cannot fetch {request.shown}: {reason}",
+        scrub(f"cannot fetch {request.shown}: {error or type(error).__name__}"),
         code="E0406",
-        notes=(f"tried {_ATTEMPTS} times",),
+        notes=tuple(notes),
         help="check the address and the network, then run `odfbuild apply` again",
+    )
+
+
+def _not_trusted(request: _Request, error: Exception) -> IngestError:
+    return IngestError(
+        scrub(f"cannot fetch {request.shown}: its certificate is not trusted: {error}"),
+        code="E0405",
+        help="correct the address, or name the authority's certificates in the environment "
+        "variable SSL_CERT_FILE",
     )
 
 
 def _refused(request: _Request, reason: str) -> IngestError:
     return IngestError(
-        f"cannot fetch {request.shown}: {reason}",
+        scrub(f"cannot fetch {request.shown}: {reason}"),
         code="E0405",
         help="correct `fetch.url` or `fetch.headers` in the definition",
     )
-
-
-def _wrong_url(request: _Request, error: Exception) -> IngestError:
-    return _refused(request, mask(str(error), request.secrets))

@@ -15,14 +15,14 @@ SOURCE_NAME = "default"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A local file with new data.
+    """A local file with new data (`None`: no data, only a new state).
 
     `state` is what the next poll resumes from (`None`: the source offers nothing to compare with),
     `event_time` the time of records that carry none (`None`: the time of ingestion), `display_name`
     what messages call the file; it never holds a secret.
     """
 
-    file: Path
+    file: Path | None
     state: SourceState | None
     event_time: Timestamp | None
     display_name: str

@@ -1,61 +1,64 @@
-"""Data at a URL: `file:`, `http:` and `https:`.
+"""Data at a URL: a file, a web server, an FTP server, an object store; one module for each.
 
-What a server says about its data (ETag, else Last-Modified) becomes the state with which the next
-request asks for changes only. Source: specification, `FetchStep::Url`; reference behaviour.
+What the source says about its data (ETag, else time of modification) becomes the state with which
+the next request asks for changes only. Source: specification, `FetchStep::Url`; reference
+behaviour, fetch steps.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.result import Fetched, last_modified
 from odfbuild.odf.model import (
-    EventTimeSource,
     EventTimeSourceFromPath,
     EventTimeSourceFromSystemTime,
     FetchStepUrl,
     SourceState,
 )
 
-if TYPE_CHECKING:
-    from odfbuild.odf.timestamp import Timestamp
-
 
 def fetch_url(
-    step: FetchStepUrl, state: SourceState | None, root: Path, scratch: Path, now: Timestamp
+    step: FetchStepUrl, state: SourceState | None, context: FetchContext
 ) -> Iterator[Fetched]:
     """Yield the data if it changed since `state`. Raises `IngestError`."""
+    from odfbuild.ingest.secrets import remember_password, resolve
+
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise IngestError(
             "event time from the path is for `kind: FilesGlob`; a URL has no file names",
             code="E0403",
             help="use `eventTime: {kind: FromMetadata}` or `{kind: FromSystemTime}`",
         )
-    from odfbuild.ingest.fetch.template import resolve
-
-    url = resolve(step.url, os.environ)
-    scheme = urlsplit(url.text).scheme.lower()
+    url = resolve(step.url)
+    remember_password(url)
+    scheme = _scheme(url, step.url)
     if scheme == "file":
-        fetched = _fetch_file(step, url.text, state, root, now)
+        yield from _fetch_file(step, url, state, context)
     elif scheme in ("http", "https"):
         from odfbuild.ingest.fetch.http import fetch_http
 
-        fetched = fetch_http(step, url, state, scratch, now)
+        yield from fetch_http(step, url, state, context)
+    elif scheme in ("ftp", "ftps"):
+        from odfbuild.ingest.fetch.ftp import fetch_ftp
+
+        yield from fetch_ftp(step, url, state, context)
+    elif scheme == "s3":
+        from odfbuild.ingest.fetch.object_store import fetch_object
+
+        yield from fetch_object(step, url, state, context)
     else:
         raise IngestError(
-            f"URLs of scheme '{scheme}:' are not supported by this version of odfbuild",
+            f"URLs of scheme '{scheme}:' are not supported",
             code="E0407",
             notes=(f"the URL is {step.url}",),
-            help="use http:, https: or file:",
+            help="use file:, http:, https:, ftp:, ftps: or s3:",
         )
-    if fetched is not None:
-        yield fetched
 
 
 def local_path(url: str, root: Path) -> str:
@@ -72,11 +75,22 @@ def local_path(url: str, root: Path) -> str:
     return path if path.startswith("/") else f"{root}/{path}"
 
 
+def _scheme(url: str, shown: str) -> str:
+    try:
+        return urlsplit(url).scheme.lower()
+    except ValueError as error:
+        raise IngestError(
+            f"'{shown}' is not a URL: {error}",
+            code="E0407",
+            help="correct `fetch.url` in the definition",
+        ) from None
+
+
 def _fetch_file(
-    step: FetchStepUrl, url: str, state: SourceState | None, root: Path, now: Timestamp
-) -> Fetched | None:
-    path = local_path(url, root)
-    name = display_name(path, str(root)) if url == step.url else step.url
+    step: FetchStepUrl, url: str, state: SourceState | None, context: FetchContext
+) -> Iterator[Fetched]:
+    path = local_path(url, context.root)
+    name = display_name(path, str(context.root)) if url == step.url else step.url
     if not Path(path).is_file():
         raise IngestError(
             f"there is no file {name}",
@@ -85,14 +99,6 @@ def _fetch_file(
         )
     moment = modified(path)
     new = last_modified(moment)
-    if new == state:
-        return None
-    return Fetched(Path(path), new, _event_time(step.event_time, moment, now), name)
-
-
-def _event_time(
-    source: EventTimeSource | None, metadata: Timestamp | None, now: Timestamp
-) -> Timestamp:
-    if isinstance(source, EventTimeSourceFromSystemTime) or metadata is None:
-        return now
-    return metadata
+    if new != state:
+        from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
+        yield Fetched(Path(path), new, context.now if from_clock else moment, name)

@@ -1,0 +1,124 @@
+"""Parquet files of others: checked, and rewritten where they hold types that Spark cannot read.
+
+UUIDs become text, times of day and timestamps keep microseconds, half floats become floats.
+Source: measured on Spark 4.3.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import IngestTask
+from odfbuild.errors import IngestError, Location
+
+_BATCH_ROWS = 65_536
+
+
+def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
+    """A file that Spark reads, and its schema, by streaming where a type has to change.
+
+    Raises `IngestError` for what is no Parquet file, or ends early.
+    """
+    try:
+        with pq.ParquetFile(task.file) as file:
+            found = file.schema_arrow
+            schema = pa.schema([field.with_type(_readable(field.type)) for field in found])
+            if all(one.type == two.type for one, two in zip(schema, _plain(found), strict=True)):
+                return task.file, schema
+            target = task.scratch / "readable.parquet"
+            with pq.ParquetWriter(target, schema) as writer:
+                for batch in file.iter_batches(_BATCH_ROWS):
+                    columns = [
+                        _convert(column, field.type)
+                        for column, field in zip(batch.columns, schema, strict=True)
+                    ]
+                    writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            return target, schema
+    except (pa.ArrowException, OSError) as error:
+        raise IngestError(
+            f"'{task.source_name}' is not a readable Parquet file: {error}",
+            code="E0423",
+            location=Location(task.source_name),
+            dataset=task.dataset,
+            help="check the file and the `prepare` steps before it",
+        ) from None
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    """What Spark can read `kind` as; the physical layout of text does not matter to it."""
+    t = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name == "arrow.uuid" else _readable(kind.storage_type)
+    if t.is_dictionary(kind):
+        return _readable(kind.value_type)
+    if t.is_time(kind):
+        return pa.time64("us")
+    if t.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
+    if t.is_float16(kind):
+        return pa.float32()
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_large_binary(kind) or t.is_binary_view(kind):
+        return pa.binary()
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        item = kind.value_field
+        return pa.list_(item.with_type(_readable(item.type)))
+    if t.is_struct(kind):
+        return pa.struct([member.with_type(_readable(member.type)) for member in kind])
+    return kind
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """`schema` without what is only Arrow's way to lay values out in memory."""
+    return pa.schema([field.with_type(_unwrapped(field.type)) for field in schema])
+
+
+def _unwrapped(kind: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if t.is_dictionary(kind):
+        return _unwrapped(kind.value_type)
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_large_binary(kind) or t.is_binary_view(kind):
+        return pa.binary()
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        item = kind.value_field
+        return pa.list_(item.with_type(_unwrapped(item.type)))
+    if t.is_struct(kind):
+        return pa.struct([member.with_type(_unwrapped(member.type)) for member in kind])
+    return kind
+
+
+def _convert(values: Any, target: pa.DataType) -> pa.Array:
+    if isinstance(values.type, pa.BaseExtensionType):
+        if values.type.extension_name == "arrow.uuid":
+            texts = [
+                None if v is None else str(uuid.UUID(bytes=v)) for v in values.storage.to_pylist()
+            ]
+            return pa.array(texts, pa.string())
+        values = values.storage
+    if pa.types.is_timestamp(values.type) and values.type != target:
+        # A plain cast rounds toward zero, which moves instants before 1970 forward.
+        values = pc.floor_temporal(values, unit="microsecond")
+    return values.cast(target, safe=False)
+
+
+def missing_column(task: IngestTask, name: str, found: Sequence[str]) -> IngestError:
+    """The error for a declared column that the source has not."""
+    close = get_close_matches(name, found, n=1)
+    return IngestError(
+        f"'{task.source_name}' has no column '{name}'",
+        code="E0420",
+        dataset=task.dataset,
+        notes=(f"its columns are: {', '.join(found)}",),
+        help=f"did you mean '{close[0]}'?" if close else "correct `read.schema` or the source",
+    )

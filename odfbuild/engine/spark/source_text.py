@@ -1,0 +1,133 @@
+"""The text of a source as Spark reads it: UTF-8, one record a line, no line without end.
+
+Spark replaces bytes that are not text in silence, so they are looked for before it reads. The pass
+over the file costs about as much as reading it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from odfbuild.engine.contract import IngestTask
+from odfbuild.errors import IngestError, Location
+
+LONGEST_LINE = 64 << 20
+"""Characters of a line; a longer one is a file of another kind, or would not fit in memory."""
+_CHUNK = 1 << 20
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A file in UTF-8 with one record a line.
+
+    Line `n` of it is line `n` of the source, or its record `n` where records are not lines.
+    """
+
+    file: Path
+    unit: Literal["line", "record"] = "line"
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Each line with its number from 1, without its end."""
+        with self.file.open(encoding="utf-8-sig", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                yield number, line.rstrip("\r\n")
+
+    def place(self, source: str, number: int | None, column: int | None, row: str) -> Location:
+        """Where record `number` of `source` stands; `row` is its text."""
+        if self.unit == "record":
+            return Location(source, instance=f"record {number}" if number else None)
+        return Location(source, number, column, shown(row) if number else None)
+
+
+def shown(row: str) -> str:
+    """The text of a row, cut where it is too long for a message."""
+    return row if len(row) <= _SHOWN else row[:_SHOWN] + "…"
+
+
+def codec_of(encoding: str | None, dataset: str) -> str:
+    """Python's name of an encoding; `IngestError` when there is none of that name."""
+    try:
+        codec = codecs.lookup(encoding or "utf-8")
+    except LookupError:
+        codec = None
+    if codec is None or not getattr(codec, "_is_text_encoding", True):
+        raise IngestError(
+            f"the value '{encoding}' of `read.encoding` is not supported",
+            code="E0422",
+            dataset=dataset,
+            help="use the name of an encoding, such as utf-8, iso-8859-1, windows-1252 or utf-16",
+        )
+    return codec.name
+
+
+def utf8_text(task: IngestTask, encoding: str | None) -> SourceText:
+    """The text of the task's file, converted where it is not UTF-8 yet.
+
+    Raises `IngestError` with the line for bytes that are not text in that encoding, and for lines
+    that are too long.
+    """
+    codec = codec_of(encoding, task.dataset)
+    if codec in ("utf-8", "ascii", "utf-8-sig"):
+        for _ in _decoded(task, codec):
+            pass
+        return SourceText(task.file)
+    target = task.scratch / "utf8"
+    with target.open("w", encoding="utf-8", newline="") as output:
+        for text in _decoded(task, codec):
+            output.write(text)
+    return SourceText(target)
+
+
+def _decoded(task: IngestTask, codec: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(codec)()
+    finished = unfinished = 0
+    with task.file.open("rb") as source:
+        while True:
+            block = source.read(_CHUNK)
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                before = error.object[: error.start].decode(codec, "ignore")
+                raise _not_text(task, codec, finished + before.count("\n") + 1, error) from None
+            if "\0" in text:
+                line = finished + text[: text.index("\0")].count("\n") + 1
+                raise _not_text(task, codec, line, None)
+            end = text.rfind("\n")
+            unfinished = unfinished + len(text) if end < 0 else len(text) - end - 1
+            finished += text.count("\n")
+            if unfinished > LONGEST_LINE:
+                raise _too_long(task, finished + 1)
+            if not block:
+                return
+            yield text
+
+
+def _not_text(
+    task: IngestTask, codec: str, line: int, error: UnicodeDecodeError | None
+) -> IngestError:
+    if error is None:
+        found = "a NUL character, which no text has"
+    else:
+        found = f"bytes that are not {codec.upper()} ({error.reason})"
+    return IngestError(
+        f"line {line} of '{task.source_name}' holds {found}",
+        code="E0425",
+        location=Location(task.source_name, line),
+        help="set `read.encoding` to the encoding of the file, or `prepare` what is compressed",
+        dataset=task.dataset,
+    )
+
+
+def _too_long(task: IngestTask, line: int) -> IngestError:
+    return IngestError(
+        f"line {line} of '{task.source_name}' is longer than {LONGEST_LINE >> 20} MiB",
+        code="E0426",
+        location=Location(task.source_name, line),
+        help="check that records are separated by line breaks, or split the value before reading",
+        dataset=task.dataset,
+    )

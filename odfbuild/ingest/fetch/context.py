@@ -1,0 +1,30 @@
+"""What every fetch step is given besides its definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfbuild.ingest.settings import IngestSettings
+from odfbuild.odf.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchContext:
+    """Where and when a source is fetched; `project` and `dataset` are names.
+
+    `root` is the project's folder, to which relative paths refer. `scratch` goes when the run ends;
+    `cache` stays, but may be deleted at any time; `inbox` holds what its source does not hold any
+    more, until a chain does. `now` is the system time. `moved` says that the definition of the
+    source changed since its state was recorded, so the state may be that of another place.
+    """
+
+    project: str
+    dataset: str
+    root: Path
+    scratch: Path
+    cache: Path
+    inbox: Path
+    now: Timestamp
+    settings: IngestSettings = field(default_factory=IngestSettings)
+    moved: bool = False

@@ -1,0 +1,110 @@
+"""Messages that were taken from a broker and that no chain holds yet.
+
+Each batch is a journal with one line for each message: its packet identifier, a tab, the payload.
+A message is acknowledged to the broker only once its line is on disk, and a journal is deleted only
+once a chain names it in its source state. So a crash at any point neither loses nor repeats one.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+_REMEMBERED = 65535
+"""Packet identifiers that can be in flight at once (MQTT 5, section 2.2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A payload as one line, and the packet identifier under which it came."""
+
+    packet: int
+    line: bytes
+
+    @classmethod
+    def of(cls, packet: int, payload: bytes) -> Message:
+        """A payload becomes one line: line breaks in it become blanks."""
+        return cls(packet, b" ".join(payload.strip().splitlines()))
+
+
+@dataclass(slots=True)
+class Journal:
+    """One batch; its name is what the chain says once it is committed."""
+
+    file: Path
+    messages: int = 0
+    _open: IO[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Unique among all batches of all datasets."""
+        return self.file.stem
+
+    def append(self, messages: list[Message]) -> None:
+        """Put messages on disk; only after that may they be acknowledged."""
+        if self._open is None:
+            self._open = self.file.open("ab")
+        for message in messages:
+            self._open.write(b"%d\t%s\n" % (message.packet, message.line))
+        self._open.flush()
+        os.fsync(self._open.fileno())
+        self.messages += len(messages)
+
+    def read(self) -> Iterator[Message]:
+        """All messages that are whole."""
+        with self.file.open("rb") as file:
+            for line in file:
+                packet, tab, payload = line.partition(b"\t")
+                # A line that was cut off was never acknowledged, so it will come again.
+                if tab and payload.endswith(b"\n"):
+                    yield Message(int(packet), payload[:-1])
+
+    def write_payloads(self, target: Path) -> Path:
+        """The payloads alone, one to a line, in `target`."""
+        with target.open("wb") as sink:
+            for message in self.read():
+                sink.write(message.line + b"\n")
+        return target
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+class Inbox:
+    """The journals of one dataset."""
+
+    def __init__(self, folder: Path, dataset: str) -> None:
+        self._folder = folder / dataset.lower().replace("/", "%2F")
+
+    def journals(self) -> list[Journal]:
+        """Those that are left from earlier runs, oldest first."""
+        if not self._folder.is_dir():
+            return []
+        found = [Journal(file) for file in self._folder.glob("*.journal")]
+        for journal in found:
+            journal.messages = sum(1 for _ in journal.read())
+        return sorted(found, key=lambda journal: journal.file.stat().st_mtime_ns)
+
+    def begin(self) -> Journal:
+        """A new, empty batch."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return Journal(self._folder / f"{uuid.uuid4()}.journal")
+
+    def forget(self, journal: Journal) -> None:
+        """Delete a batch that a chain holds."""
+        journal.close()
+        journal.file.unlink(missing_ok=True)
+
+
+def last_messages(journals: list[Journal]) -> set[Message]:
+    """Messages that may not have been acknowledged although they are on disk."""
+    if not journals:
+        return set()
+    return set(list(journals[-1].read())[-_REMEMBERED:])

@@ -1,0 +1,133 @@
+"""Downloads that outlive the run that began them.
+
+A folder of the cache for each dataset holds `part`, the bytes so far, or `data`, all of them, and
+`about.json`: what the server said they are. The next run goes on where the last one stopped, and
+asks for a finished download only whether it is still current. What belongs to another address is
+thrown away; the address itself, which may hold a secret, is stored as a salted hash only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch.context import FetchContext
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the server said of the bytes: validators, and their number if it told."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+    total: int | None = None
+    resumable: bool = False
+
+
+class KeptDownload:
+    """The download of one dataset from one address."""
+
+    def __init__(self, context: FetchContext, address: str) -> None:
+        key = hashlib.sha256(context.dataset.lower().encode()).hexdigest()[:32]
+        self.folder = context.cache / "downloads" / key
+        self.data = self.folder / "data"
+        self.part = self.folder / "part"
+        self._about_file = self.folder / "about.json"
+        self._context = context
+        self._address = address
+        self._deadline = time.monotonic() + context.settings.total_seconds
+        self.about = self._load() or About()
+        if self.about == About():
+            self.forget()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all bytes are here, with something to ask the server about them."""
+        known = self.about.etag or self.about.last_modified
+        return known is not None and self.data.exists()
+
+    @property
+    def size(self) -> int:
+        """Bytes of an unfinished download with which it may go on; 0 to start anew."""
+        if not self.about.resumable or not self.part.exists():
+            return 0
+        return self.part.stat().st_size
+
+    def begin(self, about: About) -> None:
+        """Start anew, with bytes that are what `about` says."""
+        self.forget()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        salt = secrets.token_hex(16)
+        data = {"salt": salt, "address": self._digest(salt), **asdict(about)}
+        staged = self._about_file.with_suffix(".new")
+        staged.write_text(json.dumps(data), encoding="utf-8")
+        staged.replace(self._about_file)
+        self.about = about
+
+    def write(self, chunks: Iterable[bytes], shown: str) -> None:
+        """Append `chunks` up to the end; raises `IngestError` beyond a limit, keeps what came."""
+        settings = self._context.settings
+        check_size(self.about.total or 0, settings.max_bytes, shown)
+        size = self.size
+        with self.part.open("ab" if size else "wb") as file:
+            for chunk in chunks:
+                size += len(chunk)
+                check_size(size, settings.max_bytes, shown)
+                check_deadline(self._deadline, settings.total_seconds, shown)
+                file.write(chunk)
+
+    def finish(self) -> Path:
+        """The file, once all bytes are here."""
+        os.replace(self.part, self.data)  # noqa: PTH105  # the target may exist
+        return self.data
+
+    def remaining_seconds(self) -> float:
+        """Until the download has taken too long; may be negative."""
+        return self._deadline - time.monotonic()
+
+    def forget(self) -> None:
+        """Delete everything; called once the data is committed."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.about = About()
+
+    def _load(self) -> About | None:
+        try:
+            data: dict[str, Any] = json.loads(self._about_file.read_text(encoding="utf-8"))
+            if data.pop("address") != self._digest(data.pop("salt")):
+                return None
+            return About(**data)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None  # a cache that is not understood is no cache
+
+    def _digest(self, salt: str) -> str:
+        return hashlib.scrypt(self._address.encode(), salt=salt.encode(), n=4096, r=8, p=1).hex()
+
+
+def check_size(size: int, limit: int, shown: str) -> None:
+    """Raise `IngestError` when `size` bytes are over the limit for downloads."""
+    if size > limit:
+        raise IngestError(
+            f"cannot fetch {shown}: it has more than {limit:,} bytes",
+            code="E0409",
+            help="raise `ingest.maxBytes` in odfbuild.yaml if that much is expected",
+        )
+
+
+def check_deadline(deadline: float, seconds: float, shown: str) -> None:
+    """Raise `IngestError` once the monotonic clock is past `deadline`."""
+    if time.monotonic() > deadline:
+        raise IngestError(
+            f"cannot fetch {shown}: it takes more than {seconds:g} seconds",
+            code="E0409",
+            help="raise `ingest.totalSeconds` in odfbuild.yaml; what has arrived is kept, and "
+            "the next run goes on from there where the server allows it",
+        )

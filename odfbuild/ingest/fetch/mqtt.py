@@ -1,0 +1,211 @@
+"""Messages of an MQTT broker, one line each, one batch a run.
+
+The broker keeps a session for the dataset, so messages that come between two runs wait there (with
+QoS 1 or 2). What was taken is kept in the inbox until a chain holds it. `ExactlyOnce` is subscribed
+with QoS 1: the client library gives a QoS 2 message away before it could be on disk, while a
+message of QoS 1 that comes twice is known by its packet identifier. Source: specification,
+`FetchStep::Mqtt`; MQTT 5; reference behaviour, fetch steps. Needs the extra `mqtt`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.extras import missing_extra
+from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.inbox import Inbox, Journal, Message, last_messages
+from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
+from odfbuild.ingest.secrets import resolve, scrub
+from odfbuild.odf.model import FetchStepMqtt, MqttQos, SourceState
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+_KEEP_ALIVE = 60
+_FOREVER = 0xFFFFFFFF
+_REFUSED = 128
+_TURN_SECONDS = 0.05
+
+
+def fetch_messages(
+    step: FetchStepMqtt, state: SourceState | None, context: FetchContext
+) -> Iterator[Fetched]:
+    """Yield what earlier runs took and did not commit, then a new batch. Raises `IngestError`."""
+    inbox = Inbox(context.inbox, context.dataset)
+    left = inbox.journals()
+    already = last_messages(left)
+    for journal in left:
+        committed = state is not None and state.kind == ETAG and state.value == journal.name
+        if not committed and journal.messages:
+            yield _fetched(step, journal, context)
+        inbox.forget(journal)
+    journal = inbox.begin()
+    try:
+        _collect(step, journal, already, context)
+    finally:
+        journal.close()
+    if journal.messages:
+        yield _fetched(step, journal, context)
+    # Only reached once what was yielded is committed.
+    inbox.forget(journal)
+
+
+def _fetched(step: FetchStepMqtt, journal: Journal, context: FetchContext) -> Fetched:
+    file = journal.write_payloads(context.scratch / "messages")
+    return Fetched(file, etag(journal.name), None, _shown(step))
+
+
+def _collect(
+    step: FetchStepMqtt, journal: Journal, already: set[Message], context: FetchContext
+) -> None:
+    """Take messages until none comes for a while or the batch is full."""
+    settings = context.settings
+    session = _Session(step, context)
+    try:
+        session.open()
+        idle_since = time.monotonic()
+        while journal.messages < settings.target_records:
+            session.turn()
+            received = session.take()
+            if received:
+                journal.append([m for m, again in received if not (again and m in already)])
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since > settings.mqtt_idle_seconds:
+                return
+            session.acknowledge()
+    finally:
+        session.close()
+
+
+class _Session:
+    """A connection to the broker whose turns we take ourselves, so that nothing is hurried."""
+
+    def __init__(self, step: FetchStepMqtt, context: FetchContext) -> None:
+        self._step = step
+        self._seconds = context.settings.connect_seconds
+        self._received: list[tuple[Message, bool]] = []
+        self._to_acknowledge: list[tuple[int, int]] = []
+        self._connected: Any = None
+        self._subscribed: list[Any] | None = None
+        self._client = self._make_client(context)
+
+    def open(self) -> None:
+        """Connect and subscribe."""
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+        from paho.mqtt.subscribeoptions import SubscribeOptions
+
+        lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        lasting.SessionExpiryInterval = _FOREVER
+        try:
+            self._client.connect(
+                self._step.host,
+                self._step.port,
+                keepalive=_KEEP_ALIVE,
+                clean_start=False,
+                properties=lasting,
+            )
+        except (OSError, ValueError) as error:
+            raise self._failed(str(error) or type(error).__name__) from None
+        self._wait(lambda: self._connected is not None, "the broker does not greet")
+        if self._connected.is_failure:
+            raise self._failed(f"the broker refused: {self._connected}")
+        topics = [
+            # A retained message is news only to a subscription that did not exist.
+            (
+                topic.path,
+                SubscribeOptions(
+                    qos=min((topic.qos or MqttQos.AtMostOnce).value, 1),
+                    retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB,
+                ),
+            )
+            for topic in self._step.topics
+        ]
+        try:
+            self._client.subscribe(topics)
+        except ValueError as error:
+            raise self._failed(f"{error}", "correct `fetch.topics` in the definition") from None
+        self._wait(lambda: self._subscribed is not None, "the broker does not confirm the topics")
+        for topic, code in zip(self._step.topics, self._subscribed or (), strict=False):
+            if code.value >= _REFUSED:
+                raise self._failed(
+                    f"the broker refused the topic '{topic.path}': {code}",
+                    "correct `fetch.topics`, or ask for the right to read this topic",
+                )
+
+    def turn(self) -> None:
+        """Let the client read and write once."""
+        from paho.mqtt.client import MQTT_ERR_SUCCESS, error_string
+
+        code = self._client.loop(timeout=_TURN_SECONDS)
+        if code != MQTT_ERR_SUCCESS:
+            raise self._failed(error_string(code))
+
+    def take(self) -> list[tuple[Message, bool]]:
+        """Messages since the last time, and for each whether the broker sends it again."""
+        received, self._received = self._received, []
+        return received
+
+    def acknowledge(self) -> None:
+        """Tell the broker that everything that was taken is safe."""
+        for packet, qos in self._to_acknowledge:
+            self._client.ack(packet, qos)
+        self._to_acknowledge.clear()
+
+    def close(self) -> None:
+        """End the connection; the session stays with the broker."""
+        self._client.disconnect()
+        self._client.loop(timeout=_TURN_SECONDS)
+
+    def _make_client(self, context: FetchContext) -> Client:
+        try:
+            from paho.mqtt.client import Client, MQTTv5
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ImportError:
+            raise missing_extra("mqtt", "sources of kind Mqtt") from None
+        # At most 23 characters, which every broker takes.
+        name = f"{context.project}/{context.dataset.lower()}"
+        identity = f"odfbuild-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
+        client = Client(CallbackAPIVersion.VERSION2, identity, protocol=MQTTv5, manual_ack=True)
+        if self._step.username is not None and self._step.password is not None:
+            client.username_pw_set(self._step.username, resolve(self._step.password))
+        client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        return client
+
+    def _on_connect(self, _client: Any, _data: Any, _flags: Any, code: Any, _props: Any) -> None:
+        self._connected = code
+
+    def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, codes: Any, _props: Any) -> None:
+        self._subscribed = codes
+
+    def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
+        if message.payload.strip():
+            self._received.append((Message.of(message.mid, message.payload), message.dup))
+        if message.qos:
+            self._to_acknowledge.append((message.mid, message.qos))
+
+    def _wait(self, done: Any, complaint: str) -> None:
+        deadline = time.monotonic() + self._seconds
+        while not done():
+            if time.monotonic() > deadline:
+                raise self._failed(complaint)
+            self.turn()
+
+    def _failed(self, reason: str, help: str | None = None) -> IngestError:
+        return IngestError(
+            scrub(f"cannot fetch from {_shown(self._step)}: {reason}"),
+            code="E0416",
+            help=help
+            or "check `host`, `port`, `username` and `password` in `fetch`; the broker must "
+            "speak MQTT 5",
+        )
+
+
+def _shown(step: FetchStepMqtt) -> str:
+    return f"mqtt://{step.host}:{step.port}"

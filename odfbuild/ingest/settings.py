@@ -1,0 +1,142 @@
+"""`ingest:` in `odfbuild.yaml`: limits of fetching and preparing, and what fetch steps run on.
+
+Belongs to the machine and the team, not to a dataset, so it stays out of definitions and chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_SECONDS = {"type": "number", "exclusiveMinimum": 0}
+_COUNT = {"type": "integer", "minimum": 1}
+_WORDS = {"type": "array", "items": {"type": "string"}}
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "How sources are fetched and prepared",
+    "properties": {
+        "connectSeconds": {**_SECONDS, "default": 30},
+        "idleSeconds": {
+            **_SECONDS,
+            "default": 60,
+            "description": "How long a source may be silent",
+        },
+        "totalSeconds": {
+            **_SECONDS,
+            "default": 21600,
+            "description": "How long one download, container or pipe may take",
+        },
+        "attempts": {**_COUNT, "default": 4, "description": "Requests before giving up"},
+        "maxBytes": {**_COUNT, "default": 50 << 30, "description": "Largest download"},
+        "maxUnpackedBytes": {
+            **_COUNT,
+            "default": 50 << 30,
+            "description": "Most bytes that one prepare step may write",
+        },
+        "targetRecordsPerSlice": {
+            **_COUNT,
+            "default": 10_000,
+            "description": "Records that a container or a broker is asked for at once",
+        },
+        "container": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "runtime": {
+                    **_WORDS,
+                    "description": "Program and its global options; default: the first of podman, "
+                    "docker and nerdctl on the path",
+                },
+                "arguments": {**_WORDS, "description": "More options of its command `run`"},
+            },
+        },
+        "mqtt": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "idleSeconds": {
+                    **_SECONDS,
+                    "default": 1,
+                    "description": "Silence after which a batch of messages is complete",
+                },
+            },
+        },
+        "ethereum": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "nodes": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "Addresses of nodes by chain id; may hold ${{ env.X }}",
+                },
+                "blockStride": {
+                    **_COUNT,
+                    "default": 10_000,
+                    "description": "Blocks that one request spans at most",
+                },
+                "blocksPerCommit": {**_COUNT, "default": 1_000_000},
+                "confirmations": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "default": 0,
+                    "description": "How many of the newest blocks are left for later",
+                },
+            },
+        },
+    },
+}
+"""What `ingest:` may hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestSettings:
+    """Times in seconds, sizes in bytes; the defaults are those of an absent `ingest:`."""
+
+    connect_seconds: float = 30
+    idle_seconds: float = 60
+    total_seconds: float = 21600
+    attempts: int = 4
+    max_bytes: int = 50 << 30
+    max_unpacked_bytes: int = 50 << 30
+    target_records: int = 10_000
+    container_runtime: tuple[str, ...] = ()
+    container_arguments: tuple[str, ...] = ()
+    mqtt_idle_seconds: float = 1
+    ethereum_nodes: Mapping[str, str] = field(default_factory=dict)
+    ethereum_block_stride: int = 10_000
+    ethereum_blocks_per_commit: int = 1_000_000
+    ethereum_confirmations: int = 0
+
+
+_KEYS = {
+    "connectSeconds": "connect_seconds",
+    "idleSeconds": "idle_seconds",
+    "totalSeconds": "total_seconds",
+    "attempts": "attempts",
+    "maxBytes": "max_bytes",
+    "maxUnpackedBytes": "max_unpacked_bytes",
+    "targetRecordsPerSlice": "target_records",
+    "container.runtime": "container_runtime",
+    "container.arguments": "container_arguments",
+    "mqtt.idleSeconds": "mqtt_idle_seconds",
+    "ethereum.nodes": "ethereum_nodes",
+    "ethereum.blockStride": "ethereum_block_stride",
+    "ethereum.blocksPerCommit": "ethereum_blocks_per_commit",
+    "ethereum.confirmations": "ethereum_confirmations",
+}
+
+
+def settings_from(data: Mapping[str, Any]) -> IngestSettings:
+    """Settings from data that fits `SCHEMA`."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in _KEYS:
+            flat[_KEYS[key]] = value
+            continue
+        for inner, deep in value.items():
+            flat[_KEYS[f"{key}.{inner}"]] = tuple(deep) if isinstance(deep, list) else deep
+    return IngestSettings(**flat)

@@ -1,0 +1,81 @@
+"""What is wrong in a document that should be an object of the protocol, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeError:
+    """One thing wrong in a document: where, what, and what was probably meant.
+
+    `kind` is `unknown_field`, `missing_field`, `invalid_type` or `invalid_value`.
+    """
+
+    path: Path
+    message: str
+    value: Any = None
+    suggestion: str | None = None
+    kind: str = "invalid_value"
+
+
+class DecodeErrors(ValueError):
+    """All that is wrong in a document."""
+
+    def __init__(self, errors: list[DecodeError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(error.message for error in errors))
+
+
+def wrong_type(path: Path, expected: str, data: Any) -> DecodeError:
+    """A value of another type than its place has; `expected` in words."""
+    return DecodeError(
+        path, f"expected {expected}, found {_describe(data)}", data, None, "invalid_type"
+    )
+
+
+def missing(path: Path, key: str) -> DecodeError:
+    """A required key that is not there."""
+    return DecodeError(path, f"'{key}' is missing", None, None, "missing_field")
+
+
+def unknown(path: Path, key: Any, known: tuple[str, ...]) -> DecodeError:
+    """A key that the object does not have, with the known one that it resembles."""
+    return DecodeError(
+        (*path, key), f"unknown key '{key}'", key, _closest(str(key), known), "unknown_field"
+    )
+
+
+def not_one_of(path: Path, data: Any, names: tuple[str, ...]) -> DecodeError:
+    """A name that is none of those allowed, with the one that it resembles."""
+    return DecodeError(
+        path,
+        f"expected one of {', '.join(names)}; found {_describe(data)}",
+        data,
+        _closest(data, names) if isinstance(data, str) else None,
+    )
+
+
+def _describe(data: Any) -> str:
+    if data is None:
+        return "nothing"
+    if isinstance(data, bool):
+        return "true" if data else "false"
+    if isinstance(data, dict):
+        return "an object"
+    if isinstance(data, list):
+        return "a list"
+    if isinstance(data, str):
+        return f"the string {data!r}" if len(data) <= 40 else "a string"
+    return f"the number {data}"
+
+
+def _closest(word: str, names: tuple[str, ...]) -> str | None:
+    from difflib import get_close_matches
+
+    by_fold = {name.lower(): name for name in names}
+    close = get_close_matches(word.lower(), by_fold, n=1, cutoff=0.6)
+    return by_fold[close[0]] if close else None

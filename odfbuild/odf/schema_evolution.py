@@ -1,0 +1,72 @@
+"""How the schema of a dataset grows: optional columns may be added, nothing else changes.
+
+Works on the Arrow schemas of data slices, and writes the result in the form (Arrow or ODF) that the
+chain uses. Pure. Source: Open Data Fabric, "Schema Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odfbuild.odf.model import DataSchema, SetDataSchema
+from odfbuild.odf.schema_compare import incompatibilities
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
+
+    `schema` has the columns in the order of the new records; it is the committed one when nothing
+    is added.
+    """
+
+    schema: pa.Schema
+    added: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
+    """Let records with schema `new` join a dataset with the schema `committed`.
+
+    Records that exist have no value in an added column, so it must be optional.
+    """
+    added = tuple(name for name in new.names if name not in committed.names)
+    problems = incompatibilities(committed, _without(new, added))
+    problems += [
+        f"column '{name}' is new and required, and older records have no value in it"
+        for name in added
+        if not new.field(name).nullable
+    ]
+    if problems or not added:
+        return Growth(committed, added, tuple(problems))
+    fields = [new.field(n) if n in added else committed.field(n) for n in new.names]
+    import pyarrow as pa
+
+    return Growth(pa.schema(fields, committed.metadata), added)
+
+
+def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
+    """The event that commits a schema that grew, in the form of the one before."""
+    from odfbuild.odf.arrow_schema import to_odf, to_raw
+
+    if committed.schema is None:
+        return SetDataSchema(raw_arrow_schema=to_raw(growth.schema))
+    known = {field.name: field for field in committed.schema.fields}
+    fields = to_odf(growth.schema).fields
+    return SetDataSchema(
+        schema=DataSchema(
+            fields=tuple(known.get(field.name, field) for field in fields),
+            extra=committed.schema.extra,
+        )
+    )
+
+
+def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([field for field in schema if field.name not in names], schema.metadata)

@@ -1,0 +1,91 @@
+"""The columns that datasets will have once a plan is carried out, inputs first.
+
+Only datasets whose columns a change touches are looked into; of all others the committed schema
+holds, and costs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource, SetTransform
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.columns import Columns
+from odfbuild.plan.diff import Diff
+from odfbuild.plan.evolution import (
+    UNCHANGED,
+    Evolution,
+    committed_columns,
+    query_evolution,
+    source_evolution,
+)
+from odfbuild.plan.model import EventChange
+from odfbuild.plan.place import Place
+
+
+class ColumnsAhead:
+    """Follows changed columns through a project.
+
+    `states` are the committed chains by alias in lower case, `alias_of` names the dataset behind a
+    reference.
+    """
+
+    def __init__(self, states: Mapping[str, Projection], alias_of: Callable[[str], str]) -> None:
+        self._states = states
+        self._alias_of = alias_of
+        self._changed: dict[str, Columns | None] = {}
+
+    def follow(
+        self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place
+    ) -> Evolution:
+        """What happens to the columns of a dataset whose inputs were followed already."""
+        if state is None or state.schema is None or difference.refusal is not None:
+            return UNCHANGED
+        evolution = UNCHANGED
+        for change in difference.changes:
+            found = self._by_change(snapshot, change, state, place)
+            evolution = evolution if found is UNCHANGED else found
+            if evolution.refusal is not None:
+                return evolution
+        if evolution is UNCHANGED and self._changed and state.transform is not None:
+            evolution = self._by_inputs(snapshot, state.transform, state, place)
+        if evolution is not UNCHANGED:
+            self._changed[str(snapshot.name).lower()] = evolution.columns
+        return evolution
+
+    def _by_change(
+        self, snapshot: DatasetSnapshot, change: EventChange, state: Projection, place: Place
+    ) -> Evolution:
+        before, after = change.before, change.after
+        match after:
+            case SetPollingSource() | AddPushSource():
+                source = before if isinstance(before, SetPollingSource | AddPushSource) else None
+                return source_evolution(snapshot, source, after, state, place)
+            case SetTransform():
+                transform = before if isinstance(before, SetTransform) else None
+                inputs = self._of_inputs(after)
+                return query_evolution(snapshot, transform, after, state, inputs, place)
+        return UNCHANGED
+
+    def _by_inputs(
+        self, snapshot: DatasetSnapshot, transform: SetTransform, state: Projection, place: Place
+    ) -> Evolution:
+        """A query that stays the same gives more columns when its inputs do."""
+        names = [self._alias_of(str(each.dataset_ref)).lower() for each in transform.inputs]
+        if self._changed.keys().isdisjoint(names):
+            return UNCHANGED
+        inputs = self._of_inputs(transform)
+        evolution = query_evolution(snapshot, transform, transform, state, inputs, place)
+        return evolution if evolution.effect and evolution.effect.added else UNCHANGED
+
+    def _of_inputs(self, transform: SetTransform) -> dict[str, Columns | None]:
+        found: dict[str, Columns | None] = {}
+        for each in transform.inputs:
+            name = self._alias_of(str(each.dataset_ref))
+            folded = name.lower()
+            state = self._states.get(folded)
+            if folded in self._changed or state is None:
+                found[each.alias or name] = self._changed.get(folded)
+            else:
+                found[each.alias or name] = committed_columns(state)
+        return found

@@ -1,0 +1,59 @@
+"""Verify datasets: first that they are whole, then that derivatives follow from their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.store.disposable import scratch_folder
+from odfbuild.store.workspace import Workspace
+from odfbuild.verify.finding import Finding
+from odfbuild.verify.integrity import verify_integrity
+from odfbuild.verify.reproduce import (
+    Extent,
+    Reproduction,
+    direct_inputs,
+    inputs_ever,
+    verify_reproducibility,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All that is wrong, and what was done again; `None` when only integrity was asked for."""
+
+    findings: tuple[Finding, ...]
+    reproduction: Reproduction | None = None
+
+
+def verify(
+    workspace: Workspace,
+    names: Sequence[str],
+    *,
+    logical: bool = False,
+    extent: Extent | None = None,
+    factory: EngineFactory | None = None,
+) -> Verdict:
+    """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
+
+    What steps have read has to be whole, too, so that the inputs of `names` are looked at. A
+    dataset that is damaged, or whose inputs are, is not done again.
+    """
+    if factory is None:
+        return Verdict(verify_integrity(workspace, names, logical=logical))
+    engine = LazyEngine(factory)
+    inputs = {name: inputs_ever(workspace, name) for name in names}
+    if any(inputs.values()):
+        engine.warm_up()
+    try:
+        looked_at = [*names, *direct_inputs(names, inputs)]
+        findings = verify_integrity(workspace, looked_at, logical=logical)
+        damaged = {finding.dataset for finding in findings}
+        whole = [name for name in names if not damaged & {name, *inputs[name]}]
+        with scratch_folder(workspace.cache, "verify") as scratch:
+            again = verify_reproducibility(workspace, whole, engine.get, scratch, extent)
+    finally:
+        engine.stop()
+    return Verdict((*findings, *again.findings), again)

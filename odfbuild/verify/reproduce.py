@@ -1,0 +1,322 @@
+"""Do recorded steps of derivatives again, in scratch space, and compare what comes out.
+
+Finds records that do not follow from the inputs, also when whoever changed them recomputed every
+hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odfbuild.engine.contract import Engine, vocabulary_of
+from odfbuild.engine.request import transform_task
+from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
+from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.schema_compare import incompatibilities
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.workspace import Workspace
+from odfbuild.verify.compare import first_difference
+from odfbuild.verify.finding import Finding, ValueDifference
+from odfbuild.verify.history import History
+from odfbuild.verify.replay import (
+    Replay,
+    Source,
+    is_reproduced,
+    plan_replays,
+    watermarks_in_question,
+)
+
+_MEND = (
+    "the records do not follow from the inputs: pull the dataset from a peer that you trust, "
+    "or compute it again (odfbuild apply --allow rebuild:{name})"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """Which steps to do again: those after the block `since`, and at most `sample` of each dataset.
+
+    A sample is drawn anew each time, so that nobody can know which steps will not be looked at.
+    """
+
+    since: Multihash | None = None
+    sample: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What came of it: `steps` were done again, of so many `derivatives`."""
+
+    findings: tuple[Finding, ...]
+    steps: int
+    derivatives: int
+
+
+def upstream(workspace: Workspace, names: Iterable[str]) -> list[str]:
+    """These datasets and all that they were ever derived from, as far as it is here."""
+    found: dict[str, None] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = None
+            waiting += inputs_ever(workspace, name)
+    return list(found)
+
+
+def direct_inputs(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
+    """What `names` were derived from and is not one of them; `inputs` is `inputs_ever` of each."""
+    found = dict.fromkeys(each for name in names for each in inputs[name])
+    return [name for name in found if name not in names]
+
+
+def inputs_ever(workspace: Workspace, name: str) -> list[str]:
+    """What a derivative has, or once had, as input, as far as it is here.
+
+    Nothing for a damaged chain: that is for `verify_integrity` to report.
+    """
+    try:
+        state = workspace.projection(name)
+        if state is None or state.kind is not DatasetKind.Derivative:
+            return []
+        found: dict[str, None] = {}
+        for _, block in workspace.dataset(name).walk(state.head):
+            if isinstance(block.event, SetTransform):
+                for declared in block.event.inputs:
+                    ref = declared.dataset_ref
+                    alias = workspace.resolve(ref) if isinstance(ref, DatasetId) else None
+                    if alias is not None:
+                        found[alias] = None
+        return list(found)
+    except (OdfbuildError, ValueError):
+        return []
+
+
+def verify_reproducibility(
+    workspace: Workspace,
+    names: Sequence[str],
+    get_engine: Callable[[], Engine],
+    scratch: Path,
+    extent: Extent | None = None,
+) -> Reproduction:
+    """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
+
+    Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
+    something to do. `scratch` is an empty folder. Several steps are done at once.
+    """
+    histories = _Histories(workspace)
+    findings: list[Finding] = []
+    tasks: list[tuple[str, Replay]] = []
+    derivatives = 0
+    for name in names:
+        history = histories.of(name)
+        replays = _within(name, history, plan_replays(name, history, histories.source), extent)
+        derivatives += any(isinstance(each, Replay) for each in replays)
+        findings += [_cannot(name, each) for each in replays if not isinstance(each, Replay)]
+        tasks += [(name, each) for each in replays if isinstance(each, Replay)]
+    if tasks:
+        engine = get_engine()
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            results = pool.map(
+                lambda task: _replay(workspace.dataset(task[0]), task[1], engine, scratch), tasks
+            )
+            findings += [finding for finding in results if finding is not None]
+    order = {name: number for number, name in enumerate(names)}
+    findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
+    return Reproduction(tuple(findings), len(tasks), derivatives)
+
+
+class _Histories:
+    """Chains of a workspace, each read once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._read: dict[str, History] = {}
+
+    def of(self, name: str) -> History:
+        if name not in self._read:
+            store = self._workspace.dataset(name)
+            head = store.head()
+            if head is None:
+                raise AssertionError("integrity has found this dataset")
+            self._read[name] = History(reversed(list(store.walk(head))))
+        return self._read[name]
+
+    def source(self, dataset_id: DatasetId) -> Source | None:
+        alias = self._workspace.resolve(dataset_id)
+        if alias is None:
+            return None
+        return Source(self._workspace.dataset(alias), self.of(alias))
+
+
+def _within(
+    name: str,
+    history: History,
+    replays: list[Replay | IntegrityError],
+    extent: Extent | None,
+) -> list[Replay | IntegrityError]:
+    if extent is None:
+        return replays
+    if extent.since is not None:
+        if extent.since not in history:
+            raise ChainError(
+                f"block {extent.since} is not in the history of '{name}'",
+                code="E0610",
+                dataset=name,
+                help=f"`odfbuild log {name}` lists its blocks",
+            )
+        after = history.state(extent.since).blocks
+        replays = [r for r in replays if not isinstance(r, Replay) or r.sequence_number >= after]
+    if extent.sample is not None and len(replays) > extent.sample:
+        chosen = sorted(random.SystemRandom().sample(range(len(replays)), extent.sample))
+        replays = [replays[number] for number in chosen]
+    return replays
+
+
+def _cannot(name: str, error: OdfbuildError) -> Finding:
+    return Finding(
+        dataset=name,
+        code=error.code,
+        message="; ".join((error.message, *error.notes)),
+        help=error.help or "",
+    )
+
+
+def _replay(store: DatasetStore, replay: Replay, engine: Engine, base: Path) -> Finding | None:
+    scratch = Path(tempfile.mkdtemp(dir=base))
+    try:
+        return _compare(store, replay, _run(store, replay, engine, scratch))
+    except Errors as errors:
+        return _refused(store.name, replay, errors.errors[0])
+    except OdfbuildError as error:
+        return _refused(store.name, replay, error)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> StagedSlice | None:
+    """The slice that the step gives now; `None` when it has no records."""
+    before = replay.before
+    vocab = vocabulary_of(before.vocab)
+    if before.schema is not None and all(i.step.new_offset is None for i in replay.inputs):
+        return None
+    history = (store, before.head)
+    task = transform_task(store.name, before, replay.inputs, scratch, history)
+    result = engine.transform(task)
+    if before.schema is None:
+        return None
+    committed = schema_of(before.schema)
+    differences = incompatibilities(committed, dataset_schema(result.schema, vocab))
+    if differences:
+        raise IntegrityError(
+            f"the step now has a result of another schema: {'; '.join(differences)}",
+            code="E0820",
+            dataset=store.name,
+            help=_MEND.format(name=store.name),
+        )
+    return write_slice(
+        result,
+        dataset=store.name,
+        schema=committed,
+        vocab=vocab,
+        first_offset=0 if before.last_offset is None else before.last_offset + 1,
+        system_time=replay.system_time,
+        target=scratch / "slice.parquet",
+    )
+
+
+def _compare(store: DatasetStore, replay: Replay, staged: StagedSlice | None) -> Finding | None:
+    recorded = replay.recorded
+    data = staged.data if staged else None
+    marks = watermarks_in_question(replay)
+    replayed = [replace(recorded, new_data=data, new_watermark=mark) for mark in marks]
+    if any(is_reproduced(recorded, each) for each in replayed):
+        return None
+    if is_reproduced(
+        replace(recorded, new_watermark=None), replace(replayed[0], new_watermark=None)
+    ):
+        return _finding(
+            store.name,
+            replay,
+            "E0821",
+            f"the watermark {recorded.new_watermark or 'none'} does not follow from the inputs, "
+            f"which give {marks[0] or 'none'}",
+        )
+    return _other_records(store, replay, recorded.new_data, staged)
+
+
+def _other_records(
+    store: DatasetStore, replay: Replay, recorded: DataSlice | None, staged: StagedSlice | None
+) -> Finding:
+    if recorded is None or staged is None:
+        gives = _count(staged.data if staged else None)
+        return _finding(
+            store.name,
+            replay,
+            "E0820",
+            f"it has {_count(recorded)}, and the same step gives {gives}",
+        )
+    path = store.object_path("data", recorded.physical_hash)
+    found = first_difference(path, staged.path)
+    if found is None:
+        message = "its records are the same, but their schema or logical hash is not"
+        return _finding(store.name, replay, "E0820", message, path=path)
+    return _finding(
+        store.name,
+        replay,
+        "E0820",
+        "its records are not reproducible: the same step gives others",
+        path=path,
+        offset=recorded.offset_interval.start + found.row,
+        differences=found.values,
+    )
+
+
+def _count(data: DataSlice | None) -> str:
+    if data is None:
+        return "no records"
+    number = data.offset_interval.end - data.offset_interval.start + 1
+    return f"{number} record{'' if number == 1 else 's'}"
+
+
+def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
+    if error.code == "E0820":
+        return _finding(name, replay, "E0820", error.message)
+    return replace(
+        _finding(name, replay, "E0824", f"its step cannot be done again: {error.message}"),
+        help=error.help or "",
+    )
+
+
+def _finding(
+    name: str,
+    replay: Replay,
+    code: str,
+    message: str,
+    *,
+    path: Path | None = None,
+    offset: int | None = None,
+    differences: tuple[ValueDifference, ...] = (),
+) -> Finding:
+    return Finding(
+        dataset=name,
+        code=code,
+        message=message,
+        help=_MEND.format(name=name),
+        block=replay.block,
+        sequence_number=replay.sequence_number,
+        path=path,
+        offset=offset,
+        differences=differences,
+    )

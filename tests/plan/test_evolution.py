@@ -1,0 +1,202 @@
+"""Changed queries and sources, judged by what they do to columns, before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DataTypeInt64,
+    DataTypeOption,
+    DataTypeString,
+    ReadStepCsv,
+    SetDataSchema,
+    SetPollingSource,
+    SqlQueryStep,
+    TransformSql,
+)
+from odfbuild.plan.model import Action, ColumnEffect, DatasetPlan
+
+from .worlds import World, pipeline, polling
+
+QUERY = "SELECT event_time, id, name FROM flights"
+
+
+def source(*columns: str, query: str | None = None, **fields: object) -> SetPollingSource:
+    read = ReadStepCsv(header=True, ddl_schema=columns)
+    preprocess = None
+    if query is not None:
+        preprocess = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),))
+    return replace(polling(), read=read, preprocess=preprocess, **fields)  # type: ignore[arg-type]
+
+
+def root(*columns: str, query: str | None = None) -> DatasetPlan:
+    return planned("flights", pipeline().root("flights", source(*columns, query=query)))
+
+
+def late(query: str, world: World | None = None) -> DatasetPlan:
+    return planned("late", (world or pipeline()).derivative("late", "flights", query=query))
+
+
+def planned(name: str, world: World) -> DatasetPlan:
+    return world.planned(name)
+
+
+def refused(plan: DatasetPlan) -> tuple[str, ...]:
+    assert plan.actions == (Action.REFUSE,)
+    assert plan.refusal is not None
+    assert plan.refusal.code == "E0320"
+    assert plan.refusal.help
+    assert f"'{plan.name}.v2'" in plan.refusal.help
+    return plan.refusal.notes
+
+
+# --- Sources ---
+
+
+def test_a_new_column_of_a_source_is_added() -> None:
+    effect = root("id BIGINT", "name STRING", "gate STRING").columns
+    assert effect == ColumnEffect(added=("gate",))
+
+
+@pytest.mark.parametrize(
+    "columns, note",
+    [
+        (("id BIGINT",), "column 'name' is missing"),
+        (("id STRING", "name STRING"), "column 'id' is string now, and int64"),
+        (("id BIGINT", "title STRING"), "column 'name' is missing"),
+        (("name STRING", "id BIGINT"), "the columns stand in another order"),
+        (("id BIGINT", "name STRING", "gate INT NOT NULL"), "column 'gate' is new and required"),
+        (("id BIGINT", "Name STRING"), "column 'name' is missing"),
+    ],
+)
+def test_any_other_change_of_its_columns_is_refused(columns: tuple[str, ...], note: str) -> None:
+    assert any(each.startswith(note) for each in refused(root(*columns)))
+
+
+def test_optional_columns_may_become_required_and_not_the_other_way_round() -> None:
+    assert root("id BIGINT NOT NULL", "name STRING").refusal is None
+    world = World().root("r")
+    chain = world.commit("r")
+    fields = tuple(
+        DataField(name=n, type=t)
+        for n, t in [("event_time", DataTypeInt64()), ("id", DataTypeInt64())]
+    )
+    chain.append(SetDataSchema(schema=DataSchema(fields=fields)))
+    world.root("r", source("id BIGINT"))
+    assert any("'id' may hold nulls" in note for note in refused(world.planned("r")))
+
+
+def test_the_same_columns_in_the_form_of_the_specification_are_no_change_of_columns() -> None:
+    optional = DataTypeOption(inner=DataTypeInt64())
+    schema = DataSchema(
+        fields=(
+            DataField(name="id", type=optional),
+            DataField(name="name", type=DataTypeOption(inner=DataTypeString())),
+        )
+    )
+    event = replace(polling(), read=ReadStepCsv(header=True, schema=schema))
+    assert planned("flights", pipeline().root("flights", event)).columns == ColumnEffect()
+
+
+def test_columns_of_a_query_over_the_source_count() -> None:
+    effect = root("k BIGINT", query="SELECT k AS id, 'x' AS name, k AS gate FROM input").columns
+    assert effect == ColumnEffect(added=("gate",), changed=("id", "name"), records=True)
+    assert refused(root("k BIGINT", query="SELECT k AS id FROM input"))
+
+
+def test_without_declared_columns_only_the_data_tell() -> None:
+    event = replace(polling(), read=ReadStepCsv(header=True))
+    plan = planned("flights", pipeline().root("flights", event))
+    assert plan.columns == ColumnEffect(known=False)
+    assert plan.refusal is None
+
+
+def test_before_the_first_record_everything_may_change() -> None:
+    world = World().root("r")
+    world.commit("r")
+    world.root("r", source("other INT"))
+    assert world.planned("r").refusal is None
+    assert world.planned("r").columns is None
+
+
+def test_event_time_is_required_whatever_the_source_says() -> None:
+    plan = root("event_time TIMESTAMP", "id BIGINT", "name STRING", "gate STRING")
+    assert plan.columns is not None
+    assert plan.columns.added == ("gate",)
+
+
+# --- Queries ---
+
+
+def test_a_new_column_of_a_query_is_added() -> None:
+    effect = late(QUERY.replace("name", "name, id * 2 AS twice")).columns
+    assert effect == ColumnEffect(added=("twice",), records=True)
+
+
+@pytest.mark.parametrize(
+    "query, note",
+    [
+        ("SELECT event_time, id FROM flights", "column 'name' is missing"),
+        ("SELECT id, name FROM flights", "column 'event_time' is missing"),
+        (
+            "SELECT event_time, CAST(id AS STRING) AS id, name FROM flights",
+            "column 'id' is string now, and int64",
+        ),
+        ("SELECT event_time, name, id FROM flights", "the columns stand in another order"),
+        ("SELECT event_time, id, name AS title FROM flights", "column 'name' is missing"),
+    ],
+)
+def test_any_other_change_of_its_result_is_refused(query: str, note: str) -> None:
+    assert any(each.startswith(note) for each in refused(late(query)))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time, id, upper(name) FROM flights",
+        "SELECT event_time, id, name FROM flights JOIN flights USING (id), * FROM x",
+    ],
+)
+def test_what_only_spark_can_tell_is_left_to_apply(query: str) -> None:
+    plan = late(query)
+    assert plan.columns == ColumnEffect(known=False)
+    assert plan.refusal is None
+
+
+def test_columns_that_are_computed_differently_are_named() -> None:
+    world = pipeline()
+    world.derivative("late", "flights", query=QUERY)
+    flights = world.chains["flights"]
+    world.commit("late").run(20, flights, watermark=2)
+    effect = late("SELECT event_time, id, upper(name) AS name FROM flights", world).columns
+    assert effect == ColumnEffect(changed=("name",))
+    effect = late(QUERY + " WHERE id > 3", world).columns
+    assert effect == ColumnEffect(records=True)
+
+
+def test_readers_of_all_columns_gain_what_their_input_gains() -> None:
+    world = pipeline().root("flights", source("id BIGINT", "name STRING", "gate STRING"))
+    assert world.planned("late").columns == ColumnEffect(added=("gate",))
+    assert world.planned("worst").columns == ColumnEffect(added=("gate",))
+
+
+def test_readers_of_named_columns_do_not() -> None:
+    world = pipeline().derivative("late", "flights", query=QUERY)
+    world.commit("late").run(20, world.chains["flights"], watermark=2)
+    world.root("flights", source("id BIGINT", "name STRING", "gate STRING"))
+    assert world.planned("late").columns is None
+    assert world.planned("worst").columns is None
+
+
+def test_a_new_column_of_an_input_can_be_used_in_the_same_plan() -> None:
+    world = pipeline().root("flights", source("id BIGINT", "name STRING", "gate STRING"))
+    effect = late(QUERY.replace("name", "name, CAST(gate AS INT) AS gate"), world).columns
+    assert effect == ColumnEffect(added=("gate",), records=True)
+
+
+def test_nothing_is_told_of_what_did_not_change() -> None:
+    assert [d.columns for d in pipeline().plan().datasets] == [None, None, None]
