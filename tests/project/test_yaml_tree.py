@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.odf.yaml_form import dump_yaml
+from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.yaml_source import read_documents
 from odfbuild.project.yaml_tree import (
     Map,
