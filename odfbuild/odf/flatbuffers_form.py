@@ -16,12 +16,12 @@ from odfbuild.odf.extra import extra_to_json
 from odfbuild.odf.flatbuffers_reader import (
     MANIFEST_KIND,
     READ_VERSIONS,
-    MalformedBlock,
     UnsupportedVersion,
     decode_block,
     decode_message,
     manifest_version,
 )
+from odfbuild.odf.flatbuffers_tables import MalformedBlock
 from odfbuild.odf.introspect import (
     Field,
     FieldType,

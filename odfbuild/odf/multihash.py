@@ -15,6 +15,7 @@ _NAMES = {
     ARROW0_SHA3_256: "arrow0-sha3-256",
 }
 _MAX_DIGEST = 32
+_SHA3_256_PREFIX = bytes((SHA3_256, 32))
 
 
 def encode_varint(number: int) -> bytes:
@@ -77,6 +78,8 @@ class Multihash:
     @classmethod
     def from_bytes(cls, binary: bytes) -> Multihash:
         """Check binary multihash form; `ValueError` for an unknown code or a wrong length."""
+        if len(binary) == 34 and binary.startswith(_SHA3_256_PREFIX):
+            return cls(bytes(binary))  # nearly all of them: there is nothing more to check
         code, rest = decode_varint(binary)
         length, digest = decode_varint(rest)
         if code not in _NAMES:

@@ -9,7 +9,7 @@ behaviour, write order and atomicity.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -86,12 +86,15 @@ class DatasetStore:
         """A block, checked against its hash; `IntegrityError` as `read_raw`, or E0803."""
         return self.decode(block, self.read_raw(block))
 
-    def decode(self, block: Multihash, data: bytes) -> MetadataBlock:
-        """The block in `data`, bytes that `read_raw` gave; `IntegrityError` E0803 if unreadable."""
-        from odfbuild.odf.flatbuffers_form import decode_block
+    def decode(self, block: Multihash, data: bytes, brief: Container[type] = ()) -> MetadataBlock:
+        """The block in `data`, bytes that `read_raw` gave; `IntegrityError` E0803 if unreadable.
+
+        Data events of a class in `brief` are read in part only (see `decode_block`).
+        """
+        from odfbuild.odf.flatbuffers_reader import decode_block
 
         try:
-            return decode_block(data)
+            return decode_block(data, brief)
         except ValueError as error:
             raise self._damage(
                 "E0803",
@@ -127,16 +130,13 @@ class DatasetStore:
         """Blocks of `(tail, head]`, oldest first, and whether `tail` was met; else from the seed.
 
         For what only the newest block of each kind decides: of data blocks that have a newer one of
-        the same kind, only offsets, size and watermark are read (see `skim`). Hashes are checked.
+        the same kind, only offsets, size and watermark are read. Hashes are checked.
         """
-        from odfbuild.store.skim import skim
-
         blocks: list[tuple[Multihash, MetadataBlock]] = []
         seen: set[type] = set()
         current: Multihash | None = head
         while current is not None and current != tail:
-            data = self.read_raw(current)
-            block = skim(data, seen) or self.decode(current, data)
+            block = self.decode(current, self.read_raw(current), seen)
             seen.add(type(block.event))
             blocks.append((current, block))
             current = block.prev_block_hash

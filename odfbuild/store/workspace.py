@@ -18,6 +18,7 @@ from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import Claim, claim
+from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_small
@@ -90,10 +91,15 @@ class Workspace:
             store = self._stores.get(alias)
             if store is None:
                 name = self.find(alias) or str(DatasetAlias.parse(alias))
-                store = self._stores[alias] = self._stores.setdefault(
-                    name, DatasetStore(self.state / name, name)
-                )
+                store = self._stores[alias] = self._store(name)
             return store
+
+    def _store(self, name: str) -> DatasetStore:
+        """The store of a dataset by its committed spelling."""
+        store = self._stores.get(name)
+        if store is None:
+            store = self._stores[name] = DatasetStore(self.state / name, name)
+        return store
 
     # --- Projections ---
 
@@ -129,14 +135,15 @@ class Workspace:
             self._projections.load()
         result: dict[str, Projection] = {}
         errors: list[OdfbuildError] = []
-        for alias in sorted(heads):
-            try:
-                projection = self._project(alias, heads[alias])
-            except OdfbuildError as error:
-                errors.append(error)
-            else:
-                if projection is not None:
-                    result[alias] = projection
+        with paused_collector():
+            for alias in sorted(heads):
+                try:
+                    projection = self._project(alias, heads[alias])
+                except OdfbuildError as error:
+                    errors.append(error)
+                else:
+                    if projection is not None:
+                        result[alias] = projection
         with self._mutex:
             self._projections.save()
         if errors:
@@ -161,7 +168,8 @@ class Workspace:
             return None
         known = self._projections.get(alias, text)
         if known is None:
-            store = self.dataset(alias)
+            with self._mutex:
+                store = self._store(alias)
             head = parse_head(text, alias, store.path / "refs" / "head")
             known = project(store, head, self._projections.latest(alias))
             with self._mutex:

@@ -1,0 +1,125 @@
+"""Tables, texts and layouts in a buffer of FlatBuffers, whose every offset is checked.
+
+What is read is counted, so that arbitrary bytes give an error and nothing else: no crash, no hang,
+no large allocation. Source: FlatBuffers internals, "Encoding".
+"""
+
+from __future__ import annotations
+
+import struct
+from calendar import isleap
+from collections.abc import Callable
+from datetime import date
+from functools import cache, lru_cache
+
+from odfbuild.odf.timestamp import Timestamp
+
+_U16 = struct.Struct("<H").unpack_from
+_U32 = struct.Struct("<I").unpack_from
+_I32 = struct.Struct("<i").unpack_from
+_I64 = struct.Struct("<q").unpack_from
+_TIMESTAMP = struct.Struct("<iHxxII").unpack_from
+_EPOCH = date(1970, 1, 1).toordinal()
+
+_MAX_ITEMS = 1_000_000
+
+BROKEN = (ValueError, TypeError, IndexError, OverflowError, struct.error, RecursionError)
+"""What reading bytes may raise that are not what they should be."""
+
+
+class MalformedBlock(ValueError):
+    """Bytes that are not a metadata block."""
+
+
+class Source:
+    """A buffer, and how much may still be read of it: offsets may lead to the same place twice."""
+
+    __slots__ = ("budget", "data", "layouts", "size")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.size = len(data)
+        self.budget = min(_MAX_ITEMS, 4 * len(data) + 64)
+        self.layouts: dict[int, tuple[int, ...]] = {}
+
+
+def spend(source: Source, count: int) -> None:
+    """Count what is read; `MalformedBlock` when it is more than the bytes can hold."""
+    source.budget -= count
+    if source.budget < 0:
+        raise MalformedBlock("more items than the bytes can hold")
+
+
+def follow(source: Source, at: int) -> int:
+    """Where the reference at `at` leads to."""
+    offset: int = _U32(source.data, at)[0]
+    if offset == 0 or at + offset >= source.size:
+        raise MalformedBlock(f"reference at {at} leads outside of {source.size} bytes")
+    return at + offset
+
+
+def blob(source: Source, at: int) -> bytes:
+    """The bytes, or those of the text, to which the reference at `at` leads."""
+    data = source.data
+    start = at + _U32(data, at)[0] + 4
+    length: int = _U32(data, start - 4)[0]
+    end = start + length
+    if end > source.size:
+        raise MalformedBlock(f"{length} bytes at {start} do not fit")
+    source.budget -= (length >> 6) + 1
+    if source.budget < 0:
+        raise MalformedBlock("more items than the bytes can hold")
+    return data[start:end]
+
+
+def layout(source: Source, at: int, slots: int) -> tuple[int, ...]:
+    """For each of the first `slots` fields of the table at `at`: how far from there, 0 if absent.
+
+    Tables with the same fields share one layout in a buffer, so layouts are kept by their place.
+    """
+    start = at - _I32(source.data, at)[0]
+    found = source.layouts.get(start)
+    if found is None or len(found) != slots:
+        found = source.layouts[start] = _layout_at(source, at, start, slots)
+    return found
+
+
+def _layout_at(source: Source, at: int, start: int, slots: int) -> tuple[int, ...]:
+    length = _U16(source.data, start)[0] if start >= 0 else 0
+    if length < 4 or start + length > source.size:
+        raise MalformedBlock(f"layout of the table at {at} is broken")
+    written = (length - 4) >> 1
+    found = _shorts(min(written, slots))(source.data, start + 4)
+    return found if written >= slots else found + (0,) * (slots - written)
+
+
+@cache
+def _shorts(count: int) -> Callable[[bytes, int], tuple[int, ...]]:
+    return struct.Struct(f"<{count}H").unpack_from
+
+
+def manifest(source: Source) -> tuple[int, int, int]:
+    """Kind and version of a manifest, and where its content is, 0 for nowhere."""
+    at = follow(source, 0)
+    kind, version, content = layout(source, at, 3)
+    return (
+        _I64(source.data, at + kind)[0] if kind else 0,
+        _I32(source.data, at + version)[0] if version else 0,
+        at + content if content else 0,
+    )
+
+
+def timestamp(data: bytes, at: int) -> Timestamp:
+    """The 16-byte struct of year, day of the year, second of the day and nanosecond."""
+    year, ordinal, of_day, nanos = _TIMESTAMP(data, at)
+    if of_day >= 86_400 or nanos >= 1_000_000_000:
+        raise MalformedBlock("a timestamp is out of range")
+    return Timestamp((_days(year, ordinal) * 86_400 + of_day) * 1_000_000_000 + nanos)
+
+
+@lru_cache(4_096)  # blocks of a project are of few days
+def _days(year: int, ordinal: int) -> int:
+    """Days since 1970-01-01."""
+    if not (1 <= year <= 9999 and 1 <= ordinal <= 365 + isleap(year)):
+        raise MalformedBlock("a timestamp is out of range")
+    return date(year, 1, 1).toordinal() - _EPOCH + ordinal - 1
