@@ -89,8 +89,9 @@ def _layout_at(source: Source, at: int, start: int, slots: int) -> tuple[int, ..
     if length < 4 or start + length > source.size:
         raise MalformedBlock(f"layout of the table at {at} is broken")
     written = (length - 4) >> 1
-    found = _shorts(min(written, slots))(source.data, start + 4)
-    return found if written >= slots else found + (0,) * (slots - written)
+    if written >= slots:
+        return _shorts(slots)(source.data, start + 4)
+    return _shorts(written)(source.data, start + 4) + (0,) * (slots - written)
 
 
 @cache

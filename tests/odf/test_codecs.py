@@ -3,6 +3,8 @@
 import struct
 import time
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import flatbuffers
@@ -21,7 +23,7 @@ from odfbuild.odf.flatbuffers_form import (
     encode_message,
     manifest_version,
 )
-from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetInfo
+from odfbuild.odf.model import DataType, DataTypeMap, MetadataBlock, MetadataEvent, SetInfo
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_data
 from odfbuild.odf.yaml_text import dump_yaml
@@ -134,13 +136,24 @@ def test_one_text_named_again_and_again_costs_neither_time_nor_memory() -> None:
     builder.PrependUOffsetTRelativeSlot(1, keywords, 0)
     builder.Finish(builder.EndObject())
     data = bytes(builder.Output())
-    tracemalloc.start()
-    try:
-        with pytest.raises(MalformedBlock, match="more items than the bytes can hold"):
-            decode_message(SetInfo, data)
-        assert tracemalloc.get_traced_memory()[1] < 100_000_000
-    finally:
-        tracemalloc.stop()
+    with _little_memory(100_000_000), pytest.raises(MalformedBlock, match="more items than"):
+        decode_message(SetInfo, data)
+
+
+def test_types_in_types_that_all_lead_to_the_same_place_are_refused_at_once() -> None:
+    builder = flatbuffers.Builder()
+    tags = {member.KIND: number for number, member in enumerate(DataType.__args__, 1)}
+    builder.StartObject(0)
+    inner, tag = builder.EndObject(), tags["Bool"]
+    for _ in range(60):
+        builder.StartObject(5)
+        for slot in (0, 2):
+            builder.PrependUint8Slot(slot, tag, 0)
+            builder.PrependUOffsetTRelativeSlot(slot + 1, inner, 0)
+        inner, tag = builder.EndObject(), tags["Map"]
+    builder.Finish(inner)
+    with _little_memory(1_000_000), pytest.raises(MalformedBlock, match="more items than"):
+        decode_message(DataTypeMap, bytes(builder.Output()))
 
 
 @given(st.binary(max_size=400))
@@ -175,9 +188,18 @@ def test_a_manifest_version_of_the_future_is_refused_by_name() -> None:
 
 def _read_or_refuse(data: bytes) -> None:
     started = time.process_time()
-    try:
+    block = None
+    with _little_memory(1_000_000 + 1_000 * len(data)), suppress(MalformedBlock):
         block = decode_block(data)
-    except MalformedBlock:
-        block = None
     assert block is None or isinstance(block, MetadataBlock)
     assert time.process_time() - started < 1
+
+
+@contextmanager
+def _little_memory(most: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
