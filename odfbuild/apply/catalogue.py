@@ -51,7 +51,9 @@ def selected(
         if name.lower() not in folded:
             facts[name] = _Facts(kind=projection.kind)
     selectors = project.config.selectors
-    return select(_catalogue(facts, graph.inputs, graph.readers, selectors, plan), selection)
+    found = _catalogue(facts, graph.inputs, graph.readers, selectors, plan)
+    methods = {**found.methods, "git": _changed_since(project.config)}
+    return select(replace(found, methods=methods), selection)
 
 
 def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozenset[str]:
@@ -118,6 +120,15 @@ def _lazily(make: Callable[[], Matcher]) -> Matcher:
 
     def match(value: str) -> Collection[str]:
         return make()(value)
+
+    return match
+
+
+def _changed_since(config: Config) -> Matcher:
+    def match(revision: str) -> Collection[str]:
+        from odfbuild.apply.compare import changed_since
+
+        return changed_since(config, revision)
 
     return match
 

@@ -15,6 +15,7 @@ import typer
 from odfbuild.cli import (
     apply,
     decode,
+    diff,
     init,
     log,
     ls,
@@ -83,6 +84,7 @@ app.command("validate")(validate.validate)
 app.command("migrate")(migrate.migrate)
 app.command("plan")(plan.plan)
 app.command("show")(show.show)
+app.command("diff")(diff.diff)
 app.command("apply")(apply.apply)
 app.command("push")(push.push)
 app.add_typer(watermark.watermark, name="watermark")

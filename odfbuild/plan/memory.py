@@ -29,7 +29,11 @@ _ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
 # Fields of a plan that are seldom looked at, frozen together.
 _REST = ("kind", "id", "expected_head", "records_under_old_query", "eras")
 
-LAYOUT = hashlib.sha256(_FORM.layout + repr(names_of(DatasetPlan)).encode()).digest()
+_PENDING_FIELDS = names_of(Pending)
+
+LAYOUT = hashlib.sha256(
+    _FORM.layout + repr((names_of(DatasetPlan), _PENDING_FIELDS)).encode()
+).digest()
 """Changes whenever entries would be understood differently."""
 
 Heads = Mapping[str, bytes]
@@ -128,7 +132,7 @@ class Memory:
             self._heads_of(inputs),
             tuple(action.value for action in plan.actions),
             None if plan.reasons is UP_TO_DATE else self._freeze_reasons(plan.reasons),
-            pending and (pending.records, pending.bytes, pending.exact, pending.files),
+            pending and tuple([getattr(pending, name) for name in _PENDING_FIELDS]),
             _freeze_rest(plan),
             outlook and self._freeze_outlook(outlook),
         )
@@ -234,8 +238,7 @@ class KeptPlan(DatasetPlan):
         plain = self._entry[_PENDING]
         if plain is None:
             return None
-        records, size, exact, files = plain
-        return Pending(records=records, bytes=size, exact=exact, files=files)
+        return Pending(**dict(zip(_PENDING_FIELDS, plain, strict=True)))
 
     def _thaw_reasons(self) -> tuple[Reason, ...]:
         frozen = self._entry[_REASONS]

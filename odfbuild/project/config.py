@@ -49,6 +49,11 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": {"type": "string", "minLength": 1},
                     "description": "Named selections, for `--selector NAME`",
                 },
+                "moved": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "minLength": 1},
+                    "description": "New names of renamed datasets, by their old ones",
+                },
             },
         },
     },
@@ -87,6 +92,7 @@ def load_config(start: Path | None = None) -> Config:
         vars=content.get("vars") or {},
         ingest=settings_from(content.get("ingest") or {}),
         selectors=content.get("selectors") or {},
+        moved=content.get("moved") or {},
     )
 
 

@@ -14,7 +14,7 @@ from odfbuild.odf.model import DatasetSnapshot, SetTransform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`odfbuild.yaml`. Folders are absolute."""
+    """`odfbuild.yaml`. Folders are absolute, `moved` gives new names of datasets by old ones."""
 
     name: str
     root: Path
@@ -23,6 +23,7 @@ class Config:
     vars: Mapping[str, Any] = field(default_factory=dict)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     selectors: Mapping[str, str] = field(default_factory=dict)
+    moved: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cache(self) -> Path:

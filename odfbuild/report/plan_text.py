@@ -6,6 +6,8 @@ programs may rely on. Meaning is never carried by colour alone. Pure: a `Plan` i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odfbuild.plan.model import Action, Plan
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, EventView, Row, closing_line, view
@@ -37,9 +39,14 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     if not seen.has_changes:
         lines = [_line(row, len(row.name), color=color) for row in seen.rows]
         return "\n".join([*lines, *([""] if lines else []), NO_CHANGES])
-    rows = seen.rows
-    width = min(40, max(len(row.name) for row in rows))
-    lines = [seen.head, ""]
+    lines = [seen.head, "", *render_rows(seen.rows, color=color, full=full)]
+    return "\n".join([*lines, "", *seen.notes, seen.closing])
+
+
+def render_rows(rows: Sequence[Row], *, color: bool, full: bool) -> list[str]:
+    """A line for each row, and its details below while there are not too many."""
+    width = min(40, max((len(row.name) for row in rows), default=0))
+    lines = []
     for number, row in enumerate(rows):
         if not full and number >= LISTED:
             lines.append(f"  … and {count(len(rows) - number, 'more dataset')}; --full lists all")
@@ -47,7 +54,7 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
         lines.append(_line(row, width, color=color))
         if full or len(rows) <= DETAILED or row.refusal is not None:
             lines += [f"      {line}".rstrip() for line in _details(row, color, full)]
-    return "\n".join([*lines, "", *seen.notes, seen.closing])
+    return lines
 
 
 def _line(row: Row, width: int, *, color: bool) -> str:

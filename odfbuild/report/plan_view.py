@@ -6,14 +6,16 @@ that no reader sees another plan than the others. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from difflib import unified_diff
+from typing import Any
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError
+from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.document import category, summary
-from odfbuild.plan.model import Action, DatasetPlan, EventChange, Plan, Reason, ReasonCode
+from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.report.words import count, short, size
 from odfbuild.report.yaml_text import yaml_lines
 
@@ -103,23 +105,20 @@ def _is_cosmetic(dataset: DatasetPlan) -> bool:
 
 
 def _rows(datasets: Iterable[DatasetPlan]) -> Iterable[Row]:
+    return grouped((_row(dataset), dataset.location) for dataset in datasets)
+
+
+def grouped(rows: Iterable[tuple[Row, Location | None]]) -> Iterator[Row]:
+    """Rows, where one that is changed as another instance of its template was, refers to it."""
     leaders: dict[object, str] = {}
-    for dataset in datasets:
-        row = _row(dataset)
-        fingerprint = _fingerprint(dataset, row)
+    for row, place in rows:
+        fingerprint = _fingerprint(row, place)
         leader = leaders.setdefault(fingerprint, row.name) if fingerprint else row.name
-        yield row if leader == row.name else _like(row, leader)
+        yield row if leader == row.name else replace(row, events=(), same_as=leader)
 
 
-def _like(row: Row, leader: str) -> Row:
-    from dataclasses import replace
-
-    return replace(row, events=(), same_as=leader)
-
-
-def _fingerprint(dataset: DatasetPlan, row: Row) -> object:
+def _fingerprint(row: Row, place: Location | None) -> object:
     """What instances with the same change have in common: changed lines without their values."""
-    place = dataset.location
     if place is None or place.instance is None or not row.events:
         return None
     pairs = [each.partition("=") for each in place.instance.split(", ")]
@@ -150,7 +149,7 @@ def _row(dataset: DatasetPlan) -> Row:
         action=action,
         what=_what(dataset, action),
         place=place,
-        events=tuple(event_view(change) for change in shown),
+        events=tuple(event_view(c.before, c.after, c.location) for c in shown),
         notes=(*_columns(dataset), *_vintage(dataset)),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
@@ -196,17 +195,22 @@ def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
     return reason.code is ReasonCode.NEVER_RUN and Action.CREATE in dataset.actions
 
 
-def event_view(change: EventChange) -> EventView:
+def event_view(
+    before: MetadataEvent | None, after: MetadataEvent | None, location: Location | None
+) -> EventView:
     """The difference between two events as a unified diff of their readable form."""
-    place = change.location
-    where = str(place) if place is not None and place.line is not None else None
-    before, after = ({} if e is None else to_data(e) for e in (change.before, change.after))
-    same_kind = before.pop("kind", None) == after.pop("kind", None)
-    if change.before is not None and not same_kind:
-        return EventView(kind=change.after.KIND, place=where, diff=())
-    diff = list(unified_diff(yaml_lines(before), yaml_lines(after), lineterm="", n=2))[2:]
-    kept = [line for line in diff if change.before or line[0] != "@"]
-    return EventView(kind=change.after.KIND, place=where, diff=tuple(kept))
+    kind = next(event.KIND for event in (after, before) if event is not None)
+    place = str(location) if location is not None and location.line is not None else None
+    if before is not None and after is not None and type(before) is not type(after):
+        return EventView(kind=kind, place=place, diff=())
+    old, new = (_without_kind(event) for event in (before, after))
+    diff = list(unified_diff(yaml_lines(old), yaml_lines(new), lineterm="", n=2))[2:]
+    kept = [line for line in diff if (before and after) or line[0] != "@"]
+    return EventView(kind=kind, place=place, diff=tuple(kept))
+
+
+def _without_kind(event: MetadataEvent | None) -> dict[str, Any]:
+    return {} if event is None else {k: v for k, v in to_data(event).items() if k != "kind"}
 
 
 def _columns(dataset: DatasetPlan) -> list[str]:

@@ -21,6 +21,7 @@ _VERBS = (
     "migrate",
     "plan",
     "show",
+    "diff",
     "apply",
     "push",
     "watermark",

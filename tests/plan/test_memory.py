@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from odfbuild.odf.model import SetInfo
+from odfbuild.odf.model import MergeStrategySnapshot, SetInfo
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.memory import KeptPlan, Memory
 from odfbuild.plan.model import Plan
@@ -17,6 +17,8 @@ from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Definition
 
 from .worlds import UNCHANGED, World, ledger, news, polling, transform
+
+SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
 
 
 class Keyed(Definition):
@@ -76,7 +78,9 @@ def edit(world: World, chance: random.Random) -> None:
             snapshot = replace(definition.snapshot, metadata=(event,))
             world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
         case "merge" if is_root:
-            event = polling(f"other/{chance.randrange(3)}/*.csv", merge=ledger())
+            event = polling(
+                f"other/{chance.randrange(3)}/*.csv", merge=chance.choice([ledger(), SNAPSHOT])
+            )
             snapshot = replace(definition.snapshot, metadata=(event,))
             world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
         case "source" if is_root:

@@ -1,0 +1,45 @@
+"""`odfbuild diff`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+
+
+def diff(
+    context: typer.Context,
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REV]", help="A revision in Git, or two as OLD..NEW (default: the chains)."
+        ),
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+    detail: Annotated[
+        bool, typer.Option("--full", help="Show every detail, also of many datasets.")
+    ] = False,
+) -> int:
+    """Compare definitions with what is committed in Git, or to the chains.
+
+    Files that are renamed or reformatted differ in nothing. Datasets whose new names are declared
+    (`moved:` in odfbuild.yaml) are the same datasets.
+    """
+    from odfbuild.apply.compare import compare_revisions, compare_with_chains
+    from odfbuild.report.definitions import differences_to_data, render_differences
+
+    state: Context = context.obj
+    old, _, new = (revision or "").partition("..")
+    if revision is None:
+        changes = compare_with_chains(state.directory)
+    else:
+        changes = compare_revisions(state.config(), old or "HEAD", new or None)
+    if as_json or format is Format.json:
+        state.console.data(differences_to_data(changes, old or "chains", new or "files"))
+    else:
+        color = state.console.color
+        state.console.result(render_differences(changes, color=color, full=detail))
+    return 0
