@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import StagedSlice, write_slice
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.projection import Projection
 
 
 def stage_slice(
@@ -21,7 +25,7 @@ def stage_slice(
     if result.schema is None:
         return None
     last = transaction.state.last_offset
-    schema = ensure_schema(transaction, result.schema, vocab)
+    schema = ensure_schema(transaction, _as_required(result.schema, transaction.state), vocab)
     staged = write_slice(
         result,
         dataset=transaction.alias,
@@ -34,3 +38,17 @@ def stage_slice(
     if staged is not None:
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged
+
+
+def _as_required(result: pa.Schema, state: Projection) -> pa.Schema:
+    """`result` with the columns required that the dataset requires.
+
+    A source or a query seldom knows that a column has no nulls; the writer refuses those it meets.
+    """
+    if state.schema is None:
+        return result
+    required = {field.name for field in schema_of(state.schema) if not field.nullable}
+    return pa.schema(
+        [field.with_nullable(field.nullable and field.name not in required) for field in result],
+        result.metadata,
+    )
