@@ -8,12 +8,15 @@ from pathlib import Path
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
+from odfbuild.engine.contract import BadRecord
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+
+_EXAMPLES = 5
 
 
 class Progress:
@@ -22,11 +25,18 @@ class Progress:
     def __init__(self) -> None:
         self.blocks = 0
         self.records = 0
+        self.skipped = 0
+        self.bad_records: tuple[BadRecord, ...] = ()
 
-    def add(self, blocks: int, records: int) -> None:
+    def add(self, blocks: int, records: int = 0) -> None:
         """Count what a commit added."""
         self.blocks += blocks
         self.records += records
+
+    def skip(self, count: int, examples: tuple[BadRecord, ...]) -> None:
+        """Count bad records that were left out, `examples` among them."""
+        self.skipped += count
+        self.bad_records = (*self.bad_records, *examples)[:_EXAMPLES]
 
 
 def attempt(
@@ -50,6 +60,8 @@ def attempt(
             because=because,
             blocks=progress.blocks,
             records=progress.records,
+            skipped=progress.skipped,
+            bad_records=progress.bad_records,
             error=error,
         )
 

@@ -15,7 +15,7 @@ from odfbuild.apply.history import slices_between
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, IngestTask, vocabulary_of
+from odfbuild.engine.contract import BadRecord, Engine, IngestTask, vocabulary_of
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.ingest.fetch import FetchContext, Fetched
 from odfbuild.ingest.prepare import prepare
@@ -32,7 +32,8 @@ class Arrival:
     """A file that enters a dataset, and by which source.
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
-    (`None`: the system time), `source_state` where the source stands with it.
+    (`None`: the system time), `source_state` where the source stands with it. Records that do not
+    fit are an error unless `skip_bad_records`.
     """
 
     source: SetPollingSource | AddPushSource
@@ -40,6 +41,16 @@ class Arrival:
     display_name: str
     event_time: Timestamp | None
     source_state: SourceState | None
+    skip_bad_records: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """New records, and bad ones that were skipped: how many, and the first of them."""
+
+    records: int = 0
+    skipped: int = 0
+    bad_records: tuple[BadRecord, ...] = ()
 
 
 def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> FetchContext:
@@ -64,11 +75,11 @@ def stage_polled(
     fetched: Fetched,
     scratch: Path,
     config: Config,
-) -> int:
-    """Prepare a fetched file and stage it; returns the number of new records."""
+) -> Ingested:
+    """Prepare a fetched file and stage it; returns what came of it."""
     if fetched.file is None:
         _add_event(transaction, None, fetched.state)
-        return 0
+        return Ingested()
     source = transaction.state.polling_source
     if source is None:
         raise AssertionError("only a dataset with a polling source is polled")
@@ -81,12 +92,15 @@ def stage_polled(
         display_name=name,
         event_time=fetched.event_time,
         source_state=fetched.state,
+        skip_bad_records=settings.skips_bad_records(transaction.alias),
     )
     return stage_ingest(transaction, get_engine(), arrival, scratch)
 
 
-def stage_ingest(transaction: Transaction, engine: Engine, arrival: Arrival, scratch: Path) -> int:
-    """Read and merge a file, add the resulting events; returns the number of new records.
+def stage_ingest(
+    transaction: Transaction, engine: Engine, arrival: Arrival, scratch: Path
+) -> Ingested:
+    """Read and merge a file, add the resulting events; returns what came of it.
 
     Adds nothing when the file holds nothing new and the state of the source is the same.
     """
@@ -114,11 +128,12 @@ def stage_ingest(transaction: Transaction, engine: Engine, arrival: Arrival, scr
             history_schema=schema_of(state.schema) if state.schema else None,
             event_time=arrival.event_time or transaction.system_time,
             scratch=scratch,
+            skip_bad_records=arrival.skip_bad_records,
         )
     )
     staged = stage_slice(transaction, result, vocab, scratch)
     _add_event(transaction, staged, arrival.source_state)
-    return staged.records if staged else 0
+    return Ingested(staged.records if staged else 0, result.skipped, result.bad_records)
 
 
 def _add_event(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from odfbuild.engine.contract import BadRecord
 from odfbuild.errors import OdfbuildError
 
 
@@ -23,6 +24,7 @@ class DatasetOutcome:
     """The end of one dataset: blocks and records added, seconds of wall time, and why.
 
     `LOST` means that another writer holds or has moved the dataset; nothing was written then.
+    `skipped` counts bad records that were left out, `bad_records` are the first of them.
     """
 
     name: str
@@ -30,6 +32,8 @@ class DatasetOutcome:
     because: str = ""
     blocks: int = 0
     records: int = 0
+    skipped: int = 0
+    bad_records: tuple[BadRecord, ...] = ()
     seconds: float = 0.0
     error: OdfbuildError | None = None
 

@@ -35,7 +35,8 @@ class Push:
     """What is pushed: `data` into `dataset` by its push source `source` (`None`: the only one).
 
     `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
-    by one source with the same key only the first one counts.
+    by one source with the same key only the first one counts. Records that do not fit are an error
+    unless `skip_bad_records`.
     """
 
     dataset: str
@@ -43,6 +44,7 @@ class Push:
     data: Path | BinaryIO
     event_time: Timestamp | None = None
     key: str | None = None
+    skip_bad_records: bool = False
 
 
 def push(
@@ -103,10 +105,12 @@ def _append(
         display_name=_display_name(request.data),
         event_time=request.event_time,
         source_state=state,
+        skip_bad_records=request.skip_bad_records,
     )
-    records = stage_ingest(transaction, engine.get(), arrival, scratch)
-    progress.add(transaction.commit(), records)
-    return "" if records else "the data holds nothing new"
+    found = stage_ingest(transaction, engine.get(), arrival, scratch)
+    progress.add(transaction.commit(), found.records)
+    progress.skip(found.skipped, found.bad_records)
+    return "" if found.records else "the data holds nothing new"
 
 
 def _state(workspace: Workspace, name: str) -> Projection:

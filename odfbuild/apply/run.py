@@ -215,8 +215,9 @@ class _Run:
             for number, fetched in enumerate(as_planned(item, source.fetch, found)):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
-                records = stage_polled(transaction, self.engine.get, fetched, scratch, config)
-                progress.add(transaction.commit(), records)
+                came = stage_polled(transaction, self.engine.get, fetched, scratch, config)
+                progress.add(transaction.commit(), came.records)
+                progress.skip(came.skipped, came.bad_records)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
                 transaction = begin(self.workspace, item.name, item.kind, base)
@@ -224,7 +225,7 @@ class _Run:
             for event in transaction.events:
                 if isinstance(event, SetPollingSource | AddPushSource):
                     validate_source(transaction, event, self.engine.get)
-            progress.add(transaction.commit(), 0)
+            progress.add(transaction.commit())
         return "" if progress.blocks else "the source has nothing new"
 
     def _derive(
@@ -232,7 +233,7 @@ class _Run:
     ) -> str:
         inputs = read_inputs(self.workspace, item.name, transaction.state)
         if inputs is None:
-            progress.add(transaction.commit(), 0)
+            progress.add(transaction.commit())
             return "" if progress.blocks else "an input has no data yet"
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
         while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None):
@@ -248,7 +249,7 @@ class _Run:
             changed = False
         if changed:
             self._settle_query(item, transaction, inputs)
-        progress.add(transaction.commit(), 0)
+        progress.add(transaction.commit())
         return "" if progress.blocks else "its inputs did not advance"
 
     def _settle_query(

@@ -68,6 +68,7 @@ def push(
         data=sys.stdin.buffer if file == "-" else Path(file),
         event_time=parse_time(event_time, "--event-time") if event_time else None,
         key=idempotency_key,
+        skip_bad_records=state.config().ingest.skips_bad_records(name),
     )
     with listener_for(state.console) as listener:
         outcome = carry_out(

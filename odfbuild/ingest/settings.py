@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
@@ -35,6 +36,12 @@ SCHEMA: dict[str, Any] = {
             **_COUNT,
             "default": 50 << 30,
             "description": "Most bytes that one prepare step may write",
+        },
+        "badRecords": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "enum": ["fail", "skip"]},
+            "description": "By pattern of dataset names, what becomes of records that do not fit "
+            "their schema; the last pattern that matches counts; default: fail",
         },
         "targetRecordsPerSlice": {
             **_COUNT,
@@ -102,6 +109,7 @@ class IngestSettings:
     attempts: int = 4
     max_bytes: int = 50 << 30
     max_unpacked_bytes: int = 50 << 30
+    bad_records: Mapping[str, str] = field(default_factory=dict)
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
@@ -111,6 +119,12 @@ class IngestSettings:
     ethereum_blocks_per_commit: int = 1_000_000
     ethereum_confirmations: int = 0
 
+    def skips_bad_records(self, dataset: str) -> bool:
+        """Whether records of a dataset that do not fit are left out instead of an error."""
+        name = dataset.lower()
+        found = [v for k, v in self.bad_records.items() if fnmatchcase(name, k.lower())]
+        return found[-1:] == ["skip"]
+
 
 _KEYS = {
     "connectSeconds": "connect_seconds",
@@ -119,6 +133,7 @@ _KEYS = {
     "attempts": "attempts",
     "maxBytes": "max_bytes",
     "maxUnpackedBytes": "max_unpacked_bytes",
+    "badRecords": "bad_records",
     "targetRecordsPerSlice": "target_records",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",

@@ -121,6 +121,8 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
     """Whether data fits beyond doubt, by the few keywords that `SCHEMA` uses."""
     if "const" in schema:
         return type(data) is type(schema["const"]) and bool(data == schema["const"])
+    if "enum" in schema and data not in schema["enum"]:
+        return False
     if not isinstance(data, _TYPES[schema["type"]]):
         return False
     if isinstance(data, int | float):

@@ -52,6 +52,10 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                 "because": d.because or None,
                 "blocks": d.blocks,
                 "records": d.records,
+                "skipped": d.skipped,
+                "bad_records": [
+                    {"reason": bad.reason, "location": str(bad.location)} for bad in d.bad_records
+                ],
                 "seconds": round(d.seconds, 3),
                 "error": d.error
                 and {"code": d.error.code, "message": d.error.message, "help": d.error.help},
@@ -72,7 +76,13 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
     parts = []
     if dataset.blocks:
         parts.append(f"{count(dataset.blocks, 'block')}, {count(dataset.records, 'record')}")
+    if dataset.skipped:
+        parts.append(f"{count(dataset.skipped, 'bad record')} skipped")
     because = dataset.because or (dataset.error.message if dataset.error else "")
     if because:
         parts.append(because)
-    return f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()
+    line = f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()
+    bad = [f"             {bad.location}: {bad.reason}" for bad in dataset.bad_records]
+    more = dataset.skipped - len(bad)
+    rest = [f"             and {more:,} more"] if bad and more > 0 else []
+    return "\n".join([line, *bad, *rest])

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.errors import IngestError
+from odfbuild.engine.contract import BadRecord
+from odfbuild.errors import IngestError, Location
 from odfbuild.odf.arrow_schema import to_raw
 from odfbuild.odf.model import SetDataSchema
 from odfbuild.report.chain import log_to_data, render_log
@@ -101,6 +102,17 @@ def outcome() -> ApplyOutcome:
         datasets=(
             DatasetOutcome(
                 name="flights", status=Status.COMMITTED, blocks=2, records=28_330, seconds=4.2
+            ),
+            DatasetOutcome(
+                name="noisy",
+                status=Status.COMMITTED,
+                blocks=1,
+                records=97,
+                skipped=3,
+                bad_records=(
+                    BadRecord("'x' in column 'n' is not BIGINT", Location("data/noisy.csv", 3, 5)),
+                    BadRecord("a row has 2 cells where 5 are expected", Location("a.zip!b.csv", 9)),
+                ),
             ),
             DatasetOutcome(name="late", status=Status.NOOP, because="its inputs did not advance"),
             DatasetOutcome(name="planes", status=Status.FAILED, error=error),
