@@ -11,7 +11,7 @@ from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
 
 _QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
-_STEP = re.compile(r"(fetch|prepare)(?:\[(\d+)\])?")
+_STEP = re.compile(r"(fetch|prepare)(?:\[(\d+)\]|\.(\w+))?")
 
 
 def locate(
@@ -53,8 +53,8 @@ def _in_source(project: Project, definition: Definition, step: re.Match[str]) ->
         for i, event in enumerate(definition.snapshot.metadata)
         if isinstance(event, SetPollingSource)
     )
-    path: list[str | int] = ["metadata", index, step[1]]
-    return locate_path(project, definition, [*path, int(step[2])] if step[2] else path)
+    inside = [int(step[2])] if step[2] else [step[3]] if step[3] else []
+    return locate_path(project, definition, ["metadata", index, step[1], *inside])
 
 
 def _in_query(

@@ -10,6 +10,7 @@ from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.model import (
     FetchStep,
     FetchStepContainer,
+    FetchStepEthereumLogs,
     FetchStepFilesGlob,
     FetchStepMqtt,
     FetchStepUrl,
@@ -55,6 +56,10 @@ def _steps(step: FetchStep, state: SourceState | None, context: FetchContext) ->
         from odfbuild.ingest.fetch.mqtt import fetch_messages
 
         return fetch_messages(step, state, context)
+    if isinstance(step, FetchStepEthereumLogs):
+        from odfbuild.ingest.fetch.ethereum import fetch_logs
+
+        return fetch_logs(step, state, context)
     raise AssertionError(f"a fetch step that the specification does not have: {step}")
 
 
