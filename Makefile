@@ -38,7 +38,7 @@ example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages nginx
+	@tools/system_packages nginx mosquitto podman runc
 
 test: .venv/.dev system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

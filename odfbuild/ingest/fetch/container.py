@@ -169,13 +169,15 @@ def _new_state(step: FetchStepContainer, mounted: Path) -> SourceState | None:
 
 
 def _kill(runtime: tuple[str, ...], name: str) -> None:
-    subprocess.run(
-        [*runtime, "rm", "--force", name],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=_STOP_SECONDS,
-        check=False,
-    )
+    # `rm --force` alone would first ask the program nicely, and wait.
+    for verb in (["kill"], ["rm", "--force"]):
+        subprocess.run(
+            [*runtime, *verb, name],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_STOP_SECONDS,
+            check=False,
+        )
 
 
 def _broken(step: FetchStepContainer, reason: str) -> IngestError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ftplib
 import re
+import ssl
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -63,6 +64,19 @@ def _with_retries(
                 code="E0405",
                 help="correct `fetch.url`: user, password and path",
             ) from None
+        except ssl.SSLCertVerificationError as error:
+            raise IngestError(
+                scrub(f"cannot fetch {shown}: its certificate is not trusted: {error}"),
+                code="E0405",
+                help="correct the address, or name the authority's certificates in the environment "
+                "variable SSL_CERT_FILE",
+            ) from None
+        except ValueError as error:
+            raise IngestError(
+                scrub(f"cannot fetch {shown}: it is not an FTP address: {error}"),
+                code="E0407",
+                help="correct `fetch.url` in the definition",
+            ) from None
         except (OSError, EOFError, ftplib.Error) as error:
             if attempt == attempts:
                 raise IngestError(
@@ -114,8 +128,15 @@ def _attempt(
 def _connect(parts: SplitResult, context: FetchContext) -> ftplib.FTP:
     settings = context.settings
     seconds = settings.connect_seconds
-    ftp = ftplib.FTP_TLS(timeout=seconds) if parts.scheme == "ftps" else ftplib.FTP(timeout=seconds)
+    ftp: ftplib.FTP
+    if parts.scheme == "ftps":
+        # Without a context of ours, any certificate would do.
+        ftp = ftplib.FTP_TLS(timeout=seconds, context=ssl.create_default_context())
+    else:
+        ftp = ftplib.FTP(timeout=seconds)
     ftp.connect(parts.hostname or "", parts.port or ftplib.FTP_PORT)
+    assert ftp.sock is not None
+    ftp.sock.settimeout(settings.idle_seconds)
     ftp.timeout = settings.idle_seconds  # of the connections that carry data
     ftp.login(unquote(parts.username or ""), unquote(parts.password or ""))
     if isinstance(ftp, ftplib.FTP_TLS):

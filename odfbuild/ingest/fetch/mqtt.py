@@ -112,8 +112,6 @@ class _Session:
         except (OSError, ValueError) as error:
             raise self._failed(str(error) or type(error).__name__) from None
         self._wait(lambda: self._connected is not None, "the broker does not greet")
-        if self._connected.is_failure:
-            raise self._failed(f"the broker refused: {self._connected}")
         topics = [
             # A retained message is news only to a subscription that did not exist.
             (
@@ -142,6 +140,8 @@ class _Session:
         from paho.mqtt.client import MQTT_ERR_SUCCESS, error_string
 
         code = self._client.loop(timeout=_TURN_SECONDS)
+        if self._connected is not None and self._connected.is_failure:
+            raise self._failed(f"the broker refused: {self._connected}")
         if code != MQTT_ERR_SUCCESS:
             raise self._failed(error_string(code))
 

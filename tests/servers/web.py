@@ -1,17 +1,12 @@
-"""Real servers on the loopback interface, for tests of fetching."""
+"""nginx, which counts requests and honours conditional ones."""
 
 import contextlib
 import os
-import shutil
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.servers.programs import free_port, program, running
 
 _CONFIG = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
@@ -29,6 +24,7 @@ http {{
     location = /moved {{ return 302 /data.csv; }}
     location = /loop {{ return 302 /loop; }}
     location = /broken {{ return 503; }}
+    location = /forbidden {{ return 403; }}
     location = /away {{ return 302 http://localhost:{port}/data.csv; }}
   }}
 }}
@@ -56,39 +52,13 @@ class Server:
 @contextlib.contextmanager
 def nginx(folder: Path) -> Iterator[Server]:
     """A web server that serves `folder/www` and logs to `folder/access.log`."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-    if program is None:
-        if os.getuid() == 0:
-            pytest.fail("nginx is missing: run `apt-get install nginx-light`")
-        pytest.skip("nginx is not installed; `apt-get install nginx-light` as root installs it")
+    executable = program("nginx")
     (folder / "www").mkdir(parents=True)
     folder.chmod(0o755)
-    port = _free_port()
+    port = free_port()
     config = folder / "nginx.conf"
     user = "user root;" if os.getuid() == 0 else ""
     config.write_text(user + _CONFIG.format(folder=folder, port=port))
-    process = subprocess.Popen(
-        [program, "-c", str(config), "-e", str(folder / "error.log")], stderr=subprocess.DEVNULL
-    )
-    try:
-        _wait(port, process)
+    command = [executable, "-c", str(config), "-e", str(folder / "error.log")]
+    with running(command, port, folder / "start.log"):
         yield Server(folder, port)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(200):
-        if process.poll() is not None:
-            pytest.fail(f"nginx ended with {process.returncode}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.02)
-    pytest.fail("nginx did not begin to listen")

@@ -1,0 +1,130 @@
+import pytest
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch import mqtt
+from odfbuild.odf.model import FetchStepMqtt, MqttQos, MqttTopicSubscription
+from tests.ingest.contexts import Poller
+from tests.servers.broker import PASSWORD, USER, mosquitto
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with mosquitto(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+def source_of(broker, tmp_path, topic, qos=MqttQos.AtLeastOnce, **more):
+    settings = {"mqtt_idle_seconds": 0.3, **more.pop("settings", {})}
+    step = FetchStepMqtt(
+        host="127.0.0.1",
+        port=broker.port,
+        topics=(MqttTopicSubscription(path=topic, qos=qos),),
+        **{"username": USER, "password": "${{ env.ODFBUILD_TEST_MQTT }}", **more},
+    )
+    return Poller(tmp_path, step, dataset=topic.replace("/", "."), **settings)
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch):
+    monkeypatch.setenv("ODFBUILD_TEST_MQTT", PASSWORD)
+
+
+@pytest.mark.parametrize("qos", list(MqttQos)[1:], ids=lambda qos: qos.name)
+def test_messages_between_two_runs_wait_at_the_broker(broker, tmp_path, qos):
+    topic = f"wait/{qos.name}"
+    source = source_of(broker, tmp_path, topic, qos)
+    assert source.poll() == []
+    broker.publish(topic, '{"n": 1}', '{"n":\n 2}', "  ")
+    assert source.poll() == [b'{"n": 1}\n{"n":  2}\n']
+    assert source.poll() == []
+    broker.publish(topic, '{"n": 3}')
+    assert source.poll() == [b'{"n": 3}\n']
+
+
+def test_a_full_batch_leaves_the_rest_for_the_next_run(broker, tmp_path):
+    source = source_of(broker, tmp_path, "many", settings={"target_records": 10})
+    source.poll()
+    broker.publish("many", *map(str, range(25)))
+    lines = b"".join(b"".join(source.poll()) for _ in range(5)).split()
+    assert sorted(map(int, lines)) == list(range(25))
+    assert len(source.committed) >= 2
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+def test_a_crash_around_a_commit_neither_loses_nor_repeats_a_message(broker, tmp_path, crash):
+    topic = f"crash/{crash}"
+    source = source_of(broker, tmp_path, topic)
+    source.poll()
+    broker.publish(topic, "1", "2")
+    source.poll(crash=crash)
+    broker.publish(topic, "3")
+    source.poll()
+    assert b"".join(source.committed).split() == [b"1", b"2", b"3"]
+
+
+def test_a_crash_before_the_journal_is_written_leaves_the_messages_at_the_broker(
+    broker, tmp_path, monkeypatch
+):
+    source = source_of(broker, tmp_path, "early")
+    source.poll()
+    broker.publish("early", "1", "2", "3")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        patch.setattr(mqtt.Journal, "append", interrupted)
+        source.poll()
+    assert source.poll() == [b"1\n2\n3\n"]
+
+
+def test_a_crash_before_the_acknowledgement_repeats_nothing(broker, tmp_path, monkeypatch):
+    source = source_of(broker, tmp_path, "late")
+    source.poll()
+    broker.publish("late", "1", "2", "3")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        patch.setattr(mqtt._Session, "acknowledge", interrupted)
+        source.poll()
+    source.poll()
+    assert b"".join(source.committed) == b"1\n2\n3\n"
+
+
+def test_messages_survive_a_restart_of_the_broker(tmp_path):
+    with mosquitto(tmp_path / "broker") as broker:
+        source = source_of(broker, tmp_path, "lasting")
+        source.poll()
+        broker.publish("lasting", "1")
+        port = broker.port
+    with mosquitto(tmp_path / "broker", port):
+        assert source.poll() == [b"1\n"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"password": "wrong-password"}, "refused"),
+        ({"port": 9}, "cannot fetch from mqtt://127.0.0.1:9"),
+        ({"host": "no-such-host.invalid"}, "no-such-host"),
+    ],
+)
+def test_a_broker_that_cannot_be_used_is_explained(broker, tmp_path, more, said):
+    settings = {"connect_seconds": 2}
+    source = source_of(broker, tmp_path, "x", settings=settings)
+    step = FetchStepMqtt(
+        **{
+            "host": "127.0.0.1",
+            "port": broker.port,
+            "username": USER,
+            "password": PASSWORD,
+            "topics": source.step.topics,
+            **more,
+        }
+    )
+    source.step = step
+    with pytest.raises(IngestError, match=said) as caught:
+        source.poll()
+    assert "wrong-password" not in str(caught.value)

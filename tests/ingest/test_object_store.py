@@ -1,0 +1,93 @@
+import pytest
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch import object_store
+from odfbuild.odf.model import EventTimeSourceFromMetadata, FetchStepUrl
+from tests.ingest.contexts import NOW, Poller
+from tests.servers.objects import BUCKET, s3_endpoint
+
+BIG = bytes(range(256)) * 40_000
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with s3_endpoint() as running:
+        yield running
+
+
+def source_of(store, tmp_path, key, body, **more):
+    store.put(key, body)
+    return Poller(tmp_path, FetchStepUrl(url=f"s3://{BUCKET}/{key}", **more))
+
+
+def test_an_object_is_fetched_once_for_each_etag(store, tmp_path):
+    source = source_of(store, tmp_path, "a/once.csv", b"one")
+    assert source.poll() == [b"one"]
+    assert (source.state.kind, source.found[0].event_time) == ("odf/etag", NOW)
+    assert source.poll() == []
+    store.put("a/once.csv", b"two")
+    assert source.poll() == [b"two"]
+
+
+def test_event_time_may_be_that_of_the_object(store, tmp_path):
+    step = {"event_time": EventTimeSourceFromMetadata()}
+    source = source_of(store, tmp_path, "timed.csv", b"x", **step)
+    source.poll()
+    stored = store.client.head_object(Bucket=BUCKET, Key="timed.csv")["LastModified"]
+    assert source.found[0].event_time.to_datetime() == stored
+
+
+def test_a_download_that_broke_off_goes_on(store, tmp_path, monkeypatch):
+    source = source_of(store, tmp_path, "big.bin", BIG)
+    monkeypatch.setattr(object_store, "_CHUNK", 1 << 20)
+    whole, seen = object_store.KeptDownload.write, []
+
+    def cut(self, chunks, shown):
+        def some():
+            for number, chunk in enumerate(chunks):
+                if number == 3:
+                    raise OSError("the network went away")
+                yield chunk
+
+        whole(self, some(), shown)
+
+    monkeypatch.setattr(object_store.KeptDownload, "write", cut)
+    with pytest.raises(IngestError, match="the network went away"):
+        source.poll()
+
+    def count(self, chunks, shown):
+        seen.append(self.size)
+        whole(self, chunks, shown)
+
+    monkeypatch.setattr(object_store.KeptDownload, "write", count)
+    assert source.poll() == [BIG]
+    assert seen == [3 << 20]
+
+
+def test_what_was_fetched_and_not_committed_is_kept(store, tmp_path, monkeypatch):
+    source = source_of(store, tmp_path, "kept.csv", b"kept")
+    assert source.poll(crash="before") == []
+    monkeypatch.setattr(object_store.KeptDownload, "write", None)
+    assert source.poll(crash="after") == [b"kept"]
+    assert source.poll() == []
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (f"s3://{BUCKET}/nothing", "no such object"),
+        ("s3://no-such-bucket/x", "no such object|NoSuchBucket|does not exist"),
+        (f"s3://{BUCKET}/a", "folder|no such object"),
+    ],
+)
+def test_what_is_not_there_is_explained(store, tmp_path, url, said):
+    store.put("a/b", b"x")
+    with pytest.raises(IngestError, match=said) as caught:
+        Poller(tmp_path, FetchStepUrl(url=url)).poll()
+    assert url in caught.value.message
+
+
+def test_an_endpoint_that_is_not_there_is_explained(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(IngestError, match="cannot fetch s3://lake/x"):
+        Poller(tmp_path, FetchStepUrl(url="s3://lake/x"), attempts=1).poll()

@@ -1,0 +1,69 @@
+"""podman with an image that is made from this machine's shell, so that nothing is downloaded."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.servers.programs import program
+
+IMAGE = "localhost/odfbuild-test"
+
+
+@dataclass(frozen=True)
+class Podman:
+    """`runtime` and `arguments` as `ingest.container` takes them."""
+
+    runtime: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def podman_with_image() -> Iterator[Podman]:
+    """A store of its own with one image, which has `sh` and nothing else.
+
+    Storage and groups as they work inside another container, where tests often run.
+    """
+    # podman bears only short paths, shorter than those of pytest.
+    with tempfile.TemporaryDirectory(prefix="odf-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        yield _make(Path(name))
+
+
+def _make(folder: Path) -> Podman:
+    podman, runc = program("podman"), program("runc")
+    root = folder / "root"
+    for name in ("bin", "tmp", "etc"):
+        (root / name).mkdir(parents=True)
+    shell = os.path.realpath("/bin/sh")
+    shutil.copy(shell, root / "bin" / "sh")
+    libraries = subprocess.run(["ldd", shell], capture_output=True, text=True, check=True).stdout
+    for library in re.findall(r"/\S+", libraries):
+        (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, root / library[1:])
+    archive = shutil.make_archive(str(folder / "image"), "tar", root)
+    runtime = (
+        podman,
+        f"--root={folder / 'store'}",
+        f"--runroot={folder / 'run'}",
+        "--storage-driver=vfs",
+        "--cgroup-manager=cgroupfs",
+        f"--runtime={runc}",
+        "--log-level=error",
+    )
+    done = subprocess.run(
+        [*runtime, "import", "--quiet", archive, IMAGE],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.fail(f"podman cannot import an image: {done.stderr}")
+    arguments = ("--network=none", "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096")
+    return Podman(runtime, arguments)
