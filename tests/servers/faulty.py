@@ -17,6 +17,7 @@ class Faulty:
     answers: list[Answer]
     port: int = 0
     requests: list[str] = field(default_factory=list)
+    wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection
 
     @property
     def url(self) -> str:
@@ -67,7 +68,7 @@ def faulty_server(*answers: Answer) -> Iterator[Faulty]:
 
 
 def _answer(connection: socket.socket, server: Faulty) -> None:
-    with connection, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), server.wrap(connection) as connection:
         request = b""
         while b"\r\n\r\n" not in request:
             got = connection.recv(65536)

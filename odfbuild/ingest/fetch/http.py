@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _REDIRECTS = 10
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 120.0
-_CHUNK = 1 << 20
 _MOVED = (301, 302, 303, 307, 308)
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -171,7 +170,8 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
         kept.begin(about)
     else:
         raise _refused(request, said)
-    kept.write(response.iter_raw(_CHUNK), request.shown)
+    # As it comes: bytes that wait for a full piece would be lost when the connection breaks.
+    kept.write(response.iter_raw(), request.shown)
     kept.finish()
     return True
 

@@ -54,7 +54,7 @@ def fetch_url(
         yield from fetch_object(step, url, state, context)
     else:
         raise IngestError(
-            f"URLs of scheme '{scheme}:' are not supported",
+            f"URLs of scheme '{scheme}:' are not supported" if scheme else "the URL has no scheme",
             code="E0407",
             notes=(f"the URL is {step.url}",),
             help="use file:, http:, https:, ftp:, ftps: or s3:",
@@ -77,7 +77,9 @@ def local_path(url: str, root: Path) -> str:
 
 def _scheme(url: str, shown: str) -> str:
     try:
-        return urlsplit(url).scheme.lower()
+        parts = urlsplit(url)
+        _ = parts.port  # raises when it is none
+        return parts.scheme.lower()
     except ValueError as error:
         raise IngestError(
             f"'{shown}' is not a URL: {error}",

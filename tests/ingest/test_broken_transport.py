@@ -1,0 +1,254 @@
+"""Web servers, networks and downloads that break, and what is said and done then."""
+
+import socket
+import ssl
+import time
+
+import pytest
+
+from odfbuild.errors import IngestError
+from odfbuild.ingest.fetch import http as http_step
+from odfbuild.odf.model import FetchStepUrl
+from tests.ingest.contexts import Poller
+from tests.servers import nginx
+from tests.servers.faulty import faulty_server, response, silent
+
+BODY = bytes(range(256)) * 20
+HALF = len(BODY) // 2
+STRONG = 'ETag: "v1"'
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(http_step, "_FIRST_WAIT", 0.01)
+
+
+def source_of(server, tmp_path, **settings):
+    settings = {"attempts": 2, "idle_seconds": 0.5, **settings}
+    return Poller(tmp_path, FetchStepUrl(url=server.url), **settings)
+
+
+def half(*headers):
+    """All is promised, and half of it comes."""
+    return response(BODY[:HALF], *headers, length=len(BODY))
+
+
+def rest(*headers, first=HALF):
+    span = f"Content-Range: bytes {first}-{len(BODY) - 1}/{len(BODY)}"
+    return response(BODY[first:], span, *headers, status="206 Partial Content")
+
+
+def fails(source, said):
+    """The run fails, says so with a way out, and commits nothing."""
+    with pytest.raises(IngestError, match=said) as caught:
+        source.poll()
+    assert caught.value.help
+    assert str(caught.value.location) == "fetch"
+    assert source.committed == []
+    return caught.value
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_stopped(tmp_path):
+    with faulty_server(half(STRONG), rest(STRONG), response(b"", status="304 ")) as server:
+        source = source_of(server, tmp_path)
+        assert source.poll() == [BODY]
+        assert f"range: bytes={HALF}-" in server.requests[1].lower()
+        assert 'if-range: "v1"' in server.requests[1].lower()
+        assert source.poll() == []
+
+
+def test_it_goes_on_in_the_next_run_too(tmp_path):
+    error = response(b"", status="500 Internal Server Error")
+    with faulty_server(half(STRONG), error, rest(STRONG)) as server:
+        source = source_of(server, tmp_path)
+        error = fails(source, "500 Internal Server Error")
+        assert "2,560 bytes have arrived and are kept" in "".join(error.notes)
+        assert source.poll() == [BODY]
+        assert f"bytes={HALF}-" in server.requests[2]
+
+
+def test_it_begins_anew_when_the_data_changed_meanwhile(tmp_path):
+    new = response(b"all new", 'ETag: "v2"')
+    with faulty_server(half(STRONG), new) as server:
+        source = source_of(server, tmp_path)
+        assert source.poll() == [b"all new"]
+        assert source.state.value == '"v2"'
+
+
+@pytest.mark.parametrize("header", ['ETag: W/"v1"', "X-Nothing: 1"], ids=["weak", "none"])
+def test_it_begins_anew_without_something_that_tells_versions_apart(tmp_path, header):
+    with faulty_server(half(header), response(BODY, header)) as server:
+        assert source_of(server, tmp_path).poll() == [BODY]
+        assert "range" not in server.requests[1].lower()
+
+
+def test_parts_that_do_not_fit_are_not_glued_together(tmp_path):
+    answers = [half(STRONG), rest(STRONG, first=7), response(BODY, STRONG)]
+    with faulty_server(*answers) as server:
+        assert source_of(server, tmp_path, attempts=3).poll() == [BODY]
+    refused = response(b"", status="416 Range Not Satisfiable")
+    with faulty_server(half(STRONG), refused, response(BODY, STRONG)) as server:
+        assert source_of(server, tmp_path, attempts=3).poll() == [BODY]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (half(), "without sending complete message body"),
+        (response(b"x" * 10, "Transfer-Encoding: chunked"), "cannot fetch"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            "incomplete chunked read",
+        ),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "cannot fetch"),
+        (b"", "disconnected"),
+        (response(b"", status="502 Bad Gateway"), "502 Bad Gateway"),
+        (response(b"", "Location: file:///etc/passwd", status="302 Found"), "file: address"),
+        (response(b"", "Location: ftp://x/", status="302 Found"), "ftp: address"),
+        (response(b"", status="401 Unauthorized"), "401 Unauthorized"),
+        (response(b"", status="410 Gone"), "410 Gone"),
+        (silent(b""), "timed out|Timeout"),
+        (silent(half()), "timed out|Timeout"),
+        (silent(b"HTTP/1.1 200"), "timed out|Timeout"),
+    ],
+    ids=["short", "no chunks", "cut chunks", "not http", "hung up", "502", "to a file", "to ftp",
+         "401", "410", "silent", "silent half way", "silent in headers"],
+)  # fmt: skip
+def test_what_a_server_should_not_do_is_explained_and_the_next_run_is_clean(tmp_path, answer, said):
+    with faulty_server(answer) as server:
+        source = source_of(server, tmp_path)
+        assert server.url in fails(source, said).message
+        server.answers[:] = [response(BODY, STRONG)]
+        assert source.poll() == [BODY]
+
+
+def test_a_server_may_say_how_long_to_wait(tmp_path):
+    busy = response(b"", "Retry-After: 0", status="503 Service Unavailable")
+    with faulty_server(busy, busy, response(BODY)) as server:
+        assert source_of(server, tmp_path, attempts=3).poll() == [BODY]
+    busy = response(b"", "Retry-After: 86400", status="429 Too Many Requests")
+    with faulty_server(busy) as server:
+        began = time.monotonic()
+        error = fails(source_of(server, tmp_path, attempts=9), "429 Too Many Requests")
+        assert time.monotonic() - began < 2
+        assert len(server.requests) == 1
+        assert "asks to wait 86400 seconds" in "".join(error.notes)
+
+
+def test_downloads_have_a_largest_size_with_or_without_a_length(tmp_path):
+    endless = b"HTTP/1.1 200 OK\r\n\r\n" + BODY * 30
+    for answer in (response(BODY), endless):
+        with faulty_server(answer) as server:
+            fails(source_of(server, tmp_path, max_bytes=5000), "more than 5,000 bytes")
+
+
+def test_downloads_have_a_longest_time(tmp_path):
+    def trickle(connection: socket.socket, request: str) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        for _ in range(100):
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+    with faulty_server(trickle) as server:
+        fails(source_of(server, tmp_path, total_seconds=0.3), "more than 0.3 seconds")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://no-such-host.invalid/x", "cannot fetch http://no-such-host.invalid/x"),
+        ("http://127.0.0.1:1/x", "refused"),
+        ("http://127.0.0.1:99999999/x", "Port out of range"),
+        ("http://", "cannot fetch"),
+        ("http://[::1/x", "not a URL"),
+        ("gopher://x/y", "scheme 'gopher:'"),
+        ("no scheme", "no scheme"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_explained(tmp_path, url, said):
+    source = Poller(tmp_path, FetchStepUrl(url=url), attempts=1)
+    fails(source, said)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, monkeypatch):
+    import trustme
+
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    with faulty_server(response(BODY)) as server:
+        inner = server.answers[0]
+        url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost")
+        server.wrap = lambda connection: context.wrap_socket(connection, server_side=True)
+        source = Poller(tmp_path, FetchStepUrl(url=url), attempts=2)
+        error = fails(source, "certificate is not trusted")
+        assert "SSL_CERT_FILE" in error.help
+        trusted = tmp_path / "ca.pem"
+        authority.cert_pem.write_to_path(trusted)
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        assert source.poll() == [inner.partition(b"\r\n\r\n")[2]]
+
+
+# --- a server that behaves ---
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory):
+    with nginx(tmp_path_factory.mktemp("web")) as running:
+        yield running
+
+
+def transfers(web, name):
+    return [line.split()[0] for line in web.requests() if f"/{name} " in line]
+
+
+def test_each_version_of_a_page_is_fetched_once_whatever_happens_to_the_run(web, tmp_path):
+    page = web.www / "versions.csv"
+    page.write_text("one")
+    source = Poller(tmp_path, FetchStepUrl(url=web.url("versions.csv")))
+    assert source.poll(crash="before") == []
+    assert source.poll(crash="after") == [b"one"]
+    assert source.poll() == []
+    assert transfers(web, "versions.csv") == ["200", "304", "304"]
+    page.write_text("two, longer")
+    assert source.poll(crash="before") == []
+    page.write_text("three, even longer")
+    assert source.poll() == [b"three, even longer"]
+    assert source.poll() == []
+    assert transfers(web, "versions.csv")[3:] == ["200", "200", "304"]
+
+
+def test_a_page_that_came_back_to_what_was_committed_is_no_news(web, tmp_path):
+    import os
+
+    page = web.www / "back.csv"
+    page.write_text("one")
+    os.utime(page, (10**9, 10**9))
+    source = Poller(tmp_path, FetchStepUrl(url=web.url("back.csv")))
+    source.poll()
+    page.write_text("other")
+    assert source.poll(crash="before") == []
+    page.write_text("one")
+    os.utime(page, (10**9, 10**9))
+    assert source.poll() == []
+
+
+@pytest.mark.parametrize(("path", "said"), [("forbidden", "403"), ("nothing", "404")])
+def test_what_may_not_be_had_is_asked_for_once(web, tmp_path, path, said):
+    source = Poller(tmp_path, FetchStepUrl(url=web.url(path)))
+    fails(source, said)
+    assert transfers(web, path) == [said]
+
+
+def test_a_secret_in_what_becomes_the_state_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("ODFBUILD_TEST_KEY", "geheim-9999")
+    with faulty_server(response(b"x", 'ETag: "for geheim-9999"')) as server:
+        step = FetchStepUrl(url=server.url + "?key=${{ env.ODFBUILD_TEST_KEY }}")
+        with pytest.raises(IngestError, match="holds the value") as caught:
+            Poller(tmp_path, step).poll()
+        assert caught.value.code == "E0413"
+        assert "key=geheim-9999" in server.requests[0]
+    kept = b"".join(f.read_bytes() for f in (tmp_path / ".odfbuild").rglob("*.json"))
+    assert kept
+    assert b"key=" not in kept
