@@ -19,7 +19,6 @@ from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.probe import probe
 from odfbuild.ingest.resume import polling_state, reason_to_rest
-from odfbuild.ingest.supported import unsupported_steps
 from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_same
 from odfbuild.odf.model import SetPollingSource
 from odfbuild.odf.projection import Projection
@@ -177,10 +176,6 @@ def _probe_all(
             memory.watched(definition, NOTHING_TO_WATCH)
             continue
         memory.watched(definition, None)
-        missing = unsupported_steps(source)
-        if missing:
-            refusals[name] = _unsupported(project, definition, index, missing)
-            continue
         chain = states.get(name.lower())
         reason = reason_to_rest(source.fetch, chain, fetch_uncacheable)
         if reason is not None:
@@ -205,26 +200,10 @@ def _polling_source(definition: Definition) -> tuple[SetPollingSource | None, in
     return None, 0
 
 
-def _unsupported(
-    project: Project, definition: Definition, index: int, steps: list[tuple[str, str]]
-) -> IngestError:
-    path, message = steps[0]
-    return IngestError(
-        message,
-        code="E0410",
-        location=_event_place(project, definition, index, path),
-        notes=tuple(sentence for _, sentence in steps[1:]),
-        help="docs/sources.md lists the kinds that are",
-        dataset=definition.name,
-    )
-
-
-def _event_place(
-    project: Project, definition: Definition, index: int, *path: str | int
-) -> Location:
+def _event_place(project: Project, definition: Definition, index: int) -> Location:
     from odfbuild.project.locate import locate_path
 
-    return locate_path(project, definition, ("metadata", index, *path))
+    return locate_path(project, definition, ("metadata", index))
 
 
 class _BlockReader:

@@ -17,11 +17,9 @@ from odfbuild.ingest.fetch.result import etag
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.probe import probe
 from odfbuild.ingest.secrets import resolve
-from odfbuild.ingest.supported import unsupported_steps
 from odfbuild.odf.model import (
     CompressionFormat,
     EventTimeSourceFromPath,
-    FetchStepEthereumLogs,
     FetchStepFilesGlob,
     FetchStepUrl,
     MergeStrategyAppend,
@@ -196,13 +194,6 @@ def test_a_corrupt_archive_is_an_error(tmp_path, step, data):
 
 
 # --- supported ---
-
-
-def test_every_unsupported_step_is_named_with_its_path():
-    found = unsupported_steps(source(FetchStepEthereumLogs()))
-    assert [path for path, _ in found] == ["fetch"]
-    assert "'EthereumLogs'" in found[0][1]
-    assert unsupported_steps(source(FetchStepUrl(url="http://x"))) == []
 
 
 # --- probe ---
