@@ -8,7 +8,7 @@
 
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py
-PYTEST_ARGS ?= -n auto --dist loadfile
+PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 

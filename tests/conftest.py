@@ -15,3 +15,12 @@ def spark_engine() -> Iterator[Engine]:
     engine = start_engine()
     yield engine
     engine.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a Spark session or many processes first: a run is over when its longest file is.
+
+    Works with `--no-loadscope-reorder`; xdist would begin with the files that have the most tests.
+    """
+    long = {item.path for item in items if any(map(item.get_closest_marker, ("spark", "long")))}
+    items.sort(key=lambda item: item.path not in long)

@@ -7,14 +7,19 @@ answers with one.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.apply.tiny import Tiny
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"}
@@ -84,9 +89,25 @@ def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> in
     return run(arguments)
 
 
-def _serve() -> None:
-    import tests.apply.plain_engine  # noqa: F401
+def _import_what_a_run_imports() -> None:
+    """Learn from a run in a fork which modules to have here, so that no fork imports them again."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                _run(str(Tiny.fresh(Path(folder) / "p").root), ["apply", "-y"], None, writing)
+        finally:
+            os.write(writing, " ".join(sys.modules).encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        for name in pipe.read().split():
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name.lstrip("."))
 
+
+def _serve() -> None:
+    _import_what_a_run_imports()
     for line in sys.stdin:
         request = json.loads(line)
         reading, writing = os.pipe()

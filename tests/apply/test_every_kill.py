@@ -12,6 +12,8 @@ from odfbuild.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.tiny import QUERY, Tiny
 
+pytestmark = pytest.mark.long
+
 KILLED = -9
 
 
