@@ -85,6 +85,9 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
     workspace = Workspace(config.state, config.keys, config.cache)
     projections = workspace.projections()
     heads = {name.lower(): projection.head for name, projection in projections.items()}
+    for dataset in saved.plan.datasets:
+        if dataset.renamed_from is not None and dataset.renamed_from.lower() in heads:
+            heads.setdefault(dataset.name.lower(), heads[dataset.renamed_from.lower()])
     found = moved(saved.plan, heads)
     stale = {name: _refusal(name, gone, workspace) for name, gone in found.items()}
     datasets = tuple(
@@ -134,7 +137,10 @@ def _refusal(name: str, gone: tuple[Moved, ...], workspace: Workspace) -> StaleH
 def _who(each: Moved, workspace: Workspace) -> str:
     if each.actual is None:
         return f"the chain of '{each.name}' is gone"
-    block = workspace.dataset(each.name).read_block(each.actual)
+    store = workspace.dataset(each.name)
+    if store.head() is None:
+        return f"'{each.name}' is not renamed yet"
+    block = store.read_block(each.actual)
     number, kind = block.sequence_number, block.event.KIND
     return f"the head of '{each.name}' is block #{number}, {kind}, of {block.system_time}"
 

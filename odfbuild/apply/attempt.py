@@ -27,6 +27,7 @@ class Progress:
         self.records = 0
         self.skipped = 0
         self.bad_records: tuple[BadRecord, ...] = ()
+        self.renamed_from: str | None = None
 
     def add(self, blocks: int, records: int = 0) -> None:
         """Count what a commit added."""
@@ -74,6 +75,8 @@ def attempt(
     except Exception as error:  # a defect of ours must not take the other datasets down
         defect = _defect(name, error, cache)
         return ended(Status.FAILED, defect.message, defect)
+    if progress.renamed_from is not None:
+        return ended(Status.COMMITTED, f"renamed from {progress.renamed_from}")
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
 
 

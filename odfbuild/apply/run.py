@@ -74,10 +74,11 @@ def apply_plan(
         for item in plan.datasets
         if item.refusal is not None or set(item.actions) - {Action.FORGET}
     }
+    names = [name for item in todo.values() for name in (item.renamed_from, item.name) if name]
     engine = LazyEngine(options.factory)
     try:
         with (
-            workspace.claim(list(todo)) as claim,
+            workspace.claim(names) as claim,
             scratch_folder(project.config.cache, "apply") as scratch,
         ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
@@ -182,9 +183,12 @@ class _Run:
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
         if item.refusal is not None:
             raise item.refusal
-        if item.name in self.held:
-            raise held_elsewhere(item.name, self.held[item.name])
+        for name in filter(None, (item.name, item.renamed_from)):
+            if name in self.held:
+                raise held_elsewhere(name, self.held[name])
         base = self.workspace.projection(item.name)
+        if base is None and item.renamed_from is not None:
+            base = self.workspace.projection(item.renamed_from)
         head = base.head if base else None
         if head != item.expected_head:
             raise StaleHeadError(
@@ -194,6 +198,9 @@ class _Run:
                 dataset=item.name,
                 help="run `odfbuild plan` again",
             )
+        if item.renamed_from is not None:
+            self.workspace.rename(item.renamed_from, item.name)
+            progress.renamed_from = item.renamed_from
         folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
         transaction = begin(self.workspace, item.name, item.kind, base)
         transaction.add(*resolve_changes(item, self.workspace))

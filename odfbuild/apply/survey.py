@@ -6,9 +6,9 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Plan
+from odfbuild.plan.renames import pending_renames, renamed, with_renames
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
 from odfbuild.project.locate import DefinitionPlace
@@ -41,13 +42,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A project as it is now, and the plan that follows from it."""
+    """A project as it is now, and the plan that follows from it.
+
+    `projections` have the names that datasets will have, `renames` give the present ones of those
+    that are to be renamed.
+    """
 
     project: Project
     graph: Graph
     workspace: Workspace
     projections: Mapping[str, Projection]
     plan: Plan
+    renames: Mapping[str, str] = field(default_factory=dict)
 
     def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
         """`error` with its place in a query turned into the place in the project's files."""
@@ -63,7 +69,7 @@ def read_definitions(
     project = load_project(start)
     workspace = _workspace(project)
     projections = workspace.projections()
-    build_graph(project, projections)
+    build_graph(project, renamed(projections, renames_of(project, projections)))
     return project, workspace, projections
 
 
@@ -96,15 +102,18 @@ def _survey(start: Path | None, selection: Selection | None, fetch_uncacheable: 
     workspace = _workspace(project)
     heads = workspace.heads()
     projections = workspace.projections_at(heads)
+    renames = renames_of(project, projections)
+    # From here on all is looked at as if datasets had their new names already.
+    heads, projections = renamed(heads, renames), renamed(projections, renames)
     graph = build_graph(project, projections)
-    slices = ChainSlices(projections, _BlockReader(workspace).read)
+    slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
     with remembered(project.config, heads) as memory:
         facts, refusals = _probe_all(project, project.definitions, projections, memory)
         places = partial(DefinitionPlace, project)
         plan = build_plan(
             project, graph, projections, facts, slices, refusals, place_of=places, memory=memory
         )
-    found = Survey(project, graph, workspace, projections, plan)
+    found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if selection or fetch_uncacheable:
         known = {*graph.order, *projections}
         chosen = _chosen(found, selection) if selection else known
@@ -117,8 +126,16 @@ def _survey(start: Path | None, selection: Selection | None, fetch_uncacheable: 
         plan = build_plan(
             project, graph, projections, facts, slices, refusals, left_out, place_of=places
         )
-        plan = replace(plan, pins=_pins(plan, projections))
-    return replace(found, plan=with_places(plan, project))
+        plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
+        found = replace(found, plan=plan)
+    return replace(found, plan=with_places(found.plan, project))
+
+
+def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:
+    """Present names, by new ones, of the datasets that are to be renamed."""
+    if not project.config.moved:
+        return {}
+    return pending_renames(project.config.moved, [d.name for d in project.definitions], chains)
 
 
 def _pins(
@@ -209,8 +226,9 @@ def _event_place(project: Project, definition: Definition, index: int) -> Locati
 class _BlockReader:
     """Reads blocks of any dataset, opening each dataset once."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, renames: Mapping[str, str]) -> None:
         self._workspace = workspace
+        self._renames = renames
 
     def read(self, dataset: str, block: Multihash) -> MetadataBlock:
-        return self._workspace.dataset(dataset).read_block(block)
+        return self._workspace.dataset(self._renames.get(dataset, dataset)).read_block(block)

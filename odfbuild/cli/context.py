@@ -39,12 +39,13 @@ class Context:
         return survey(self.directory, selection, fetch_uncacheable=fetch_uncacheable)
 
     def chosen(self, selection: Selection) -> list[str] | None:
-        """Names of the selected datasets, sorted; `None` when nothing was asked for."""
+        """Present names of the selected datasets, sorted; `None` when nothing was asked for."""
         if not selection:
             return None
         from odfbuild.apply.survey import choose
 
-        return sorted(choose(self.directory, selection)[0])
+        names, found = choose(self.directory, selection)
+        return sorted(found.renames.get(name, name) for name in names)
 
     def config(self) -> Config:
         """Read `odfbuild.yaml` only."""

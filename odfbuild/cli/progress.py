@@ -25,7 +25,7 @@ def listener_for(console: Console) -> Iterator[Listener]:
 
 def describe(outcome: DatasetOutcome) -> str:
     """One line on how a dataset ended."""
-    if outcome.status is Status.COMMITTED:
+    if outcome.status is Status.COMMITTED and outcome.blocks:
         what = f"{outcome.records:,} records" if outcome.records else "no new records"
         blocks = f"{outcome.blocks} block{'' if outcome.blocks == 1 else 's'}"
         return f"committed {what} in {blocks}"

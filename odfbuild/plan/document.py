@@ -73,7 +73,7 @@ def summary(plan: Plan) -> dict[str, int]:
     """The counts of the closing line, and how many are left to polling, refused and forgotten."""
     return {
         "create": plan.count(Action.CREATE),
-        "change": plan.count(Action.APPEND),
+        "change": sum(bool({Action.APPEND, Action.RENAME} & set(d.actions)) for d in plan.datasets),
         "run": plan.count(Action.RUN),
         "reset": 0,
         "delete": 0,
@@ -93,6 +93,8 @@ def category(dataset: DatasetPlan) -> str | None:
         shaping = SetTransform | SetPollingSource
         forward = any(isinstance(change.after, shaping) for change in dataset.changes)
         return "forward-only" if forward else "metadata"
+    if dataset.renamed_from is not None:
+        return "metadata"
     if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
         return "cosmetic"
     return None
@@ -103,6 +105,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
     return {
         "id": str(dataset.id) if dataset.id else None,
         "name": dataset.name,
+        "renamed_from": dataset.renamed_from,
         "kind": dataset.kind.name,
         "actions": [action.name.lower() for action in dataset.actions],
         "category": category(dataset),

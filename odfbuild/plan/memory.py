@@ -269,5 +269,7 @@ _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "pending": KeptPlan._thaw_pending,
     "reasons": KeptPlan._thaw_reasons,
     "changes": KeptPlan._thaw_changes,
+    # Put in after decisions are recalled, if at all.
+    "renamed_from": lambda plan: None,
     **{name: _rest_at(position) for position, name in enumerate(_REST, start=1)},
 }

@@ -19,6 +19,7 @@ class Action(Enum):
     """What apply will do with a dataset; the value is the glyph in reports."""
 
     CREATE = "+"
+    RENAME = "->"
     APPEND = "~"
     RUN = ">"
     POLL = "?"
@@ -31,6 +32,7 @@ class ReasonCode(Enum):
 
     NEW = "new"
     NEVER_RUN = "never_run"
+    RENAMED = "renamed"
     SOURCE_CHANGED = "definition_changed.source"
     TRANSFORM_CHANGED = "definition_changed.transform"
     VOCAB_CHANGED = "definition_changed.vocab"
@@ -114,7 +116,8 @@ class DatasetPlan:
 
     `actions` stand in the order in which apply does them. `eras` say which query made the records
     that stay (`records_under_old_query`) when a changed query is appended. A refused dataset has a
-    `refusal`, no `changes`, and is not touched.
+    `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
+    lies now, where it is not `name`.
     """
 
     name: str
@@ -132,6 +135,7 @@ class DatasetPlan:
     inputs: tuple[str, ...] = ()
     location: Location | None = None
     refusal: OdfbuildError | None = None
+    renamed_from: str | None = None
 
     @property
     def is_idle(self) -> bool:

@@ -108,6 +108,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
     place = _location(data["source"])
     return DatasetPlan(
         name=data["name"],
+        renamed_from=data["renamed_from"],
         kind=DatasetKind[data["kind"]],
         id=DatasetId.parse(data["id"]) if data["id"] else None,
         expected_head=_block(data["expected_head"]),

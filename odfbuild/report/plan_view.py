@@ -143,7 +143,8 @@ def _row(dataset: DatasetPlan) -> Row:
         )
     changed = Action.APPEND in dataset.actions
     shown = [change for change in dataset.changes if change.before is not None or changed]
-    then = dataset.actions[-1] if len(dataset.actions) > 1 else None
+    last = dataset.actions[-1]
+    then = last if last is not action and last in (Action.RUN, Action.POLL) else None
     return Row(
         name=dataset.name,
         action=action,
@@ -165,6 +166,9 @@ def _row(dataset: DatasetPlan) -> Row:
 def _what(dataset: DatasetPlan, action: Action | None) -> str:
     events = ", ".join(change.after.KIND for change in dataset.changes)
     match action:
+        case Action.RENAME:
+            what = f"renamed from {dataset.renamed_from}; its chain stays the same"
+            return f"{what}; {category(dataset)}: {events}" if events else what
         case Action.CREATE:
             return f"new {dataset.kind.name.lower()}: {events}" if events else "new"
         case Action.APPEND:
@@ -181,6 +185,7 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
 # The line of the dataset, the diff or the amount says these.
 _SAID_ALREADY = {
     ReasonCode.NEW,
+    ReasonCode.RENAMED,
     ReasonCode.SOURCE_CHANGED,
     ReasonCode.TRANSFORM_CHANGED,
     ReasonCode.VOCAB_CHANGED,

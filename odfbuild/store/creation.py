@@ -73,6 +73,39 @@ def create_dataset(
     return store, dataset_id
 
 
+def rename_dataset(state: Path, old: str, new: str) -> None:
+    """Move a dataset to another alias in one step; see `Workspace.rename`."""
+    source = DatasetStore(state / old, old)
+    target = DatasetStore(state / new, new)
+    prepare_state_folder(state)
+    with folder_lock(state):
+        if source.head() is None:
+            if target.head() is not None:
+                return
+            raise StaleHeadError(
+                f"'{old}' is gone, so it cannot be renamed to '{new}'",
+                code="E0701",
+                dataset=new,
+                help="run `odfbuild plan` again, then apply",
+            )
+        _check_free(state, target)
+        if target.path.is_dir() and any(target.path.iterdir()):
+            raise ChainError(
+                f"'{old}' cannot be renamed to '{new}': that folder has no head, but other files",
+                code="E0622",
+                dataset=new,
+                notes=(f"folder: {target.path}",),
+                help="move the folder away",
+            )
+        with folder_lock(source.path):
+            # The alias first: whoever is killed in between does all of it again.
+            write_file(source.path / "info" / "alias", new.encode())
+            make_folder(target.path.parent)
+            source.path.replace(target.path)
+    sync_folder(target.path.parent)
+    sync_folder(source.path.parent)
+
+
 def prepare_state_folder(state: Path) -> None:
     """Create the folder of all chains, with what Git shall not see of it."""
     make_folder(state)

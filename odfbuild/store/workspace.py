@@ -213,6 +213,19 @@ class Workspace:
             self._by_id[dataset_id] = alias
         return store
 
+    def rename(self, old: str, new: str) -> None:
+        """Give the dataset `old` the alias `new`; nothing when that was done already.
+
+        Its identity and history stay the same. `StaleHeadError` E0701 when both names are in use,
+        or none is; `ChainError` when the alias cannot be used.
+        """
+        from odfbuild.store.creation import rename_dataset
+
+        rename_dataset(self.state, old, new)
+        with self._mutex:
+            self._stores.clear()
+            self._by_id.clear()
+
 
 def _folders(folder: Path) -> list[str]:
     try:
