@@ -23,6 +23,15 @@ from odfbuild.odf.model import CompressionFormat, PrepStep, PrepStepDecompress, 
 
 _CHUNK = 1 << 20
 _SHOWN = 10
+_LONGEST_MAGIC = 8
+_FORMATS = (
+    ("Gzip", b"\x1f\x8b", "kind: Decompress, format: Gzip"),
+    ("Zip", b"PK\x03\x04", "kind: Decompress, format: Zip"),
+    ("bzip2", b"BZh", "kind: Pipe, command: [bzip2, -dc]"),
+    ("zstd", b"\x28\xb5\x2f\xfd", "kind: Pipe, command: [zstd, -dc]"),
+    ("xz", b"\xfd7zXZ\x00", "kind: Pipe, command: [xz, -dc]"),
+)
+"""What files begin with, and the step that unpacks them."""
 # `RuntimeError` is how `zipfile` speaks of encryption and of methods that it does not know.
 _CORRUPT = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError)
 
@@ -54,6 +63,13 @@ def prepare(
         except IngestError as error:
             error.location = error.location or Location(f"prepare[{number}]")
             raise
+        except OSError as error:
+            raise IngestError(
+                f"cannot prepare '{name}': {error.strerror or error}",
+                code="E0400",
+                location=Location(f"prepare[{number}]"),
+                help="correct the permissions, or make room, then run `odfbuild apply` again",
+            ) from None
         if number:
             file.unlink()  # of the step before: it may be as large as the disk bears once
         file = target
@@ -96,7 +112,7 @@ def _decompress(step: PrepStepDecompress, file: Path, target: Path, name: str, l
                 _copy(source, target, inside, limit)
         return inside
     except _CORRUPT as error:
-        raise _corrupt(name, step.format, error) from None
+        raise _corrupt(name, file, step.format, error) from None
 
 
 def _copy(source: _Readable, target: Path, name: str, limit: int) -> None:
@@ -173,13 +189,19 @@ def exit_text(status: int) -> str:
     return f"exit status {status}" if status >= 0 else f"signal {-status}"
 
 
-def _corrupt(name: str, format_: CompressionFormat, error: Exception) -> IngestError:
-    if isinstance(error, RuntimeError) and "password" in str(error):
+def _corrupt(name: str, file: Path, format_: CompressionFormat, error: Exception) -> IngestError:
+    reason = str(error) or type(error).__name__
+    help = "fetch the file again, or correct `prepare` in the definition"
+    if isinstance(error, RuntimeError) and "password" in reason:
         reason = "it is encrypted"
     else:
-        reason = str(error) or type(error).__name__
+        with file.open("rb") as opened:
+            head = opened.read(_LONGEST_MAGIC)
+        for found, magic, way_out in _FORMATS:
+            if head.startswith(magic) and found != format_.name:
+                reason, help = f"it is a {found} file", f"use `{way_out}` in `prepare`"
     return IngestError(
         f"'{name}' is not a readable {format_.name.lower()} archive: {reason}",
         code="E0411",
-        help="fetch the file again, or correct `prepare` in the definition",
+        help=help,
     )

@@ -181,21 +181,6 @@ def test_a_zip_archive_with_several_files_lists_them(tmp_path):
     assert "it has a.csv" in caught.value.notes
 
 
-@pytest.mark.parametrize("step", [GZIP, zipped()])
-@pytest.mark.parametrize("data", [b"", b"nonsense", gzip.compress(b"x" * 1000, mtime=0)[:-10]])
-def test_a_corrupt_archive_is_an_error(tmp_path, step, data):
-    if step is GZIP and not data:
-        pytest.skip("an empty file is an empty gzip stream")
-    file = tmp_path / "x"
-    file.write_bytes(data)
-    with pytest.raises(IngestError) as caught:
-        prepare([step], file, "x", tmp_path, tmp_path, SETTINGS)
-    assert caught.value.code == "E0411"
-
-
-# --- supported ---
-
-
 # --- probe ---
 
 
