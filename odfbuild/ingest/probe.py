@@ -30,6 +30,13 @@ from odfbuild.odf.model import (
 COUNTED_BYTES = 64 << 20
 """Above this many bytes on disk records are not counted."""
 
+_ASKED_AT_APPLY = {
+    "Url": "the address is asked for changes",
+    "Container": "the container is run",
+    "Mqtt": "the broker is asked for messages",
+    "EthereumLogs": "the node is asked for new blocks",
+}
+
 
 def probe(source: SetPollingSource, state: SourceState | None, root: Path) -> SourceFacts:
     """Compare a source with the state that the chain recorded.
@@ -41,7 +48,7 @@ def probe(source: SetPollingSource, state: SourceState | None, root: Path) -> So
         return _probe_glob(source, step, state, str(root))
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         return _probe_file(source, step.url, state, root)
-    return SourceFacts("unknown", message="the source is only looked at when it is fetched")
+    return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
 
 
 def _probe_glob(

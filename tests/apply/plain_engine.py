@@ -1,7 +1,8 @@
-"""An engine without a JVM for the projects of `tiny`: reads CSV, merges by `id`, multiplies.
+"""An engine without a JVM for the projects of `tiny`.
 
-It honours what the coordinator relies on (offset intervals, order, schema of the result), so that a
-step can be done, and killed, in milliseconds. What queries say is read as far as tests need it.
+It reads CSV and JSON, appends or merges by `id`, multiplies, and honours what the coordinator
+relies on (offset intervals, order, schema of the result), so that a step can be done, and killed,
+in milliseconds. What queries say is read as far as tests need it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
+import pyarrow.json as json
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import (
@@ -22,7 +24,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
-from odfbuild.odf.model import TransformSql
+from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, TransformSql
 
 MILLIS = pa.timestamp("ms", "UTC")
 RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int64())])
@@ -65,9 +67,9 @@ class PlainEngine:
         )
 
     def ingest(self, task: IngestTask) -> EngineResult:
-        types = {f.name: f.type for f in RESULT} | {"event_time": pa.timestamp("ms")}
-        options = csv.ConvertOptions(column_types=types)
-        rows = csv.read_csv(task.file, convert_options=options).cast(RESULT)
+        rows = _read(task)
+        if isinstance(task.merge, MergeStrategyAppend):
+            return self._result(rows, task)
         for file in task.history:
             known = pq.ParquetFile(file).read(columns=["id"])["id"]
             rows = rows.filter(pc.invert(pc.is_in(rows["id"], known.combine_chunks())))
@@ -83,3 +85,12 @@ class PlainEngine:
 
     def stop(self) -> None:
         pass
+
+
+def _read(task: IngestTask) -> pa.Table:
+    types = {f.name: f.type for f in RESULT} | {"event_time": pa.timestamp("ms")}
+    if isinstance(task.read, ReadStepNdJson):
+        schema = json.ParseOptions(explicit_schema=pa.schema(types.items()))
+        return json.read_json(task.file, parse_options=schema).cast(RESULT)
+    options = csv.ConvertOptions(column_types=types)
+    return csv.read_csv(task.file, convert_options=options).cast(RESULT)
