@@ -3,7 +3,7 @@
 #   make example   install odfbuild with a Java runtime, build the example project
 #   make test      install what the tests need, run them
 #   make lint      style, types, imports between rooms, generated schemas
-#   make bench     plan of 100, 1 000 and 10 000 datasets beside dbt
+#   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside dbt
 #   make clean     remove what the targets above made
 
 BIN := .venv/bin
@@ -38,7 +38,7 @@ example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages nginx mosquitto podman runc
+	@tools/system_packages nginx mosquitto podman runc flatc=flatbuffers-compiler
 
 test: .venv/.dev system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -60,6 +60,8 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 	@touch $@
 
 bench: .venv/.example $(BENCH_ENV)/.installed
+	@tools/system_packages flatc=flatbuffers-compiler
+	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.

@@ -64,41 +64,43 @@ def decode_block(data: bytes, brief: Container[type] = ()) -> MetadataBlock:
 
     Of events of a class in `brief`, only what adds up over a chain is read (see `BRIEFLY`).
     """
-    return _guarded(lambda source: _decode(source, brief), data)
+    return _guarded(_decode, data, brief, what="a metadata block")
 
 
 def decode_message(kind: type[T], data: bytes) -> T:
     """Read a message of an engine (`model.messages`); `MalformedBlock` for anything else."""
-    return _guarded(
-        lambda source: cast(T, _object_reader(kind)(source, follow(source, 0), 0)),
-        data,
-        f"a {kind.__name__}",
-    )
+    message: T = _guarded(_decode_message, kind, data, what=f"a {kind.__name__}")
+    return message
 
 
 def manifest_version(data: bytes) -> int:
     """The Manifest version of block bytes; `MalformedBlock` where there is none."""
-    return _guarded(lambda source: manifest(source)[1], data)
+    return _guarded(manifest, data, what="a metadata block")[1]
 
 
-def _guarded(read: Callable[[Source], T], data: bytes, what: str = "a metadata block") -> T:
+def _guarded(read: Callable[..., T], *arguments: Any, what: str) -> T:
     try:
-        return read(Source(bytes(data)))
+        return read(*arguments)
     except MalformedBlock:
         raise
     except BROKEN as error:
         raise MalformedBlock(f"not {what}: {error}") from None
 
 
-def _decode(source: Source, brief: Container[type]) -> MetadataBlock:
-    kind, version, content = manifest(source)
+def _decode_message(kind: type[T], data: bytes) -> T:
+    source = Source(data)
+    return cast(T, _object_reader(kind)(source, follow(source, 0), 0))
+
+
+def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
+    kind, version, content = manifest(data)
     if kind != MANIFEST_KIND:
         raise MalformedBlock(f"manifest kind 0x{kind:x} is not a metadata block")
     if version not in READ_VERSIONS:
         raise UnsupportedVersion(f"Manifest version {version} is not supported (2 and 3 are)")
     if not content:
         raise MalformedBlock("the manifest has no content")
-    inner = Source(blob(source, content))
+    inner = Source(blob(Source(data), content))
     at = follow(inner, 0)
     in_brief = brief and _event_class(inner, at) in brief
     block: MetadataBlock = (_brief_reader if in_brief else _object_reader)(MetadataBlock)(

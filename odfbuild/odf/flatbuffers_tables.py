@@ -99,15 +99,30 @@ def _shorts(count: int) -> Callable[[bytes, int], tuple[int, ...]]:
     return struct.Struct(f"<{count}H").unpack_from
 
 
-def manifest(source: Source) -> tuple[int, int, int]:
+def manifest(data: bytes) -> tuple[int, int, int]:
     """Kind and version of a manifest, and where its content is, 0 for nowhere."""
+    try:
+        return _manifest_in(data[:_START])
+    except BROKEN:
+        return _manifest(data)  # its table stands elsewhere, or nowhere
+
+
+_START = 64
+"""Bytes in which writers put all of a manifest but its content: the same in thousands of blocks."""
+
+
+def _manifest(data: bytes) -> tuple[int, int, int]:
+    source = Source(data)
     at = follow(source, 0)
     kind, version, content = layout(source, at, 3)
     return (
-        _I64(source.data, at + kind)[0] if kind else 0,
-        _I32(source.data, at + version)[0] if version else 0,
+        _I64(data, at + kind)[0] if kind else 0,
+        _I32(data, at + version)[0] if version else 0,
         at + content if content else 0,
     )
+
+
+_manifest_in = lru_cache(256)(_manifest)
 
 
 def timestamp(data: bytes, at: int) -> Timestamp:

@@ -153,8 +153,12 @@ PROTOCOL = Form(
 
 _PROJECTION = names_of(Projection)
 _POSITION = {name: position for position, name in enumerate(_PROJECTION)}
+_APART = frozenset(
+    ("polling_source", "push_sources", "transform", "attachments", "info", "schema", "inputs")
+)
+"""Fields that are most of the bytes, and kept as bytes of their own until they are looked at."""
 
-LAYOUT = hashlib.sha256(PROTOCOL.layout + repr(_PROJECTION).encode()).digest()
+LAYOUT = hashlib.sha256(PROTOCOL.layout + repr((_PROJECTION, sorted(_APART))).encode()).digest()
 """Changes whenever frozen projections would be understood differently."""
 
 
@@ -162,7 +166,12 @@ def freeze(projection: Projection) -> bytes:
     """The bytes of a projection."""
     if isinstance(projection, FrozenProjection) and projection.frozen is not None:
         return projection.frozen
-    return marshal.dumps(tuple(PROTOCOL.plain(getattr(projection, name)) for name in _PROJECTION))
+    return marshal.dumps(tuple(_plain_field(projection, name) for name in _PROJECTION))
+
+
+def _plain_field(projection: Projection, name: str) -> Plain:
+    plain = PROTOCOL.plain(getattr(projection, name))
+    return plain if name not in _APART or plain is None else marshal.dumps(plain)
 
 
 class FrozenProjection(Projection):
@@ -190,7 +199,10 @@ class FrozenProjection(Projection):
             if name == "frozen":  # made by `replace`, which fills every field
                 return None
             raise AttributeError(name)
-        value = PROTOCOL.thaw(self._plain[position])
+        field = self._plain[position]
+        if type(field) is bytes:
+            field = marshal.loads(field)
+        value = PROTOCOL.thaw(field)
         object.__setattr__(self, name, value)
         return value
 
