@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from odfbuild.engine.contract import Engine
+
+# Machines are noisy: an example that took long says nothing of the code.
+settings.register_profile("odfbuild", deadline=None)
+settings.load_profile("odfbuild")
 
 
 @pytest.fixture(scope="session")

@@ -8,15 +8,23 @@ from typing import Any
 
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.plan.model import DatasetPlan, EventChange, Plan
+from odfbuild.plan.model import Action, DatasetPlan, EventChange, Plan
 from odfbuild.plan.place import Path, path_of
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.source import Source, read_sources
 
 
 def with_places(plan: Plan, project: Project) -> Plan:
-    """The plan with the places of all changes to datasets that exist; reads their files again."""
-    changed = [d for d in plan.datasets if d.changes and d.expected_head is not None]
+    """The plan with the places of all changes to datasets that exist; reads their files again.
+
+    Asks datasets first for what is cheap to know: plans of 10 000 new ones pass through here.
+    """
+    changed = [
+        dataset
+        for dataset in plan.datasets
+        if (Action.APPEND in dataset.actions or dataset.refusal is not None)
+        and dataset.expected_head is not None
+    ]
     if not changed:
         return plan
     finder = PlaceFinder(project)

@@ -46,15 +46,16 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
 
 def render_rows(rows: Sequence[Row], *, color: bool, full: bool) -> list[str]:
     """A line for each row, and its details below while there are not too many."""
-    width = min(40, max((len(row.name) for row in rows), default=0))
+    listed = rows if full else rows[:LISTED]
+    width = min(40, max((len(row.name) for row in listed), default=0))
     lines = []
-    for number, row in enumerate(rows):
-        if not full and number >= LISTED:
-            lines.append(f"  … and {count(len(rows) - number, 'more dataset')}; --full lists all")
-            break
+    for row in listed:
         lines.append(_line(row, width, color=color))
         if full or len(rows) <= DETAILED or row.refusal is not None:
             lines += [f"      {line}".rstrip() for line in _details(row, color, full)]
+    if len(rows) > len(listed):
+        more = count(len(rows) - len(listed), "more dataset")
+        lines.append(f"  … and {more}; --full lists all")
     return lines
 
 

@@ -6,10 +6,11 @@ that no reader sees another plan than the others. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from typing import Any
+from itertools import islice
+from typing import Any, overload
 
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.model import MetadataEvent
@@ -65,7 +66,7 @@ class PlanView:
 
     project: str
     head: str
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     notes: tuple[str, ...]
     closing: str
 
@@ -85,7 +86,7 @@ def view(plan: Plan) -> PlanView:
     return PlanView(
         project=plan.project,
         head=f"Plan for {plan.project}: {total}, {affected} affected",
-        rows=tuple(_rows(found)),
+        rows=_Rows(found),
         notes=tuple(_notes(plan)),
         closing=closing_line(plan),
     )
@@ -104,8 +105,26 @@ def _is_cosmetic(dataset: DatasetPlan) -> bool:
     return any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons)
 
 
-def _rows(datasets: Iterable[DatasetPlan]) -> Iterable[Row]:
-    return grouped((_row(dataset), dataset.location) for dataset in datasets)
+class _Rows(Sequence[Row]):
+    """Rows that are made up to the last one looked at: most of a large plan is never shown."""
+
+    def __init__(self, datasets: Sequence[DatasetPlan]) -> None:
+        self._length = len(datasets)
+        self._made: list[Row] = []
+        self._rest = grouped((_row(dataset), dataset.location) for dataset in datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        last = max(index.indices(self._length)[:2]) if isinstance(index, slice) else index
+        wanted = self._length if last < 0 else last + 1
+        self._made += islice(self._rest, max(0, wanted - len(self._made)))
+        return self._made[index]
 
 
 def grouped(rows: Iterable[tuple[Row, Location | None]]) -> Iterator[Row]:
