@@ -17,6 +17,7 @@ from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import BadRecord, Engine, IngestTask, vocabulary_of
 from odfbuild.engine.slice import StagedSlice
+from odfbuild.errors import QueryError
 from odfbuild.ingest.fetch import FetchContext, Fetched
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.resume import has_moved
@@ -115,23 +116,26 @@ def stage_ingest(
             store.object_path("data", s.physical_hash)
             for s in slices_between(store, None, base.head)
         )
-    result = engine.ingest(
-        IngestTask(
-            dataset=transaction.alias,
-            file=arrival.file,
-            source_name=arrival.display_name,
-            read=source.read,
-            preprocess=source.preprocess,
-            merge=source.merge,
-            vocab=vocab,
-            history=history,
-            history_schema=schema_of(state.schema) if state.schema else None,
-            event_time=arrival.event_time or transaction.system_time,
-            scratch=scratch,
-            skip_bad_records=arrival.skip_bad_records,
-        )
+    task = IngestTask(
+        dataset=transaction.alias,
+        file=arrival.file,
+        source_name=arrival.display_name,
+        read=source.read,
+        preprocess=source.preprocess,
+        merge=source.merge,
+        vocab=vocab,
+        history=history,
+        history_schema=schema_of(state.schema) if state.schema else None,
+        event_time=arrival.event_time or transaction.system_time,
+        scratch=scratch,
+        skip_bad_records=arrival.skip_bad_records,
     )
-    staged = stage_slice(transaction, result, vocab, scratch)
+    try:
+        result = engine.ingest(task)
+        staged = stage_slice(transaction, result, vocab, scratch)
+    except QueryError as error:
+        error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
+        raise
     _add_event(transaction, staged, arrival.source_state)
     return Ingested(staged.records if staged else 0, result.skipped, result.bad_records)
 

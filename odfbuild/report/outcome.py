@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.errors import OdfbuildError
 from odfbuild.report.words import count, paint
 
 _COLORS = {
@@ -57,12 +58,21 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                     {"reason": bad.reason, "location": str(bad.location)} for bad in d.bad_records
                 ],
                 "seconds": round(d.seconds, 3),
-                "error": d.error
-                and {"code": d.error.code, "message": d.error.message, "help": d.error.help},
+                "error": d.error and _error(d.error),
             }
             for d in outcome.datasets
         ],
         "summary": _counts(outcome),
+    }
+
+
+def _error(error: OdfbuildError) -> dict[str, Any]:
+    return {
+        "code": error.code,
+        "message": error.message,
+        "location": str(error.location) if error.location else None,
+        "notes": list(error.notes),
+        "help": error.help,
     }
 
 

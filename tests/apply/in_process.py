@@ -15,7 +15,7 @@ from odfbuild.cli.main import run
 from odfbuild.engine.contract import Engine
 
 
-class _Shared:
+class Shared:
     """An engine that outlives those who start and stop it."""
 
     def __init__(self, engine: Engine) -> None:
@@ -78,4 +78,4 @@ def share(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every command of this process run on `engine`."""
     from odfbuild.engine.spark import engine as module
 
-    monkeypatch.setattr(module, "start_engine", lambda: _Shared(engine))
+    monkeypatch.setattr(module, "start_engine", lambda: Shared(engine))

@@ -160,6 +160,12 @@ def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(folder.glob("part-*")))
 
 
+def literal(text: str) -> str:
+    """Text as a value in SQL text."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quote(name: str) -> str:
     """A column name for use in SQL text."""
     return "`" + name.replace("`", "``") + "`"

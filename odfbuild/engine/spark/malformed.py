@@ -85,8 +85,10 @@ def _flaws(frame: DataFrame, source: Source) -> list[tuple[str, str]]:
     """Conditions under which a record is bad, each with SQL for `kind:what`, what in base64."""
     flaws = []
     if CORRUPT in frame.columns:
-        text = f"concat('row:', base64(encode({CORRUPT}, 'utf-8')))"
-        flaws.append((f"{CORRUPT} IS NOT NULL", text))
+        # Of text the row is known, of other formats the column.
+        kind = "row" if source.text else "range"
+        found = f"concat('{kind}:', base64(encode({CORRUPT}, 'utf-8')))"
+        flaws.append((f"{CORRUPT} IS NOT NULL", found))
     types = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     for field in source.columns or ():
         if field.name not in types:
@@ -173,14 +175,14 @@ def _describe(kind: str, what: str, task: IngestTask, source: Source) -> BadReco
     text, columns = source.text, source.columns
     if kind == "row":
         reason, column = _reason(task, what, columns)
-        found = _first_line(text, lambda each: each == what)
+        found = _first_line(text, lambda each: each == what, task)
         number, row = found[0] if found else None, what
     else:
         index = columns.get_field_index(what) if columns is not None else -1
         declared = None if columns is None or index < 0 else columns.field(index).type
         reason, is_it = _reason_of_column(kind, what, declared)
         nulls = {None, "", getattr(task.read, "null_value", None)}
-        found = _first_line(text, lambda each: is_it(_cell(task, each, index, what), nulls))
+        found = _first_line(text, lambda each: is_it(_cell(task, each, index, what), nulls), task)
         number, row = found or (None, "")
         column = None
     if text is None:
@@ -201,16 +203,23 @@ def _reason_of_column(
             return reason, lambda cell, nulls: not _fits(str(cell), declared)
         case "time":
             reason = f"a value in column '{name}' is not a time (RFC 3339, or seconds since 1970)"
-            return reason, lambda cell, nulls: cell not in nulls and not _fits(str(cell), _TIME)
+            return reason, lambda cell, nulls: cell not in nulls and not _is_time(str(cell))
     reason = f"a time in column '{name}' is not in the years 1 to 9999"
-    return reason, lambda cell, nulls: cell not in nulls and not _fits(str(cell), _TIME)
+    return reason, lambda cell, nulls: cell not in nulls and not _is_time(str(cell))
 
 
-def _first_line(text: SourceText | None, test: Callable[[str], bool]) -> tuple[int, str] | None:
-    """The first line that `test` finds, passing over what cannot be parsed."""
+def _first_line(
+    text: SourceText | None, test: Callable[[str], bool], task: IngestTask
+) -> tuple[int, str] | None:
+    """The first line that `test` finds, passing over the header and what cannot be parsed."""
+    header = isinstance(task.read, ReadStepCsv) and task.read.header
     for number, line in text.lines() if text else ():
         try:
-            if line and test(line):
+            if not line.strip():
+                continue
+            if header:
+                header = False
+            elif test(line):
                 return number, line
         except (ValueError, KeyError, IndexError, AttributeError, TypeError):
             continue
@@ -289,6 +298,13 @@ def _fits(text: str, kind: pa.DataType) -> bool:
     except (ValueError, InvalidOperation):
         return False
     return True
+
+
+def _is_time(text: str) -> bool:
+    """Whether text is an instant of the years 1 to 9999, in RFC 3339 or in seconds since 1970."""
+    if re.fullmatch(r"[+-]?\d+", text):
+        return -62_135_596_800 <= int(text) < 253_402_300_800
+    return _fits(text, _TIME)
 
 
 def _name(kind: pa.DataType) -> str:

@@ -67,8 +67,8 @@ def check_types(frame: DataFrame, task: IngestTask) -> None:
         new = field.dataType.simpleString()
         if old.get(field.name, new) != new:
             raise IngestError(
-                f"column '{field.name}' is {new.upper()} in the source "
-                f"and {old[field.name].upper()} in '{task.dataset}'",
+                f"column '{field.name}' is {new.upper()} in '{task.source_name}' "
+                f"and {old[field.name].upper()} in the dataset '{task.dataset}'",
                 code="E0432",
                 dataset=task.dataset,
                 help="convert it back in `preprocess`, or define a new dataset",
@@ -84,7 +84,7 @@ def _check_strategy(frame: DataFrame, task: IngestTask) -> None:
     for field in frame.schema.fields:
         if field.name.lower() in seen:
             raise IngestError(
-                f"the data has a column '{field.name}', which is a system column",
+                f"'{task.source_name}' has a column '{field.name}', which is a system column",
                 code="E0431",
                 dataset=task.dataset,
                 help="rename it in `preprocess`, or rename the system column with SetVocab",
@@ -104,7 +104,8 @@ def _check_event_time(field: StructField, task: IngestTask) -> None:
     kind = field.dataType.typeName()
     if kind not in ("date", "timestamp", "timestamp_ntz"):
         raise IngestError(
-            f"the event time column '{field.name}' is a {kind}, not a date or timestamp",
+            f"the event time column '{field.name}' of '{task.source_name}' is a {kind}, "
+            "not a date or timestamp",
             code="E0433",
             dataset=task.dataset,
             help="declare it as TIMESTAMP or DATE, or convert it in `preprocess`",
@@ -127,7 +128,7 @@ def _check_columns(
         if name not in columns:
             close = get_close_matches(name, columns, n=1)
             raise IngestError(
-                f"`merge.{role}` names the column '{name}', which the data has not",
+                f"`merge.{role}` names the column '{name}', which '{task.source_name}' has not",
                 code="E0430",
                 dataset=task.dataset,
                 notes=(f"its columns are: {', '.join(columns)}",),
@@ -141,7 +142,8 @@ def _operation(frame: DataFrame, task: IngestTask) -> str:
     if name not in frame.columns:
         if isinstance(task.merge, MergeStrategyChangelogStream):
             raise IngestError(
-                f"the data has no column '{name}', which says what each row of a changelog is",
+                f"'{task.source_name}' has no column '{name}', which says what each row of a "
+                "changelog is",
                 code="E0434",
                 dataset=task.dataset,
                 notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
@@ -151,7 +153,8 @@ def _operation(frame: DataFrame, task: IngestTask) -> str:
     kind = frame.schema[name].dataType.simpleString()
     if kind not in _WHOLE:
         raise IngestError(
-            f"the column '{name}' is {kind.upper()}, but operations are whole numbers",
+            f"column '{name}' of '{task.source_name}' is {kind.upper()}, "
+            "but operations are whole numbers",
             code="E0434",
             dataset=task.dataset,
             notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),

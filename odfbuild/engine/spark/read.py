@@ -19,7 +19,7 @@ from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.csv_header import check_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
-from odfbuild.engine.spark.frames import quote, to_spark_schema, to_spark_type
+from odfbuild.engine.spark.frames import literal, quote, to_spark_schema, to_spark_type
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
 from odfbuild.engine.spark.malformed import CORRUPT, Source, as_time, guard
@@ -174,15 +174,19 @@ def _parquet(
         frame = spark.read.parquet(str(file))
     if columns is None:
         return frame, Source(None, found)
-    expressions = []
+    expressions, misfits = [], []
     for field in columns:
-        kind = to_spark_type(field.type).simpleString()
+        name, kind = quote(field.name), to_spark_type(field.type).simpleString()
         if field.name in found.names:
-            expressions.append(f"CAST({quote(field.name)} AS {kind}) AS {quote(field.name)}")
+            expressions.append(f"try_cast({name} AS {kind}) AS {name}")
+            misfits.append(f"WHEN {name} IS NOT NULL AND try_cast({name} AS {kind}) IS NULL")
+            misfits.append(f"THEN {literal(field.name)}")
         elif field.nullable:
-            expressions.append(f"CAST(NULL AS {kind}) AS {quote(field.name)}")
+            expressions.append(f"CAST(NULL AS {kind}) AS {name}")
         else:
             raise missing_column(task, field.name, found.names)
+    if misfits:
+        expressions.append(f"CASE {' '.join(misfits)} END AS {CORRUPT}")
     return frame.selectExpr(*expressions), Source(None, columns)
 
 

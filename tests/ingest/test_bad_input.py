@@ -1,0 +1,193 @@
+"""Bad input of every kind: an error that names the place, the chain untouched, the next run clean.
+
+All sources are those of one project, so that two runs of apply show them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import pytest
+import yaml
+
+from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.apply.run import ApplyOptions, apply_plan
+from odfbuild.apply.survey import survey
+from odfbuild.engine.contract import Engine
+from odfbuild.engine.spark import source_text
+from tests.apply.in_process import Shared
+from tests.ingest import bad_sources, bad_text
+from tests.ingest.bad_sources import LIMIT, Case, csv, lines
+
+pytestmark = pytest.mark.spark
+
+_CONFIG = f"""\
+kind: Project
+version: 1
+content:
+  name: bad
+  ingest:
+    maxUnpackedBytes: {LIMIT}
+    badRecords:
+      skipping-*: skip
+"""
+CASES = [*bad_sources.CASES, *bad_text.CASES]
+KEPT = {
+    "skipping-csv": (
+        csv("n BIGINT", "d DATE"),
+        2,
+        ["4: a row has 1 cells", "3:1: 'x'", "5:3: '2026-02-30'"],
+    ),
+    "skipping-ndjson": (
+        lines("NdJson", "n BIGINT NOT NULL"),
+        1,
+        ["2: a line is not", "3: there is no value"],
+    ),
+    "skipping-json": (lines("Json", "n BIGINT"), 1, [" (record 2): "]),
+    "skipping-features": (lines("GeoJson", "n BIGINT", "geometry STRING"), 1, [" (feature 1): "]),
+    "skipping-everything": (csv("n BIGINT"), 0, ["2:1: 'x'", "3:1: 'y'"]),
+}
+"""Sources whose bad records are skipped: read step, records that stay, what is said of others."""
+MIXED = {
+    "skipping-csv": b"n,d\n1,2026-01-01\nx,2026-01-01\n3\n4,2026-02-30\n5,2026-01-01\n",
+    "skipping-ndjson": b'{"n": 1}\n{"n"\n{}\n',
+    "skipping-json": b'[{"n": 1}, {"n": "x"}]',
+    "skipping-features": bad_text.to_bytes(
+        {**bad_text.COLLECTION, "features": [{"type": "Feature"}, bad_text.FEATURE]}
+    ),
+    "skipping-everything": b"n\nx\ny\n",
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What became of all sources while they were bad, and once they were mended."""
+
+    bad: dict[str, DatasetOutcome]
+    mended: dict[str, DatasetOutcome]
+    heads: tuple[dict[str, bytes], ...]
+
+
+class _Silent:
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        pass
+
+    def started(self, name: str) -> None:
+        pass
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        pass
+
+
+def define(root: Path, case: Case) -> None:
+    source = {
+        "kind": "SetPollingSource",
+        "fetch": {"kind": "FilesGlob", "path": f"data/{case.name}/*", "order": "ByName"},
+        "read": case.read,
+        "merge": case.merge,
+    }
+    if case.prepare:
+        source["prepare"] = case.prepare
+    if case.preprocess:
+        source["preprocess"] = {"kind": "Sql", "engine": "spark", "query": case.preprocess}
+    content = {"name": case.name, "kind": "Root", "metadata": [source]}
+    snapshot = {"kind": "DatasetSnapshot", "version": 1, "content": content}
+    (root / "datasets").mkdir(exist_ok=True)
+    (root / f"datasets/{case.name}.yaml").write_text(yaml.safe_dump(snapshot), "utf-8")
+
+
+def arrive(root: Path, case: Case, file: str, data: bytes) -> None:
+    folder = root / "data" / case.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_bytes(data)
+
+
+def apply(root: Path, engine: Engine) -> ApplyOutcome:
+    found = survey(root)
+    options = ApplyOptions(
+        factory=lambda: Shared(engine),
+        listener=_Silent(),
+        locate=found.locate,
+        jobs=os.cpu_count() or 1,
+        cancel=Event(),
+    )
+    return apply_plan(found.plan, found.project, found.workspace, options)
+
+
+def heads(root: Path) -> dict[str, bytes]:
+    return {file.parent.parent.name: file.read_bytes() for file in root.glob("chains/*/refs/head")}
+
+
+@pytest.fixture(scope="module")
+def runs(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    root = tmp_path_factory.mktemp("bad")
+    (root / "odfbuild.yaml").write_text(_CONFIG, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_text, "LONGEST_LINE", 1 << 20)
+        for case in CASES:
+            if case.before is not None:
+                define(root, case)
+                arrive(root, case, "1", case.before)
+        apply(root, spark_engine)
+        before = heads(root)
+        for case in CASES:
+            define(root, case)
+            arrive(root, case, "2", case.bad)
+        for name, (read, _, _) in KEPT.items():
+            case = Case(name, MIXED[name], b"", None, "", read=read)
+            define(root, case)
+            arrive(root, case, "1", case.bad)
+        bad = apply(root, spark_engine)
+        after = heads(root)
+        for case in CASES:
+            arrive(root, case, "2" if case.code else "3", case.good)
+        mended = apply(root, spark_engine)
+    return Runs(
+        {d.name: d for d in bad.datasets},
+        {d.name: d for d in mended.datasets},
+        (before, after, heads(root)),
+    )
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_bad_input_is_named_with_its_place_and_leaves_the_chain_as_it_was(
+    case: Case, runs: Runs
+) -> None:
+    outcome = runs.bad[case.name]
+    before, after, _ = (heads.get(case.name) for heads in runs.heads)
+    mended = runs.mended[case.name]
+    assert (mended.status, mended.error) == (Status.COMMITTED, None)
+    assert mended.records > 0
+    if case.code is None:
+        assert outcome.error is None
+        return
+    error = outcome.error
+    assert error is not None
+    assert error.code == case.code, error
+    said = "\n".join((error.message, *error.notes, str(error.location)))
+    assert f"data/{case.name}/2" in said
+    assert case.says in said
+    assert error.help
+    if case.line is not None:
+        assert error.location is not None
+        assert error.location.file == f"data/{case.name}/2"
+        assert error.location.line == case.line
+    assert after == before
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_bad_records_are_skipped_and_counted_where_the_project_says_so(
+    name: str, runs: Runs
+) -> None:
+    _, records, said = KEPT[name]
+    outcome = runs.bad[name]
+    assert outcome.error is None
+    assert (outcome.records, outcome.skipped) == (records, len(said))
+    shown = [f"{bad.location}: {bad.reason}" for bad in outcome.bad_records]
+    for each in said:
+        assert any(line.startswith(f"data/{name}/1") and each in line for line in shown), shown
+    assert name not in runs.mended
