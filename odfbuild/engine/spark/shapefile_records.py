@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import shutil
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -101,7 +102,9 @@ def _reader(task: IngestTask, members: Mapping[str, Path]) -> shapefile.Reader:
     encoding = "utf-8"
     if ".cpg" in members:
         encoding = codec_of(members[".cpg"].read_text("ascii", "replace").strip(), task.dataset)
-    return shapefile.Reader(str(members[".shp"].with_suffix("")), encoding=encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is corrupt fails when it is read
+        return shapefile.Reader(str(members[".shp"].with_suffix("")), encoding=encoding)
 
 
 def _records(task: IngestTask, reader: shapefile.Reader, whole: set[str]) -> Iterator[str]:
