@@ -20,6 +20,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.model import TransformSql
+from odfbuild.odf.step import output_watermark
 from odfbuild.odf.timestamp import Timestamp
 
 VOCAB = Vocabulary()
@@ -119,6 +120,7 @@ class Derived:
     files: list[Path] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
     records: int = 0
+    watermark: Timestamp | None = None
     mode: Mode | None = None
     reason: str = ""
     schema: pa.Schema | None = None
@@ -139,9 +141,11 @@ class Derived:
                 inputs=inputs,
                 vocab=VOCAB,
                 scratch=scratch,
+                watermark_before=self.watermark,
                 previous=lambda: previous,
             )
         )
+        self.watermark = output_watermark(self.watermark, [each.watermark for each in inputs])
         self.mode, self.reason = result.mode, result.reason
         self.schema = self.schema or dataset_schema(result.schema, VOCAB)
         self.done = list(last)

@@ -30,8 +30,12 @@ def is_input(plan: Node, inputs: Sequence[str]) -> bool:
     """Whether a node is the view of an input."""
     if name_of(plan) != "View":
         return False
-    name = str(plan.desc().identifier().table()).lower()
-    return name in (alias.lower() for alias in inputs)
+    return name_of_input(plan) in (alias.lower() for alias in inputs)
+
+
+def name_of_input(view: Node) -> str:
+    """The name of a view in lower case."""
+    return str(view.desc().identifier().table()).lower()
 
 
 class Carrier:

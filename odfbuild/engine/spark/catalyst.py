@@ -72,6 +72,7 @@ class Builder:
     def __init__(self, spark: SparkSession) -> None:
         self._jvm = spark._jvm
         self._plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
+        self._expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
 
     def project(self, columns: Iterable[Node], child: Node) -> Node:
         """A projection to `columns`, attributes or named expressions."""
@@ -82,6 +83,27 @@ class Builder:
         rows = [self._sequence([*items(row), *further]) for row in items(plan.projections())]
         output = self._sequence([*items(plan.output()), *further])
         return self._plans.Expand(self._sequence(rows), output, child)
+
+    def filter(self, condition: Node, child: Node) -> Node:
+        """The rows of `child` for which `condition` holds."""
+        return self._plans.Filter(condition, child)
+
+    def field_of(self, column: Node, name: str) -> Node:
+        """A field of a column with fields."""
+        at = column.dataType().fieldIndex(name)
+        return self._expressions.GetStructField(column, at, self._jvm.scala.Option.empty())
+
+    def both(self, left: Node, right: Node) -> Node:
+        """`left AND right`."""
+        return self._expressions.And(left, right)
+
+    def greater(self, left: Node, right: Node) -> Node:
+        """`left > right`."""
+        return self._expressions.GreaterThan(left, right)
+
+    def at_most(self, left: Node, right: Node) -> Node:
+        """`left <= right`."""
+        return self._expressions.LessThanOrEqual(left, right)
 
     def with_children(self, plan: Node, children: Iterable[Node]) -> Node:
         """The same node over other children."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from odfbuild.engine.spark import functions as lists
 from odfbuild.engine.spark.catalyst import Catalyst, Node, ids_of, items, name_of, position_of
-from odfbuild.engine.spark.findings import Findings, words
+from odfbuild.engine.spark.findings import SUBQUERY, Findings, words
 
 CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
 CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
@@ -87,7 +87,7 @@ class Analysed:
             return
         inner = self.catalyst.subplan(expression)
         if inner is not None:
-            self.findings.construct(expression, "a subquery")
+            self.findings.construct(expression, SUBQUERY)
             self._plan(inner, ids_of(inner.output()))
         hidden = self.catalyst.replacement(expression)
         if hidden is not None:

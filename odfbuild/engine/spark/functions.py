@@ -173,8 +173,6 @@ ROW_WISE = frozenset(
         "Filter",
         "SubqueryAlias",
         "Union",
-        "LocalRelation",
-        "OneRowRelation",
         "Generate",
         "WithCTE",
         "CTERelationDef",
@@ -198,6 +196,9 @@ CONSTRUCTS = {
     "Offset": "OFFSET",
     "Window": "a window function (OVER)",
     "Pivot": "PIVOT",
-    "Expand": "grouping sets",
+    "Expand": "windows that overlap, or grouping sets",
+    "LocalRelation": "rows that stand in the query itself",
+    "OneRowRelation": "rows that stand in the query itself",
+    "Range": "rows that stand in the query itself",
 }
 """What people call the plan nodes that are not row-wise."""

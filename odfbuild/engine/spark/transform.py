@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import Mode, TransformResult, TransformTask, Vocabulary
-from odfbuild.engine.spark.findings import Report, Step, unfit_columns
+from odfbuild.engine.contract import (
+    InputSlices,
+    Mode,
+    TransformResult,
+    TransformTask,
+    Vocabulary,
+)
+from odfbuild.engine.spark.catalyst import Catalyst
+from odfbuild.engine.spark.findings import SUBQUERY, Report, Step, unfit_columns
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, to_spark_schema, write_parts
 from odfbuild.engine.spark.inputs import has_operations
-from odfbuild.engine.spark.modes import changelog, map
+from odfbuild.engine.spark.modes import changelog, map, stream
+from odfbuild.engine.spark.modes.bounds import bounds_of
 from odfbuild.engine.spark.modes.choose import choose, key_of
+from odfbuild.engine.spark.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.validate import check_steps, result_of
 from odfbuild.errors import Errors, QueryError
 
@@ -31,17 +40,39 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
     schemas = [(each.alias, each.schema) for each in task.inputs]
     report = checked(spark, task.dataset, task.transform, schemas, task.vocab)
-    retracting = [each.alias for each in task.inputs if has_operations(each.files, each.vocab)]
-    choice = choose(report, retracting)
+    shape = None if report.row_wise else _shape(spark, report, task)
+    retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
+    choice = choose(report, shape, retracting)
     if choice.mode is not Mode.MAP:
         _refuse_operation(report, task)
     schema = to_arrow_schema(_result(report), [task.vocab.event_time])
-    return TransformResult(
-        parts=_RUN[choice.mode](spark, task, schema, bool(retracting)),
-        schema=schema,
-        mode=choice.mode,
-        reason=choice.reason,
-    )
+    match choice.mode:
+        case Mode.MAP:
+            parts = _map(spark, task, schema, bool(retracting))
+        case Mode.STREAM if isinstance(shape, Windowed):
+            parts = _windows(spark, task, shape)
+        case Mode.STREAM:
+            parts = _pairs(spark, task)
+        case Mode.CHANGELOG:
+            parts = _changelog(spark, task, schema)
+    return TransformResult(parts=parts, schema=schema, mode=choice.mode, reason=choice.reason)
+
+
+def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:
+    if any(each.words == SUBQUERY for each in report.not_row_wise):
+        return None
+    plan = Catalyst(spark).inline(report.plan)
+    return shape_of(plan, _event_times(task))
+
+
+def _event_times(task: TransformTask) -> dict[str, str]:
+    return {each.alias: each.vocab.event_time for each in task.inputs}
+
+
+def _retracts(each: InputSlices, *, whole: bool) -> bool:
+    """Whether new records, or all of the `whole` history, hold anything but appended ones."""
+    earlier = (file.path for file in each.earlier()) if whole else ()
+    return has_operations((*each.files, *earlier), each.vocab)
 
 
 def _map(
@@ -57,17 +88,38 @@ def _map(
     return map.write_with_operations(frame, operation, task.scratch)
 
 
-def _changelog(
-    spark: SparkSession, task: TransformTask, schema: pa.Schema, retracting: bool
-) -> tuple[Path, ...]:
+def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple[Path, ...]:
+    span = stream.closing(task)
+    if span is None:
+        return ()
+    for each in task.inputs:
+        stream.window_view(spark, each, span, shape.length)
+    plan, _ = result_of(spark, steps_of(task.transform))
+    frame = stream.closed_windows(spark, plan, task)
+    return _written(frame, task)
+
+
+def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+    plan, _ = result_of(spark, steps_of(task.transform))
+    catalyst = Catalyst(spark)
+    bounds = bounds_of(catalyst, catalyst.inline(plan), _event_times(task))
+    frame = stream.new_pairs(
+        spark, task, bounds, lambda: result_of(spark, steps_of(task.transform))[1]
+    )
+    return () if frame is None else _written(frame, task)
+
+
+def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
+    ordered = stream.in_order_of_time(frame, task.vocab.event_time)
+    return write_parts(ordered, task.scratch / "parts")
+
+
+def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
     for each in task.inputs:
         changelog.history_view(spark, each)
     plan, result = result_of(spark, steps_of(task.transform))
     frame = changelog.changes(spark, task, result, schema, key_of(plan))
     return write_parts(frame, task.scratch / "parts")
-
-
-_RUN = {Mode.MAP: _map, Mode.CHANGELOG: _changelog}
 
 
 def checked(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from odfbuild.engine.contract import Mode
 from odfbuild.engine.spark.catalyst import Node, items, name_of
 from odfbuild.engine.spark.findings import Report
+from odfbuild.engine.spark.modes.shape import Joined, Windowed, is_time_window
 
 _SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
 
@@ -20,19 +21,20 @@ class Choice:
     reason: str
 
 
-def choose(report: Report, retracting: Sequence[str]) -> Choice:
+def choose(report: Report, shape: Windowed | Joined | None, retracting: Sequence[str]) -> Choice:
     """The mode for a query without errors.
 
-    `retracting` are inputs whose records hold retractions or corrections.
+    `retracting` are inputs whose records hold retractions or corrections, now or earlier.
     """
     if report.row_wise:
         return Choice(Mode.MAP, "every record is handled alone")
-    construct = str(report.not_row_wise[0])
-    if retracting:
-        return Choice(
-            Mode.CHANGELOG, f"input '{retracting[0]}' holds retractions, and there is {construct}"
-        )
-    return Choice(Mode.CHANGELOG, construct)
+    if shape is not None and retracting:
+        return Choice(Mode.CHANGELOG, f"input '{retracting[0]}' holds retractions")
+    if isinstance(shape, Windowed):
+        return Choice(Mode.STREAM, "a window is final when the watermark passes its end")
+    if isinstance(shape, Joined):
+        return Choice(Mode.STREAM, "new records only make further pairs")
+    return Choice(Mode.CHANGELOG, str(report.not_row_wise[0]))
 
 
 def key_of(plan: Node) -> tuple[str, ...] | None:
@@ -96,13 +98,6 @@ def _stands_for(output: Node, grouping: Node) -> bool:
     if name_of(value) != "GetStructField" or not value.child().semanticEquals(grouping):
         return False
     return is_time_window(grouping)
-
-
-def is_time_window(attribute: Node) -> bool:
-    """Whether a column is made by `window(...)`: all its values are equally long."""
-    return name_of(attribute) == "AttributeReference" and bool(
-        attribute.metadata().contains("spark.timeWindow")
-    )
 
 
 def _row_number_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:

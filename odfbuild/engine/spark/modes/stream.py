@@ -1,0 +1,167 @@
+"""Mode `stream`: append what is final, and never take it back.
+
+A window is computed once, in the step in which the watermark of the result passes its end, from
+all records that came before the watermark of their own input had passed it; later ones are left
+out. A join appends the pairs that new records make. Which records count is decided by the chains
+of the inputs alone, so that many small steps give what one large step gives, and nothing but the
+inputs has to be kept from step to step. Sources: Open Data Fabric, "Watermark"; RFC-015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
+from odfbuild.engine.spark.carry import PREFIX, Carrier, hide
+from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.frames import quote, read_slices
+from odfbuild.engine.spark.modes.bounds import Bounds
+from odfbuild.engine.spark.modes.shape import Windowed, shape_of
+from odfbuild.engine.spark.modes.times import ALWAYS, Times, covering, event_times
+from odfbuild.engine.spark.order import time_first, total_order
+from odfbuild.odf.step import output_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AFTER = PREFIX + "after"
+_UPTO = PREFIX + "upto"
+_MICROS = 1000
+_NEVER = -62_135_596_800_000
+"""Milliseconds of the year 1: before the end of any window."""
+
+
+# --- Windows that close ---
+
+
+def closing(task: TransformTask) -> tuple[int, int] | None:
+    """The span `(after, upto]` of milliseconds in which windows end in this step, if there is one.
+
+    The watermark of the result moves from `after` to `upto`.
+    """
+    reached = output_watermark(task.watermark_before, [each.watermark for each in task.inputs])
+    if reached is None or reached == task.watermark_before:
+        return None
+    before = task.watermark_before
+    return (_NEVER if before is None else before.millis, reached.millis)
+
+
+def window_view(
+    spark: SparkSession, each: InputSlices, span: tuple[int, int], length: int | None
+) -> None:
+    """Make a view of the records that may lie in a window, at most `length` µs long, that closes.
+
+    Hidden behind each record stand the times between which its windows have to end.
+    """
+    after, upto = span
+    open_since = after - length // _MICROS - 1 if length is not None else ALWAYS.first
+    needed = Times(open_since, upto)
+    punctual: list[Path] = []
+    late: dict[int, list[Path]] = {}
+    for file in (*each.earlier(), *each.slices):
+        times = event_times(file.path, each.vocab.event_time)
+        if not times.meets(needed):
+            continue
+        if file.promised is None or times.first >= file.promised.millis:
+            punctual.append(file.path)
+        else:
+            late.setdefault(max(after, file.promised.millis), []).append(file.path)
+    frames = [_records(spark, each, punctual, after, upto)]
+    frames += [_records(spark, each, files, promised, upto) for promised, files in late.items()]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionAll(frame)
+    hide(whole, each.alias)
+
+
+def _records(
+    spark: SparkSession, each: InputSlices, files: Sequence[Path], after: int, upto: int
+) -> DataFrame:
+    frame = _upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    return frame.selectExpr(
+        "*", f"timestamp_millis({after}) AS {_AFTER}", f"timestamp_millis({upto}) AS {_UPTO}"
+    )
+
+
+def closed_windows(spark: SparkSession, plan: Node, task: TransformTask) -> DataFrame:
+    """The result of `plan`, analysed over views of `window_view`, for the windows that close."""
+    catalyst = Catalyst(spark)
+    plan = catalyst.inline(plan)
+    shape = shape_of(plan, {each.alias: each.vocab.event_time for each in task.inputs})
+    if not isinstance(shape, Windowed):
+        raise AssertionError("the shape of a query does not depend on the records")
+    carrier = Carrier(catalyst, [each.alias for each in task.inputs], (_AFTER, _UPTO))
+    return catalyst.frame(_only_closed(catalyst, plan, shape, carrier))
+
+
+def _only_closed(catalyst: Catalyst, plan: Node, shape: Windowed, carrier: Carrier) -> Node:
+    build = catalyst.build
+    if name_of(plan) != "Aggregate":
+        return build.with_children(plan, [_only_closed(catalyst, plan.child(), shape, carrier)])
+    child = carrier.carry(plan.child())
+    hidden = {str(column.name()): column for column in items(child.output())}
+    end = build.field_of(shape.window, "end")
+    closes = build.both(build.greater(end, hidden[_AFTER]), build.at_most(end, hidden[_UPTO]))
+    return build.with_children(plan, [build.filter(closes, child)])
+
+
+# --- Pairs that new records make ---
+
+
+def new_pairs(
+    spark: SparkSession,
+    task: TransformTask,
+    bounds: Bounds,
+    result_of: Callable[[], DataFrame],
+) -> DataFrame | None:
+    """What new records add to a join in which each input stands once; `None` for nothing.
+
+    Input by input: its new records joined with what the inputs before it held already, and with all
+    that those behind it hold now. `bounds` say how far apart in time two records of a pair may be,
+    so that only files with such records are read. `result_of` is the query over the views.
+    """
+    found: DataFrame | None = None
+    for number, fresh in enumerate(task.inputs):
+        if not fresh.slices:
+            continue
+        span = covering(event_times(file, fresh.vocab.event_time) for file in fresh.files)
+        for other, each in enumerate(task.inputs):
+            if other == number:
+                _join_view(spark, each, each.slices, ALWAYS, new=True)
+                continue
+            files = each.earlier() if other < number else (*each.earlier(), *each.slices)
+            _join_view(spark, each, files, bounds.reach(fresh.alias, each.alias, span))
+        pairs = result_of()
+        found = pairs if found is None else found.unionAll(pairs)
+    return found
+
+
+def _join_view(
+    spark: SparkSession,
+    each: InputSlices,
+    files: Iterable[SliceFile],
+    span: Times,
+    *,
+    new: bool = False,
+) -> None:
+    kept = [f.path for f in files if span.meets(event_times(f.path, each.vocab.event_time))]
+    frame = _upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
+    if new:
+        frame = frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+    frame.createOrReplaceTempView(each.alias)
+
+
+# --- Both ---
+
+
+def in_order_of_time(frame: DataFrame, event_time: str) -> DataFrame:
+    """The records of a step: by event time, then by all other values."""
+    return total_order(frame, time_first(frame.columns, event_time))
+
+
+def _upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
+    if each.last is None:
+        return frame
+    return frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
