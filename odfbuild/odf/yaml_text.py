@@ -15,7 +15,8 @@ def dump_yaml(data: Any) -> str:
 
     dumper = _dumper()
     text: str = yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=2**31)
-    return text.removesuffix("...\n")
+    # The end of a document stands in the first column; text that says the same is indented.
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 @cache
