@@ -78,13 +78,17 @@ def existing(workspace: Workspace, name: str) -> str:
     )
 
 
-def block_in(store: DatasetStore, text: str) -> Multihash:
+def block_in(store: DatasetStore, text: str, *, abandoned: bool = False) -> Multihash:
     """The block of a chain that `text` names: its hash, or the beginning or end of it.
 
-    `PlanError` when there is none, or more than one.
+    `abandoned` also finds blocks that are on disk and no longer part of the chain. `PlanError` when
+    there is none, or more than one.
     """
     head = store.head()
-    hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
+    if abandoned:
+        hashes = list(store.stored("blocks"))
+    else:
+        hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
     found = [h for h in hashes if str(h).startswith(text) or str(h).endswith(text)]
     if len(found) == 1:
         return found[0]

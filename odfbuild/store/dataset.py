@@ -8,7 +8,9 @@ behaviour, write order and atomicity.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -60,6 +62,13 @@ class DatasetStore:
     def object_path(self, kind: ObjectKind, hash: Multihash) -> Path:
         """Where a data or checkpoint object is kept, whether or not it is there."""
         return self.path / kind / str(hash)
+
+    def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
+        """What lies in a folder of the dataset, part of its history or not, sorted by name."""
+        folder = self.path / kind
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():  # noqa: PTH208
+            with contextlib.suppress(ValueError):  # a staging file, or nothing of ours
+                yield Multihash.parse(name)
 
     def read_raw(self, block: Multihash) -> bytes:
         """The bytes of a block as they were committed, checked against their hash.
@@ -153,6 +162,7 @@ class DatasetStore:
         target = self.object_path(kind, hash)
         try:
             if target.stat().st_size == staged.stat().st_size:
+                _renew(target)
                 staged.unlink()
                 return
         except FileNotFoundError:
@@ -163,7 +173,9 @@ class DatasetStore:
         """Store the bytes of a block, its own or a peer's; returns the hash. No head moves."""
         hash = Multihash.sha3_256(data)
         target = self.block_path(hash)
-        if not self._holds(target, data):
+        if self._holds(target, data):
+            _renew(target)
+        else:
             make_folder(target.parent)
             write_file(target, data)
         return hash
@@ -200,15 +212,19 @@ class DatasetStore:
         expected_head: Multihash | None,
         events: Sequence[MetadataEvent],
         system_time: Timestamp,
+        *,
+        onto: Multihash | None = None,
     ) -> Multihash:
         """Append events in one step: all of them are visible afterwards, or none. Returns the head.
 
-        All get the same `system_time`. Raises `ChainError` when an event breaks a rule of the chain
-        (nothing is written then) and `StaleHeadError` when the head is not `expected_head`.
+        All get the same `system_time`. With `onto` the chain goes on from that older block, and
+        those behind it are no longer part of it. Raises `ChainError` when an event breaks a rule of
+        the chain (nothing is written then) and `StaleHeadError` when the head is not
+        `expected_head`.
         """
         self.check_head(expected_head)
-        blocks, state = self.prepare(expected_head, events, system_time)
-        head = expected_head
+        head = onto or expected_head
+        blocks, state = self.prepare(head, events, system_time)
         for data in blocks:
             head = self.put_block(data)
         if head is None:
@@ -290,6 +306,15 @@ class DatasetStore:
             help="restore that file (git checkout, a backup, or pull from a peer); "
             f"`odfbuild verify {self.name}` lists all damage",
         )
+
+
+def _renew(file: Path) -> None:
+    """Make a file that was there already look new, lest garbage collection takes it for old.
+
+    Somebody else's file stays as it is: only its owner can collect it.
+    """
+    with contextlib.suppress(PermissionError):
+        os.utime(file)
 
 
 def parse_head(text: bytes, name: str, file: Path) -> Multihash:

@@ -1,0 +1,145 @@
+"""Take a dataset back: to an older block, or to its definition without any records.
+
+What was committed after that stays on disk until it is collected as garbage, so that a reset can be
+taken back by another one. Sources: Open Data Fabric, "Metadata Chain"; reference behaviour,
+"reset", "compact" (keeping metadata only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from odfbuild.apply.attempt import held_elsewhere
+from odfbuild.errors import PlanError
+from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.step import Link
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.cache import project
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """What taking `name` back from `head` to the block `to` means.
+
+    `events` are appended to `to` again; `records` and `blocks` go. `readers` are derivatives that
+    consumed what goes: they cannot continue and must be computed again.
+    """
+
+    name: str
+    head: Multihash
+    to: Multihash
+    events: tuple[MetadataEvent, ...] = ()
+    records: int
+    blocks: int
+    readers: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.to != self.head
+
+
+def without_records(links: Iterable[Link]) -> tuple[MetadataEvent, ...]:
+    """The events of a chain but for the seed and those that bring data or watermarks, in order."""
+    return tuple(
+        block.event
+        for _, block in links
+        if not isinstance(block.event, Seed | AddData | ExecuteTransform)
+    )
+
+
+def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> Reset:
+    """What it takes to bring `name` to the block `to`, by default to its definition alone.
+
+    `to` may be any block that is on disk and belongs to the same dataset, also one that an earlier
+    reset left behind. Raises `PlanError` when it is not.
+    """
+    store = workspace.dataset(name)
+    now = workspace.projection(name)
+    if now is None:
+        raise AssertionError("the caller has found this dataset")
+    if to is None:
+        links = list(store.walk(now.head))[::-1]
+        seed = links[0][0]
+        events = without_records(links)
+        if len(events) == len(links) - 1:
+            return Reset(name=name, head=now.head, to=now.head, records=0, blocks=0)
+        kept, records, blocks = {seed}, now.records, len(links) - 1 - len(events)
+        to = seed
+    else:
+        target = _state_at(store, to, now)
+        events = ()
+        kept = {hash for hash, _ in store.walk(to)}
+        records = max(0, now.records - target.records)
+        blocks = sum(hash not in kept for hash, _ in store.walk(now.head))
+    return Reset(
+        name=name,
+        head=now.head,
+        to=to,
+        events=events,
+        records=records,
+        blocks=blocks,
+        readers=tuple(_readers(workspace.projections(), now, kept)),
+    )
+
+
+def carry_out(workspace: Workspace, resets: Iterable[Reset]) -> None:
+    """Do `resets` one after the other, each in one step.
+
+    Raises `StaleHeadError` for a dataset that another process is at work on, or has moved since;
+    those before it are done then.
+    """
+    todo = [reset for reset in resets if reset.is_needed]
+    with workspace.claim([reset.name for reset in todo]) as claim:
+        for reset in todo:
+            if reset.name in claim.held:
+                raise held_elsewhere(reset.name, claim.held[reset.name])
+            store = workspace.dataset(reset.name)
+            if reset.events:
+                # All in one: nobody ever sees the dataset without its definition.
+                store.append(reset.head, reset.events, Timestamp.now(), onto=reset.to)
+            else:
+                store.swap_head(reset.head, reset.to)
+
+
+def with_readers(workspace: Workspace, reset: Reset) -> list[Reset]:
+    """`reset` and those of all its readers, to their definitions, readers first.
+
+    In this order no dataset ever reads a history that is gone, also when the work is cut off.
+    """
+    found: dict[str, Reset] = {}
+
+    def visit(one: Reset) -> None:
+        for reader in one.readers:
+            if reader not in found:
+                visit(plan_reset(workspace, reader))
+        found[one.name] = one
+
+    visit(reset)
+    return list(found.values())
+
+
+def _state_at(store: DatasetStore, block: Multihash, now: Projection) -> Projection:
+    state = project(store, block, None)
+    if state.dataset_id != now.dataset_id:
+        raise PlanError(
+            f"block {block} belongs to another dataset than '{store.name}'",
+            code="E0333",
+            dataset=store.name,
+            help=f"`odfbuild log {store.name}` lists its blocks",
+        )
+    return state
+
+
+def _readers(
+    projections: Mapping[str, Projection], source: Projection, kept: set[Multihash]
+) -> Iterable[str]:
+    for name, state in projections.items():
+        for consumed in state.inputs:
+            if consumed.dataset_id == source.dataset_id and consumed.new_block_hash not in kept:
+                yield name

@@ -1,0 +1,152 @@
+"""Find and remove files of datasets that no history refers to, once they are old enough.
+
+They are left by runs that were killed, by resets and by rebuilds. What is young may belong to a
+commit that is going on, also of another tool, so there is a grace period; what a commit uses again
+is made to look young. Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, "gc".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.creation import MARKER, clear_unfinished
+from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.files import PENDING, folder_lock
+
+if TYPE_CHECKING:
+    from odfbuild.store.workspace import Workspace
+
+Kind = Literal["block", "data", "checkpoint", "staging", "scratch", "unfinished dataset"]
+
+# Slices may refer to other objects of the dataset; blocks that allow it say one of these.
+_LINKS = (b"ObjectLink", b"linkedObjects")
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """A file or folder that can go; `size` in bytes, `dataset` is empty for the cache."""
+
+    dataset: str
+    kind: Kind
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """What the history of a dataset refers to.
+
+    `objects` is `None` when records may link objects: then all of them count as referred to.
+    """
+
+    blocks: frozenset[Multihash]
+    objects: frozenset[Multihash] | None
+
+
+def reachable(store: DatasetStore, head: Multihash) -> Reachable:
+    """Everything that `head` leads to; `IntegrityError` when the chain is damaged."""
+    from odfbuild.odf.model import AddData, ExecuteTransform
+
+    blocks: set[Multihash] = set()
+    objects: set[Multihash] = set()
+    linked = False
+    current: Multihash | None = head
+    while current is not None:
+        data = store.read_raw(current)
+        linked = linked or any(word in data for word in _LINKS)
+        block = store.decode(current, data)
+        blocks.add(current)
+        if isinstance(block.event, AddData | ExecuteTransform):
+            if block.event.new_data is not None:
+                objects.add(block.event.new_data.physical_hash)
+            if block.event.new_checkpoint is not None:
+                objects.add(block.event.new_checkpoint.physical_hash)
+        current = block.prev_block_hash
+    return Reachable(frozenset(blocks), None if linked else frozenset(objects))
+
+
+def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
+    """Garbage of one dataset whose time of change is before `before` (seconds since 1970).
+
+    The caller has claimed the dataset. `IntegrityError` when its chain is damaged: nothing is
+    garbage then.
+    """
+    head = store.head()
+    if head is None:
+        return
+    kept = reachable(store, head)
+    kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind], ...] = (
+        ("blocks", "block"),
+        ("data", "data"),
+        ("checkpoints", "checkpoint"),
+    )
+    for folder, kind in kinds:
+        wanted = kept.blocks if folder == "blocks" else kept.objects
+        for hash in store.stored(folder) if wanted is not None else ():
+            if wanted is not None and hash not in wanted:
+                yield from _aged(store.name, kind, store.path / folder / str(hash), before)
+    for folder_name in FOLDERS:
+        for staged in (store.path / folder_name).glob(f"{PENDING}*"):
+            yield from _aged(store.name, "staging", staged, before)
+
+
+def find_unfinished(workspace: Workspace, before: float) -> Iterator[Garbage]:
+    """Datasets whose creation was cut off before they had a head."""
+    if not workspace.state.is_dir():
+        return
+    for marker in (*workspace.state.glob(f"*/{MARKER}"), *workspace.state.glob(f"*/*/{MARKER}")):
+        folder = marker.parent
+        if not (folder / "refs" / "head").exists():
+            name = str(folder.relative_to(workspace.state))
+            yield from _aged(name, "unfinished dataset", folder, before)
+
+
+def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
+    """Scratch folders that killed runs left in the cache."""
+    base = workspace.cache / "scratch"
+    for folder in base.iterdir() if base.is_dir() else ():
+        yield from _aged("", "scratch", folder, before)
+
+
+def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
+    """Remove what was found; what is gone already, or came to life since, is left alone."""
+    for each in garbage:
+        if each.kind == "unfinished dataset":
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                with folder_lock(each.path, wait=False):
+                    if not (each.path / "refs" / "head").exists():
+                        clear_unfinished(each.path, workspace.keys)
+        elif each.path.is_dir():
+            shutil.rmtree(each.path, ignore_errors=True)
+        else:
+            each.path.unlink(missing_ok=True)
+
+
+def _aged(dataset: str, kind: Kind, path: Path, before: float) -> Iterator[Garbage]:
+    newest, size = _newest_and_size(path)
+    if newest < before:
+        yield Garbage(dataset, kind, path, size)
+
+
+def _newest_and_size(path: Path) -> tuple[float, int]:
+    """Latest time of change, and bytes, of a file or of all in a folder."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return 0.0, 0
+    newest, size = info.st_mtime, 0 if stat.S_ISDIR(info.st_mode) else info.st_size
+    if stat.S_ISDIR(info.st_mode):
+        for root, _, names in os.walk(path):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    inner = (Path(root) / name).lstat()
+                    newest, size = max(newest, inner.st_mtime), size + inner.st_size
+    return newest, size
