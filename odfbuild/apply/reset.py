@@ -101,8 +101,10 @@ def carry_out(workspace: Workspace, resets: Iterable[Reset]) -> None:
                 raise held_elsewhere(reset.name, claim.held[reset.name])
             store = workspace.dataset(reset.name)
             if reset.events:
+                # A clock that was set back must not break the order of the chain.
+                moment = max(Timestamp.now(), store.read_block(reset.to).system_time)
                 # All in one: nobody ever sees the dataset without its definition.
-                store.append(reset.head, reset.events, Timestamp.now(), onto=reset.to)
+                store.append(reset.head, reset.events, moment, onto=reset.to)
             else:
                 store.swap_head(reset.head, reset.to)
 

@@ -16,12 +16,14 @@ from odfbuild.cli import (
     apply,
     decode,
     diff,
+    gc,
     init,
     log,
     ls,
     migrate,
     plan,
     push,
+    reset,
     schema,
     show,
     tail,
@@ -92,6 +94,8 @@ app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("tail")(tail.tail)
 app.command("verify")(verify.verify)
+app.command("reset")(reset.reset)
+app.command("gc")(gc.gc)
 app.command("decode")(decode.decode)
 app.command("schema")(schema.schema)
 app.command("version")(version.version)

@@ -93,8 +93,8 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
         for hash in store.stored(folder) if wanted is not None else ():
             if wanted is not None and hash not in wanted:
                 yield from _aged(store.name, kind, store.path / folder / str(hash), before)
-    for folder_name in FOLDERS:
-        for staged in (store.path / folder_name).glob(f"{PENDING}*"):
+    for place in (store.path, *(store.path / name for name in FOLDERS)):
+        for staged in place.glob(f"{PENDING}*"):
             yield from _aged(store.name, "staging", staged, before)
 
 
@@ -120,10 +120,10 @@ def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
     """Remove what was found; what is gone already, or came to life since, is left alone."""
     for each in garbage:
         if each.kind == "unfinished dataset":
-            with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                with folder_lock(each.path, wait=False):
-                    if not (each.path / "refs" / "head").exists():
-                        clear_unfinished(each.path, workspace.keys)
+            busy_or_gone = contextlib.suppress(BlockingIOError, FileNotFoundError)
+            with busy_or_gone, folder_lock(each.path, wait=False):
+                if not (each.path / "refs" / "head").exists():
+                    clear_unfinished(each.path, workspace.keys)
         elif each.path.is_dir():
             shutil.rmtree(each.path, ignore_errors=True)
         else:

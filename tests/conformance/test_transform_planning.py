@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from odfbuild.apply.derive import read_inputs
+from odfbuild.apply.reset import carry_out, plan_reset
 from odfbuild.apply.watermark import set_watermark
 from odfbuild.errors import IntegrityError, OdfbuildError
 from odfbuild.odf.model import (
@@ -137,6 +138,22 @@ def _described(chains: Chains, replay: Replay | IntegrityError) -> dict[str, Any
         "prev_checkpoint": chains.label(replay.recorded.prev_checkpoint),
         "inputs": [chains.described(i.alias, i.step) for i in replay.inputs],
     }
+
+
+@pytest.mark.parametrize("case", cases("transform_planning", "reset"))
+def test_a_reset_keeps_the_definition_and_lets_the_next_step_read_everything(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
+    chains = Chains(tmp_path, case["datasets"])
+    target = case["target"]
+    carry_out(chains.workspace, [plan_reset(chains.workspace, target)])
+    events = [type(block.event).__name__ for _, block in histories(chains, target).links]
+    assert events == expectation(case)["remaining_events"]
+    state = chains.workspace.projection(target)
+    assert state is not None
+    inputs = read_inputs(chains.workspace, target, state)
+    assert inputs is not None
+    assert [(i.step.prev_block, i.step.new_offset) for i in inputs] == [(None, 5)]
 
 
 @pytest.mark.parametrize("case", cases("transform_planning", "replay"))

@@ -1,0 +1,64 @@
+"""Collect garbage of a whole workspace: what no history refers to, and scratch of killed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.store.garbage import (
+    Garbage,
+    find_in_dataset,
+    find_scratch,
+    find_unfinished,
+    remove,
+)
+from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """What is garbage; `held` are datasets that others are at work on, `damaged` broken ones.
+
+    Of both nothing is collected.
+    """
+
+    garbage: tuple[Garbage, ...]
+    held: tuple[str, ...] = ()
+    damaged: tuple[OdfbuildError, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all garbage."""
+        return sum(each.size for each in self.garbage)
+
+
+def collect(
+    workspace: Workspace, names: Sequence[str] | None, *, before: float, dry_run: bool
+) -> Collection:
+    """Find garbage that did not change since `before` (seconds since 1970) and remove it.
+
+    Looks at the datasets `names`; at all of them, at unfinished ones and at scratch when it is
+    `None`. With `dry_run` nothing is removed.
+    """
+    garbage: list[Garbage] = []
+    damaged: list[OdfbuildError] = []
+    chosen = workspace.aliases() if names is None else list(names)
+    with workspace.claim(chosen) as claim:
+        for name in chosen:
+            if name not in claim.won:
+                continue
+            try:
+                garbage += find_in_dataset(workspace.dataset(name), before)
+            except OdfbuildError as error:
+                damaged.append(error)
+        if names is None:
+            garbage += find_unfinished(workspace, before)
+            garbage += find_scratch(workspace, before)
+        if not dry_run:
+            remove(workspace, garbage)
+    return Collection(
+        garbage=tuple(garbage),
+        held=tuple(name for name in chosen if name in claim.held),
+        damaged=tuple(damaged),
+    )

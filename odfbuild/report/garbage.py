@@ -1,0 +1,52 @@
+"""What garbage collection found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.report.words import count, size
+
+if TYPE_CHECKING:
+    from odfbuild.apply.collect import Collection
+
+_NOUNS = {
+    "block": "block",
+    "data": "data object",
+    "checkpoint": "checkpoint",
+    "staging": "staging file",
+    "scratch": "scratch folder",
+    "unfinished dataset": "unfinished dataset",
+}
+
+
+def render_collection(found: Collection, *, removed: bool) -> str:
+    """A line for each dataset, then how much space that is."""
+    lines = []
+    for name in dict.fromkeys(each.dataset for each in found.garbage):
+        own = [each for each in found.garbage if each.dataset == name]
+        kinds = Counter(each.kind for each in own)
+        what = ", ".join(count(number, _NOUNS[kind]) for kind, number in kinds.items())
+        lines.append(f"  {name or 'cache'}: {what} ({size(sum(each.size for each in own))})")
+    lines += [f"  {name}: left alone, another process is at work on it" for name in found.held]
+    verb = "Removed" if removed else "Would remove"
+    total = f"{verb} {count(len(found.garbage), 'file')}, {size(found.size)}."
+    return "\n".join([*lines, *([""] if lines else []), total])
+
+
+def collection_to_data(found: Collection, *, removed: bool) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "removed": removed,
+        "size": found.size,
+        "held": list(found.held),
+        "garbage": [
+            {
+                "dataset": each.dataset or None,
+                "kind": each.kind,
+                "path": str(each.path),
+                "size": each.size,
+            }
+            for each in found.garbage
+        ],
+    }
