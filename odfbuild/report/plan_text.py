@@ -38,7 +38,7 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     """
     seen = view(plan)
     if not seen.has_changes:
-        lines = [_line(row, len(row.name), color=color) for row in seen.rows]
+        lines = [_line(row, 1, len(row.name), color=color) for row in seen.rows]
         return "\n".join([*lines, *([""] if lines else []), NO_CHANGES])
     lines = [seen.head, "", *render_rows(seen.rows, color=color, full=full)]
     return "\n".join([*lines, "", *seen.notes, seen.closing])
@@ -48,9 +48,10 @@ def render_rows(rows: Sequence[Row], *, color: bool, full: bool) -> list[str]:
     """A line for each row, and its details below while there are not too many."""
     listed = rows if full else rows[:LISTED]
     width = min(40, max((len(row.name) for row in listed), default=0))
+    signs = max((len(row.sign) for row in listed), default=0)
     lines = []
     for row in listed:
-        lines.append(_line(row, width, color=color))
+        lines.append(_line(row, signs, width, color=color))
         if full or len(rows) <= DETAILED or row.refusal is not None:
             lines += [f"      {line}".rstrip() for line in _details(row, color, full)]
     if len(rows) > len(listed):
@@ -59,9 +60,9 @@ def render_rows(rows: Sequence[Row], *, color: bool, full: bool) -> list[str]:
     return lines
 
 
-def _line(row: Row, width: int, *, color: bool) -> str:
+def _line(row: Row, signs: int, width: int, *, color: bool) -> str:
     sign = paint(row.sign, _COLORS[row.action], on=color) if row.action else row.sign
-    return f"  {sign} {row.name:<{width}}  {row.what}".rstrip()
+    return f"  {' ' * (signs - len(row.sign))}{sign} {row.name:<{width}}  {row.what}".rstrip()
 
 
 def _details(row: Row, color: bool, full: bool) -> list[str]:

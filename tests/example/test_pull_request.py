@@ -1,0 +1,172 @@
+"""A pull request on the example: what its reviewer sees, and that apply does exactly that."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from git import Actor, Repo
+from jsonschema import Draft202012Validator
+from markdown_it import MarkdownIt
+
+from tests.report.golden import assert_golden
+
+from .odfbuild_project import ExampleProject
+
+pytestmark = pytest.mark.spark
+
+CHANGED = {
+    "nyc.departures.bos": ["create", "run"],
+    "nyc.departures.ewr": ["append"],
+    "nyc.departures.jfk": ["append"],
+    "nyc.departures.lga": ["append"],
+    "nyc.departures.morning": ["append"],
+    "nyc.flights.late": ["rename"],
+    "us.bts.airlines": ["append"],
+}
+ANN = Actor("Ann", "ann@example.com")
+NO_JAVA = {"ODFBUILD_JAVA_HOME": "/nonexistent", "JAVA_HOME": "/nonexistent"}
+
+
+@pytest.fixture(scope="module")
+def branch(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
+    """The example, committed and applied; then a branch that is still to be applied."""
+    project = ExampleProject.fresh(tmp_path_factory.mktemp("pull-request") / "project")
+    repo = Repo.init(project.root, initial_branch="main")
+    (project.root / ".gitignore").write_text(".odfbuild/\n.odfbuild-keys/\nplan.json\n")
+    project.ok("apply", "--auto-approve")
+    repo.git.add(all=True)
+    repo.index.commit("The example, applied", author=ANN, committer=ANN)
+
+    repo.create_head("review").checkout()
+    project.edit("departures/nyc.departures.morning.yaml", "AND 959", "AND 1059")
+    project.edit("roots/us.bts.airlines.yaml", "Carriers by", "Airlines by")
+    template = "departures/by-airport.yaml.j2"
+    project.edit(template, "Flights that left", "Departures from")
+    project.edit(template, "[EWR, JFK, LGA]", "[EWR, JFK, LGA, BOS]")
+    project.edit("flights/nyc.flights.delayed.yaml", "nyc.flights.delayed", "nyc.flights.late")
+    folder = project.root / "datasets" / "flights"
+    (folder / "nyc.flights.delayed.yaml").rename(folder / "nyc.flights.late.yaml")
+    config = project.root / "odfbuild.yaml"
+    moved = "  moved:\n    nyc.flights.delayed: nyc.flights.late\n"
+    config.write_text(config.read_text() + moved)
+    repo.git.add(all=True)
+    repo.index.commit("Review me", author=ANN, committer=ANN)
+    repo.close()
+    project.ok("plan", "-o", "plan.json")
+    return project
+
+
+def steady(text: str) -> str:
+    """Without what differs from one run to the next: hashes, identities, times, the version."""
+    text = re.sub(r"did:odf:\w+", "did:odf:…", text)
+    text = re.sub(r"f1620[0-9a-f]{64}", "f1620…", text)
+    text = re.sub(r"→ [0-9a-f]{8}\b", "→ …", text)
+    text = re.sub(r"sha256:[0-9a-f]{64}", "sha256:…", text)
+    text = re.sub(r'("commit": |at commit |Commit )(["`]|<code>)[0-9a-f]{7,40}', r"\1\2…", text)
+    return re.sub(r'("(?:created_at|tool_version)": )"[^"]*"', r'\1"…"', text)
+
+
+@pytest.mark.parametrize(
+    ("form", "file"), [("text", "txt"), ("md", "md"), ("json", "json"), ("html", "html")]
+)
+def test_a_pull_request_looks_like_this(branch: ExampleProject, form: str, file: str) -> None:
+    shown = branch.ok("show", "plan.json", "--format", form).out
+    assert_golden(f"pull-request.{file}", steady(shown).rstrip("\n"))
+    # Whoever looks at the branch instead of the file sees the same.
+    assert steady(branch.ok("plan", "--format", form).out) == steady(shown)
+
+
+def test_the_comment_renders_as_a_table_and_folded_details(branch: ExampleProject) -> None:
+    text = branch.ok("show", "plan.json", "--md").out
+    assert len(text) < 65_536
+    assert text.startswith("<!-- odfbuild:nycflights:default -->\n")
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    rows = [token for token in tokens if token.type == "tr_open"]
+    assert len(rows) == 1 + len(CHANGED)
+    cells = [token for token in tokens if token.type == "td_open"]
+    assert len(cells) == 4 * len(CHANGED)
+    fences = [token.info for token in tokens if token.type == "fence"]
+    assert fences == ["diff"] * 3
+    blocks = [token.content.strip() for token in tokens if token.type == "html_block"]
+    assert blocks[1].startswith("<details>")
+    assert blocks[-1] == "</details>"
+
+
+class _Page(HTMLParser):
+    """Which elements stand open at the end, and what the page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "link", "br", "img"):
+            self.open.append(tag)
+        self.fetched += [str(value) for key, value in attrs if key in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(branch: ExampleProject) -> None:
+    page = _Page()
+    page.feed(branch.ok("show", "plan.json", "--format", "html").out)
+    assert page.open == page.fetched == []
+
+
+def test_the_file_is_of_the_published_schema(branch: ExampleProject) -> None:
+    schema = json.loads(branch.ok("schema", "plan").out)
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(saved(branch))
+
+
+def saved(project: ExampleProject) -> dict[str, Any]:
+    """The saved plan."""
+    return json.loads((project.root / "plan.json").read_text())
+
+
+def test_diff_and_selection_see_the_same_datasets(branch: ExampleProject) -> None:
+    differing = json.loads(branch.ok("diff", "main", "--json").out)["datasets"]
+    assert {d["name"] for d in differing} == set(CHANGED)
+    selected = json.loads(branch.ok("plan", "-s", "git:main", "--json").out)["datasets"]
+    assert {d["name"] for d in selected} == set(CHANGED)
+
+
+def test_apply_does_exactly_what_was_reviewed(
+    branch: ExampleProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project = branch.copy(tmp_path_factory.mktemp("applied") / "project")
+    plan = {d["name"]: d for d in saved(project)["datasets"]}
+    assert {name: d["actions"] for name, d in plan.items() if d["actions"]} == CHANGED
+    before = project.heads()
+    # What arrives or is edited after the review is not part of it.
+    project.next_month()
+    project.edit("roots/us.faa.planes.yaml", "kind: Root", "kind: Root ")
+    said = project.run("apply", "plan.json", "--auto-approve", "--json")
+    assert said.code == 0, said.text
+    ended = {d["name"]: d for d in json.loads(said.out)["datasets"]}
+    assert set(ended) == set(CHANGED)
+    for name in CHANGED:
+        planned = [event["kind"] for event in plan[name]["events"]]
+        log = json.loads(project.ok("log", name, "--json").out)
+        added = [block["event"]["kind"] for block in log][: ended[name]["blocks"]]
+        if name == "nyc.departures.bos":
+            # Nothing leaves Boston: the slice is empty, but the schema is known now.
+            planned = ["Seed", *planned, "SetDataSchema", "ExecuteTransform"]
+        assert added[::-1] == planned
+    after = project.heads()
+    untouched = set(before) - set(CHANGED) - {"nyc.flights.delayed"}
+    assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
+    assert after["nyc.flights.late"] == before["nyc.flights.delayed"]
+
+    # Applied again, every head but that of the renamed one has moved: nothing is begun, no JVM.
+    again = project.run("apply", "plan.json", "--auto-approve", env=NO_JAVA)
+    assert again.code == 5
+    for name in set(CHANGED) - {"nyc.flights.late"}:
+        assert f"error[E0701]: '{name}' moved since the plan was made" in again.out
+    assert project.heads() == after
