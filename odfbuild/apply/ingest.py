@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfbuild.apply.history import slices_between
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import BadRecord, Engine, IngestTask, vocabulary_of
+from odfbuild.engine.key_index import key_index
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
 from odfbuild.ingest.fetch import FetchContext, Fetched
@@ -23,9 +23,19 @@ from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.resume import has_moved
 from odfbuild.odf.arrow_schema import from_odf, schema_of
 from odfbuild.odf.ddl import parse_ddl
-from odfbuild.odf.model import AddData, AddPushSource, ReadStep, SetPollingSource, SourceState
+from odfbuild.odf.model import (
+    AddData,
+    AddPushSource,
+    MergeStrategy,
+    MergeStrategyLedger,
+    MergeStrategyUpsertStream,
+    ReadStep,
+    SetPollingSource,
+    SourceState,
+)
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
+from odfbuild.store.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +118,6 @@ def stage_ingest(
     state = transaction.state
     source = arrival.source
     vocab = vocabulary_of(state.vocab)
-    base = transaction.base
-    history: tuple[Path, ...] = ()
-    if base is not None:
-        store = transaction.workspace.dataset(transaction.alias)
-        history = tuple(
-            store.object_path("data", s.physical_hash)
-            for s in slices_between(store, None, base.head)
-        )
     task = IngestTask(
         dataset=transaction.alias,
         file=arrival.file,
@@ -124,7 +126,7 @@ def stage_ingest(
         preprocess=source.preprocess,
         merge=source.merge,
         vocab=vocab,
-        history=history,
+        history=transaction.workspace.committed(transaction.alias, transaction.base),
         history_schema=schema_of(state.schema) if state.schema else None,
         event_time=arrival.event_time or transaction.system_time,
         scratch=scratch,
@@ -138,6 +140,18 @@ def stage_ingest(
         raise
     _add_event(transaction, staged, arrival.source_state)
     return Ingested(staged.records if staged else 0, result.skipped, result.bad_records)
+
+
+def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:
+    """Bring what the next merge of this kind looks at up to the head, right after a commit.
+
+    Whatever prevents that costs the next merge time, and nothing else.
+    """
+    if not isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
+        return
+    state = workspace.projection(alias)
+    if state is not None and state.schema is not None:
+        key_index(workspace.committed(alias, state), schema_of(state.schema), merge.primary_key)
 
 
 def _add_event(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
-from odfbuild.apply.ingest import Arrival, stage_ingest
+from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import EngineFactory
@@ -110,6 +110,8 @@ def _append(
     found = stage_ingest(transaction, engine.get(), arrival, scratch)
     progress.add(transaction.commit(), found.records)
     progress.skip(found.skipped, found.bad_records)
+    if found.records:
+        keep_side_cars(workspace, request.dataset, source.merge)
     return "" if found.records else "the data holds nothing new"
 
 

@@ -17,7 +17,12 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.exactly import as_planned
-from odfbuild.apply.ingest import fetch_context, stage_polled, validate_source
+from odfbuild.apply.ingest import (
+    fetch_context,
+    keep_side_cars,
+    stage_polled,
+    validate_source,
+)
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
@@ -228,6 +233,8 @@ class _Run:
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
                 transaction = begin(self.workspace, item.name, item.kind, base)
+            if progress.records:
+                keep_side_cars(self.workspace, item.name, source.merge)
         if not transaction.is_empty:
             for event in transaction.events:
                 if isinstance(event, SetPollingSource | AddPushSource):

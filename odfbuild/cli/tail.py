@@ -49,13 +49,13 @@ def _newest(store: DatasetStore, count: int) -> pa.Table | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from odfbuild.apply.history import slices_between
+    from odfbuild.store.committed import Committed
 
-    slices = slices_between(store, None, store.head())
+    slices = Committed(store, store.head()).slices()
     tables: list[pa.Table] = []
     missing = count
     for piece in reversed(slices):
-        table = pq.read_table(store.object_path("data", piece.physical_hash))
+        table = pq.read_table(piece.file)
         tables.insert(0, table.slice(max(0, table.num_rows - missing)))
         missing -= tables[0].num_rows
         if missing <= 0:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odfbuild.errors import Location
     from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, TransformSql
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.committed import Committed
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
 
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
-    URL, with the path inside an archive). `history` are all committed slices, oldest first, and
-    `history_schema` their schema (`None`: nothing committed yet). Records without event time get
+    URL, with the path inside an archive). `history` is what was committed so far and
+    `history_schema` its schema (`None`: nothing committed yet). Records without event time get
     `event_time`. A record that does not fit the schema is an error, or with `skip_bad_records` left
     out and counted.
     """
@@ -144,7 +145,7 @@ class IngestTask:
     preprocess: TransformSql | None
     merge: MergeStrategy
     vocab: Vocabulary
-    history: tuple[Path, ...]
+    history: Committed
     history_schema: pa.Schema | None
     event_time: Timestamp
     scratch: Path

@@ -19,6 +19,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import Claim, claim
 from odfbuild.store.collector import paused_collector
+from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_small
@@ -175,6 +176,12 @@ class Workspace:
             with self._mutex:
                 self._projections.put(alias, text, known)
         return known
+
+    def committed(self, alias: str, state: Projection | None) -> Committed:
+        """The records of a dataset up to the head of `state`."""
+        store = self.dataset(alias)
+        head = state.head if state else None
+        return Committed(store, head, self.cache / "side-cars" / store.name)
 
     # --- Working ---
 

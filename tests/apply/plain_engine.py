@@ -70,7 +70,7 @@ class PlainEngine:
         rows = _read(task)
         if isinstance(task.merge, MergeStrategyAppend):
             return self._result(rows, task)
-        for file in task.history:
+        for file in task.history.files():
             known = pq.ParquetFile(file).read(columns=["id"])["id"]
             rows = rows.filter(pc.invert(pc.is_in(rows["id"], known.combine_chunks())))
         return self._result(rows, task)

@@ -1,5 +1,6 @@
 """Ingest rows and text through the real engine, keeping history as a dataset would."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,41 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import Engine, EngineResult, IngestTask, Vocabulary
-from odfbuild.odf.model import MergeStrategy, MergeStrategyAppend, ReadStep, ReadStepParquet
+from odfbuild.odf.model import (
+    DataSlice,
+    MergeStrategy,
+    MergeStrategyAppend,
+    OffsetInterval,
+    ReadStep,
+    ReadStepParquet,
+)
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.committed import CommittedSlice
+
+NOBODY = Multihash.sha3_256(b"")
+WHOLE = DataSlice(
+    logical_hash=NOBODY,
+    physical_hash=NOBODY,
+    offset_interval=OffsetInterval(start=0, end=0),
+    size=0,
+)
+
+
+@dataclass(frozen=True)
+class OneFile:
+    """A history that stands in a file, without a chain and without side-cars."""
+
+    file: Path | None
+    head: None = None
+    side_cars: None = None
+
+    def slices(self, after: object = None) -> tuple[CommittedSlice, ...]:
+        return (CommittedSlice(self.file, WHOLE),) if self.file else ()
+
+    def files(self) -> tuple[Path, ...]:
+        return (self.file,) if self.file else ()
+
 
 MILLIS = pa.timestamp("ms", "UTC")
 LATE = Timestamp.parse("2050-01-01T00:00:00Z")
@@ -35,7 +69,7 @@ def ingest(
             preprocess=preprocess,
             merge=merge or MergeStrategyAppend(),
             vocab=vocab or Vocabulary(),
-            history=(history,) if history else (),
+            history=OneFile(history),
             history_schema=pq.read_schema(history) if history else None,
             event_time=LATE,
             scratch=scratch,

@@ -26,7 +26,7 @@ from odfbuild.engine.spark.merge_changes import (
     unseen,
 )
 from odfbuild.engine.spark.merge_input import OP, PAIR, ROW, check_types, conformed
-from odfbuild.engine.spark.prior import current_state, seen_keys
+from odfbuild.engine.spark.prior import Prior
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -47,8 +47,9 @@ def merge(
     Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
     """
     try:
-        result = merged(spark, frame, task)
-        parts = write_parts(result, task.scratch / "parts")
+        with Prior(spark, task) as prior:
+            result = merged(frame, task, prior)
+            parts = write_parts(result, task.scratch / "parts")
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:
@@ -62,7 +63,7 @@ def merge(
     )
 
 
-def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame:
+def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> DataFrame:
     """The lazy result of `merge`: op, event time, then the data columns of `frame`."""
     frame = conformed(frame, task)
     strategy, vocab = task.merge, task.vocab
@@ -74,16 +75,16 @@ def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame
         case MergeStrategyAppend():
             return _by_event_time(frame, task)
         case MergeStrategyLedger():
-            seen = seen_keys(spark, frame, task, strategy.primary_key)
+            seen = prior.seen_keys(frame, strategy.primary_key)
             if seen is not None:
                 frame = unseen(frame, seen, strategy.primary_key)
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
             changes = paired(frame, strategy.primary_key)
         case MergeStrategyUpsertStream():
-            changes = _upserted(spark, frame, task, strategy)
+            changes = _upserted(frame, task, prior, strategy)
         case MergeStrategySnapshot():
-            changes = _replaced(spark, frame, task, strategy)
+            changes = _replaced(frame, task, prior, strategy)
     return _by_key(changes, task, strategy.primary_key)
 
 
@@ -91,22 +92,22 @@ def merged(spark: SparkSession, frame: DataFrame, task: IngestTask) -> DataFrame
 
 
 def _replaced(
-    spark: SparkSession, frame: DataFrame, task: IngestTask, strategy: MergeStrategySnapshot
+    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategySnapshot
 ) -> DataFrame:
     key = strategy.primary_key
     compared = strategy.compare_columns or _values(frame, key)
-    state = current_state(spark, frame, task, key)
+    state = prior.current_state(key)
     if state is None:
         return _in_place(frame)
     return differences(frame, state, key, compared, task.vocab, absent="retracted")
 
 
 def _upserted(
-    spark: SparkSession, frame: DataFrame, task: IngestTask, strategy: MergeStrategyUpsertStream
+    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategyUpsertStream
 ) -> DataFrame:
     key = strategy.primary_key
     last = last_of_each_key(frame, key)
-    state = current_state(spark, last, task, key)
+    state = prior.state_of(last, key)
     if state is None:
         kept = last.where(f"{OP} != {RETRACT}")
         return _in_place(kept.drop(OP).selectExpr("*", f"{APPEND} AS {OP}"))

@@ -25,15 +25,28 @@ _OLD = "__odfbuild_old"
 
 def unseen(frame: DataFrame, seen: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows whose key is not among those `seen`."""
+    return _join_keys(frame, seen, key, "left_anti")
+
+
+def only(frame: DataFrame, seen: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows whose key is among those `seen`."""
+    return _join_keys(frame, seen, key, "left_semi")
+
+
+def _join_keys(frame: DataFrame, seen: DataFrame, key: Sequence[str], how: str) -> DataFrame:
     keys = seen.selectExpr(*[f"{quote(k)} AS {quote('__odfbuild_key_' + k)}" for k in key])
     same = " AND ".join(f"{quote(k)} <=> {quote('__odfbuild_key_' + k)}" for k in key)
-    return frame.join(keys, _expr(same), "left_anti")
+    return frame.join(keys, _expr(same), how)
 
 
 def project(ledger: DataFrame, key: Sequence[str], vocab: Vocabulary) -> DataFrame:
     """The current state: the latest record of each key, unless that is a retraction."""
-    latest = _last(ledger, key, quote(vocab.offset))
-    return latest.where(f"{quote(vocab.operation_type)} != {RETRACT}")
+    return latest(ledger, key, vocab).where(f"{quote(vocab.operation_type)} != {RETRACT}")
+
+
+def latest(ledger: DataFrame, key: Sequence[str], vocab: Vocabulary) -> DataFrame:
+    """The latest record of each key, whatever its operation."""
+    return _last(ledger, key, quote(vocab.offset))
 
 
 def last_of_each_key(frame: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -1,44 +1,92 @@
 """What a merge must know of earlier records: keys that were seen, and the current state.
 
-The one place that decides which slices of the history are read, and which of their columns.
+The one place that decides how little of the history is read. Side-cars save time only: without them
+the same records come from the slices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.key_index import key_index
 from odfbuild.engine.spark.frames import quote, read_slices
-from odfbuild.engine.spark.merge_changes import project
+from odfbuild.engine.spark.merge_changes import only
+from odfbuild.engine.spark.state import current_state
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-
-def seen_keys(
-    spark: SparkSession, batch: DataFrame, task: IngestTask, key: Sequence[str]
-) -> DataFrame | None:
-    """Keys of earlier records, whatever their operation; at least those that `batch` holds too.
-
-    Columns are those of `key`, rows may repeat. `None` when no earlier record can match.
-    """
-    history = _history(spark, task)
-    return None if history is None else history.selectExpr(*map(quote, key))
+SMALL_BATCH_BYTES = 64 << 20
+"""Keys of source files up to this size are looked up one by one, in the memory of one process."""
 
 
-def current_state(
-    spark: SparkSession, batch: DataFrame, task: IngestTask, key: Sequence[str]
-) -> DataFrame | None:
-    """The current state: the latest record of each key, unless that is a retraction.
+class Prior:
+    """Earlier records for the one merge that `task` asks for."""
 
-    Columns are those of the dataset. `None` when there are no earlier records.
-    """
-    history = _history(spark, task)
-    return None if history is None else project(history, key, task.vocab)
+    def __init__(self, spark: SparkSession, task: IngestTask) -> None:
+        self._spark = spark
+        self._task = task
+        self._kept: list[DataFrame] = []
 
+    def __enter__(self) -> Prior:
+        return self
 
-def _history(spark: SparkSession, task: IngestTask) -> DataFrame | None:
-    if task.history_schema is None or not task.history:
-        return None
-    return read_slices(spark, task.history, task.history_schema, task.vocab)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give back memory."""
+        for frame in self._kept:
+            frame.unpersist()
+
+    def seen_keys(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
+        """Keys of earlier records, whatever their operation; at least those that `batch` has too.
+
+        Columns are those of `key`, rows may repeat. `None` when no earlier record can match.
+        """
+        task, schema = self._task, self._task.history_schema
+        if schema is None:
+            return None
+        found = self._look_up(batch, schema, key)
+        if found is not None:
+            return self._spark.createDataFrame(found) if found.num_rows else None
+        files = task.history.files()
+        history = read_slices(self._spark, files, schema, task.vocab)
+        return history.selectExpr(*[quote(name) for name in key]) if files else None
+
+    def current_state(self, key: Sequence[str]) -> DataFrame | None:
+        """The current state: the latest record of each key, unless that is a retraction.
+
+        Columns are those of the dataset. `None` when there are no earlier records.
+        """
+        return current_state(self._spark, self._task, key)
+
+    def state_of(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
+        """The current state, at least of the keys that `batch` has too; `None` if it has none."""
+        schema = self._task.history_schema
+        if schema is None:
+            return None
+        found = self._look_up(batch, schema, key)
+        if found is not None and not found.num_rows:
+            return None
+        state = self.current_state(key)
+        if state is None or found is None:
+            return state
+        return only(state, self._spark.createDataFrame(found), key)
+
+    def _look_up(self, batch: DataFrame, schema: pa.Schema, key: Sequence[str]) -> pa.Table | None:
+        """Keys in the index that `batch` may have; `None` when there is no use for an index."""
+        if self._task.file.stat().st_size > SMALL_BATCH_BYTES:
+            return None
+        index = key_index(self._task.history, schema, key)
+        if index is None:
+            return None
+        # The batch is read once, for its keys and for its records.
+        self._kept.append(batch.persist())
+        return index.find(batch.selectExpr(*[quote(name) for name in key]).toArrow())

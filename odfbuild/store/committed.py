@@ -1,0 +1,61 @@
+"""The data slices that a dataset has committed up to a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import DataSlice
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.store.dataset import DatasetStore
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedSlice:
+    """A data file, and what its block says about it."""
+
+    file: Path
+    data: DataSlice
+
+    @property
+    def records(self) -> int:
+        """Number of records in the file."""
+        return self.data.offset_interval.end - self.data.offset_interval.start + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the dataset in `store` has committed up to `head` (`None`: nothing yet).
+
+    `side_cars` is the folder for side-cars of the dataset (see `side_cars`), `None` for none.
+    """
+
+    store: DatasetStore
+    head: Multihash | None
+    side_cars: Path | None = None
+
+    def slices(self, after: Multihash | None = None) -> tuple[CommittedSlice, ...]:
+        """Slices of the blocks in `(after, head]`, or of the whole chain, oldest first.
+
+        Reads these blocks only. `ChainError` E0610 when `after` is not in the history of `head`.
+        """
+        if self.head is None or self.head == after:
+            return ()
+        from odfbuild.odf.model import AddData, ExecuteTransform
+
+        found = [
+            block.event.new_data
+            for _, block in self.store.walk(self.head, after)
+            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data
+        ]
+        found.reverse()
+        return tuple(
+            CommittedSlice(self.store.object_path("data", data.physical_hash), data)
+            for data in found
+        )
+
+    def files(self) -> tuple[Path, ...]:
+        """All data files, oldest first."""
+        return tuple(each.file for each in self.slices())

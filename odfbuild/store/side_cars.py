@@ -1,0 +1,139 @@
+"""Side-cars: files made from the records of a dataset, so that a merge need not read them again.
+
+A folder of files with a manifest. The manifest names the block up to which the files cover the
+chain, and vouches for each of them by size and checksum. A folder that is damaged in any way counts
+as empty: deleting it changes nothing but time. One writer at a time, the holder of the claim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from odfbuild.odf.multihash import Multihash
+from odfbuild.store.disposable import RACY_NS, read_disposable, write_disposable
+from odfbuild.store.files import sync_folder
+
+_MANIFEST = "manifest.bin"
+_OURS = (_MANIFEST, ".gitignore", "CACHEDIR.TAG")
+_CHUNK = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SideCar:
+    """One file: how many records it stands for, and `notes`, plain values of its maker.
+
+    `seen` identifies the bytes that were last checked without reading them; `None`: read them.
+    """
+
+    name: str
+    records: int
+    notes: Any
+    size: int
+    checksum: int
+    seen: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SideCars:
+    """Whole and checked files that together cover a chain up to the block `covered`."""
+
+    covered: Multihash
+    files: tuple[SideCar, ...]
+
+
+class SideCarFolder:
+    """The folder of side-cars of one kind; `stamp` says of which kind and from what."""
+
+    def __init__(self, folder: Path, stamp: bytes) -> None:
+        self.folder = folder
+        self._stamp = b"odfbuild side-cars 1\n" + stamp + b"\n"
+
+    def path(self, file: SideCar) -> Path:
+        """Where a file is."""
+        return self.folder / file.name
+
+    def load(self) -> SideCars | None:
+        """What the folder holds; `None` unless it is whole."""
+        plain = read_disposable(self.folder / _MANIFEST, self._stamp)
+        if plain is None:
+            return None
+        covered, entries = plain
+        files = []
+        for entry in entries:
+            known = SideCar(*entry)
+            checked = _checked(self.path(known), known)
+            if checked is None:
+                return None
+            files.append(checked)
+        found = SideCars(Multihash(covered), tuple(files))
+        if any(file.seen != entry[-1] for file, entry in zip(files, entries, strict=True)):
+            self._write(found)
+        return found
+
+    def describe(self, name: str, records: int, notes: Any = None) -> SideCar:
+        """Vouch for a file that was just written into the folder, and make it durable."""
+        file = self.folder / name
+        fd = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return SideCar(name, records, notes, file.stat().st_size, _checksum(file))
+
+    def save(self, covered: Multihash, files: Sequence[SideCar]) -> SideCars:
+        """Replace what the folder holds, in one step; `OSError` when it cannot be written to."""
+        sync_folder(self.folder)
+        saved = SideCars(covered, tuple(files))
+        if not self._write(saved):
+            raise PermissionError(f"cannot write to {self.folder}")
+        kept = {Path(file.name).parts[0] for file in files}
+        for entry in self.folder.iterdir():
+            if entry.name in kept or entry.name in _OURS:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    entry.unlink()
+        return saved
+
+    def _write(self, found: SideCars) -> bool:
+        entries = [
+            (file.name, file.records, file.notes, file.size, file.checksum, file.seen)
+            for file in found.files
+        ]
+        return write_disposable(
+            self.folder / _MANIFEST, self._stamp, (found.covered.binary, entries)
+        )
+
+
+def _checked(path: Path, known: SideCar) -> SideCar | None:
+    try:
+        status = path.stat()
+        # Any change of the bytes also changes the time of the last change, which nobody can set.
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if seen == known.seen:
+            return known
+        if status.st_size != known.size or _checksum(path) != known.checksum:
+            return None
+    except OSError:
+        return None
+    # A change in the same tick of the clock would not show.
+    settled = time.time_ns() - status.st_ctime_ns > RACY_NS
+    return replace(known, seen=seen if settled else None)
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            checksum = zlib.crc32(chunk, checksum)
+    return checksum

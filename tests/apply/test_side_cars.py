@@ -1,0 +1,197 @@
+"""Side-cars change nothing but time: with, without and with bad ones chains are the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from odfbuild.apply.outcome import DatasetOutcome, Status
+from odfbuild.apply.push import Push, push
+from odfbuild.engine import key_index as index_module
+from odfbuild.engine.contract import Engine
+from odfbuild.engine.key_index import key_index
+from odfbuild.engine.spark import state as state_module
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    MergeStrategy,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+    ReadStepNdJson,
+)
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+from tests.apply.in_process import Shared
+
+pytestmark = pytest.mark.spark
+
+KEY = ("k", "n")
+STRATEGIES: list[MergeStrategy] = [
+    MergeStrategyLedger(primary_key=KEY),
+    MergeStrategySnapshot(primary_key=KEY),
+    MergeStrategyUpsertStream(primary_key=KEY),
+]
+BATCHES = 4
+NOW = Timestamp.parse("2024-05-01T12:00:00Z")
+
+
+class Told:
+    """Hears how a push ended."""
+
+    outcome: DatasetOutcome
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        pass
+
+    def started(self, name: str) -> None:
+        pass
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        self.outcome = outcome
+
+
+def workspace(root: Path) -> Workspace:
+    return Workspace(root / "chains", root / ".odfbuild-keys", root / ".odfbuild")
+
+
+def prepared(root: Path, merge: MergeStrategy) -> Path:
+    """A dataset `d` with a push source, without data."""
+    columns = ("event_time TIMESTAMP", "k STRING", "n BIGINT", "v INT")
+    if isinstance(merge, MergeStrategyUpsertStream):
+        columns = (*columns, "op INT")
+    source = AddPushSource(source_name="s", read=ReadStepNdJson(ddl_schema=columns), merge=merge)
+    workspace(root).create("d", DatasetKind.Root, [source], NOW)
+    return root
+
+
+def batch(merge: MergeStrategy, chance: random.Random) -> bytes:
+    lines = []
+    for _ in range(chance.randint(5, 60)):
+        row = {
+            "k": chance.choice(["a", "b", "", None, "ä" * 20]),
+            "n": chance.choice([None, *range(-3, 9)]),
+            "v": chance.choice([None, 1, 2]),
+            "event_time": chance.choice([None, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"]),
+        }
+        if isinstance(merge, MergeStrategyUpsertStream):
+            row["op"] = chance.choice([0, 0, 0, 1])
+        lines.append(json.dumps(row))
+    return "\n".join(lines).encode()
+
+
+def chain(root: Path) -> dict[str, bytes]:
+    """Every byte of the dataset."""
+    folder = root / "chains" / "d"
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def kept(root: Path) -> Path:
+    return root / ".odfbuild" / "side-cars" / "d"
+
+
+def harm(root: Path, chance: random.Random, old: Path) -> None:
+    """Do something to the side-cars that may happen to files."""
+    folder = kept(root)
+    if not folder.exists():
+        return
+    match chance.choice(["delete", "flip", "cut", "old", "lose"]):
+        case "delete":
+            shutil.rmtree(folder)
+        case "old" if old.exists():
+            shutil.rmtree(folder)
+            shutil.copytree(old, folder)
+        case kind:
+            files = [f for f in folder.rglob("*") if f.is_file() and f.stat().st_size]
+            for file in chance.sample(files, min(3, len(files))):
+                data = bytearray(file.read_bytes())
+                if kind == "flip":
+                    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+                elif kind == "cut":
+                    del data[chance.randrange(len(data)) :]
+                if kind == "lose":
+                    file.unlink()
+                else:
+                    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("merge", STRATEGIES, ids=lambda merge: type(merge).KIND)
+def test_a_chain_does_not_depend_on_its_side_cars(
+    tmp_path: Path, spark_engine: Engine, merge: MergeStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "SEGMENT_ROWS", 16)
+    monkeypatch.setattr(state_module, "WORTH_KEEPING", 1)
+    first = prepared(tmp_path / "kept", merge)
+    without = shutil.copytree(first, tmp_path / "without")
+    harmed = shutil.copytree(first, tmp_path / "harmed")
+    (without / ".odfbuild").mkdir(exist_ok=True)
+    (without / ".odfbuild" / "side-cars").write_text("in the way")
+    chance, fate = random.Random(type(merge).KIND), random.Random(5)
+    for turn in range(BATCHES):
+        clock = SimpleNamespace(time_ns=lambda turn=turn: NOW.ns + turn * 10**9)
+        monkeypatch.setattr("odfbuild.odf.timestamp.time", clock)
+        data = batch(merge, chance)
+        for root in (first, without, harmed):
+            file = root / "batch.json"
+            file.write_bytes(data)
+            told = Told()
+            push(
+                Push(dataset="d", source=None, data=file),
+                workspace(root),
+                factory=lambda: Shared(spark_engine),
+                listener=told,
+                locate=lambda _, error: error,
+            )
+            assert told.outcome.status is not Status.FAILED, told.outcome.error
+        wanted = chain(without)
+        assert chain(first) == wanted
+        assert chain(harmed) == wanted
+        harm(harmed, fate, tmp_path / "old")
+        if turn == 1:
+            shutil.copytree(kept(first), tmp_path / "old")
+    names = {entry.name.split("-")[0] for entry in kept(first).iterdir()}
+    assert (
+        names
+        == {
+            "Ledger": {"keys"},
+            "Snapshot": {"state"},
+            "UpsertStream": {"keys", "state"},
+        }[type(merge).KIND]
+    )
+    assert len([name for name in wanted if name.startswith("data/")]) >= BATCHES - 1
+
+
+def test_keys_are_indexed_as_soon_as_they_are_committed(
+    tmp_path: Path, spark_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = STRATEGIES[0]
+    root = prepared(tmp_path / "p", merge)
+    file = root / "batch.json"
+    file.write_bytes(batch(merge, random.Random(7)))
+    space = workspace(root)
+    told = Told()
+    push(
+        Push(dataset="d", source=None, data=file),
+        space,
+        factory=lambda: Shared(spark_engine),
+        listener=told,
+        locate=lambda _, error: error,
+    )
+    state = space.projection("d")
+    assert state is not None
+    assert state.schema is not None
+    for each in space.committed("d", state).slices():
+        each.file.unlink()
+    index = key_index(space.committed("d", state), schema_of(state.schema), KEY)
+    assert index is not None
