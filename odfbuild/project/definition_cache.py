@@ -91,7 +91,10 @@ class DefinitionCache:
             return definitions
         plain = tuple(map(_plain, definitions))
         self._used[path] = (mark, definitions[0].file, plain)
-        return tuple([KeptDefinition.of(definitions[0].file, each) for each in plain])
+        kept = tuple([KeptDefinition.of(definitions[0].file, each) for each in plain])
+        for definition, now in zip(definitions, kept, strict=True):
+            object.__setattr__(now, "snapshot", definition.snapshot)
+        return kept
 
     def save(self) -> None:
         """Write the cache if it changed; a failure to do so costs only time."""
