@@ -6,10 +6,16 @@ import pytest
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch import http as http_step
-from odfbuild.odf.model import FetchStepUrl, RequestHeader
+from odfbuild.odf.model import (
+    EventTimeSourceFromMetadata,
+    EventTimeSourceFromSystemTime,
+    FetchStepUrl,
+    RequestHeader,
+)
 from odfbuild.odf.timestamp import Timestamp
 from tests.ingest.contexts import at, copied
 from tests.servers import nginx
+from tests.servers.faulty import faulty_server, response
 
 NOW = Timestamp.parse("2026-01-02T03:04:05Z")
 MODIFIED = Timestamp.parse("2020-01-01T00:00:00Z")
@@ -103,3 +109,19 @@ def test_a_secret_goes_to_its_server_only_and_into_no_message(server, tmp_path, 
         get(server.url("nothing/${{ env.ODFBUILD_TEST_TOKEN }}"), tmp_path)
     assert "geheim" not in caught.value.message + str(caught.value.notes)
     assert "env.ODFBUILD_TEST_TOKEN" in caught.value.message
+
+
+def test_event_time_may_be_that_of_the_modification_also_beside_an_etag(server, tmp_path):
+    (found,) = get(server.url("data.csv"), tmp_path, event_time=EventTimeSourceFromMetadata())
+    assert found.event_time == MODIFIED
+    assert found.state.kind == "odf/etag"
+    (found,) = get(
+        server.url("plain/data.csv"), tmp_path, event_time=EventTimeSourceFromSystemTime()
+    )
+    assert found.event_time == NOW
+    with (
+        faulty_server(response(b"x")) as silent,
+        pytest.raises(IngestError, match="does not tell when") as caught,
+    ):
+        get(silent.url, tmp_path, event_time=EventTimeSourceFromMetadata())
+    assert caught.value.code == "E0403"

@@ -15,12 +15,14 @@ def broker(tmp_path_factory):
 
 def source_of(broker, tmp_path, topic, qos=MqttQos.AtLeastOnce, **more):
     settings = {"mqtt_idle_seconds": 0.3, **more.pop("settings", {})}
-    step = FetchStepMqtt(
-        host="127.0.0.1",
-        port=broker.port,
-        topics=(MqttTopicSubscription(path=topic, qos=qos),),
-        **{"username": USER, "password": "${{ env.ODFBUILD_TEST_MQTT }}", **more},
-    )
+    given = {
+        "host": "127.0.0.1",
+        "port": broker.port,
+        "topics": (MqttTopicSubscription(path=topic, qos=qos),),
+        "username": USER,
+        "password": "${{ env.ODFBUILD_TEST_MQTT }}",
+    }
+    step = FetchStepMqtt(**{**given, **more})
     return Poller(tmp_path, step, dataset=topic.replace("/", "."), **settings)
 
 
@@ -93,6 +95,17 @@ def test_a_crash_before_the_acknowledgement_repeats_nothing(broker, tmp_path, mo
     assert b"".join(source.committed) == b"1\n2\n3\n"
 
 
+def test_an_acknowledgement_that_got_lost_repeats_nothing(broker, tmp_path, monkeypatch):
+    source = source_of(broker, tmp_path, "lost")
+    source.poll()
+    broker.publish("lost", "1", "2", "3")
+    with monkeypatch.context() as patch:
+        patch.setattr(mqtt._Session, "acknowledge", lambda self: None)
+        assert source.poll() == [b"1\n2\n3\n"]
+    broker.publish("lost", "3", "4")
+    assert source.poll() == [b"3\n4\n"]
+
+
 def test_messages_survive_a_restart_of_the_broker(tmp_path):
     with mosquitto(tmp_path / "broker") as broker:
         source = source_of(broker, tmp_path, "lasting")
@@ -101,6 +114,23 @@ def test_messages_survive_a_restart_of_the_broker(tmp_path):
         port = broker.port
     with mosquitto(tmp_path / "broker", port):
         assert source.poll() == [b"1\n"]
+
+
+def test_the_port_of_secure_brokers_is_spoken_to_over_tls(tmp_path, monkeypatch):
+    import trustme
+
+    authority = trustme.CA()
+    certificate = tmp_path / "server.pem"
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(certificate)
+    with mosquitto(tmp_path / "broker", certificate=certificate) as broker:
+        monkeypatch.setattr(mqtt, "_SECURE_PORT", broker.port)
+        source = source_of(broker, tmp_path, "safe", host="localhost")
+        with pytest.raises(IngestError, match="CERTIFICATE_VERIFY_FAILED"):
+            source.poll()
+        trusted = tmp_path / "ca.pem"
+        authority.cert_pem.write_to_path(trusted)
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        assert source.poll() == []
 
 
 @pytest.mark.parametrize(
@@ -112,19 +142,7 @@ def test_messages_survive_a_restart_of_the_broker(tmp_path):
     ],
 )
 def test_a_broker_that_cannot_be_used_is_explained(broker, tmp_path, more, said):
-    settings = {"connect_seconds": 2}
-    source = source_of(broker, tmp_path, "x", settings=settings)
-    step = FetchStepMqtt(
-        **{
-            "host": "127.0.0.1",
-            "port": broker.port,
-            "username": USER,
-            "password": PASSWORD,
-            "topics": source.step.topics,
-            **more,
-        }
-    )
-    source.step = step
+    source = source_of(broker, tmp_path, "x", settings={"connect_seconds": 2}, **more)
     with pytest.raises(IngestError, match=said) as caught:
         source.poll()
     assert "wrong-password" not in str(caught.value)

@@ -33,7 +33,9 @@ class Broker:
 
 
 @contextlib.contextmanager
-def mosquitto(folder: Path, port: int | None = None) -> Iterator[Broker]:
+def mosquitto(
+    folder: Path, port: int | None = None, certificate: Path | None = None
+) -> Iterator[Broker]:
     """A broker that keeps its sessions in `folder`, so that it can be started again."""
     executable = program("mosquitto")
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,8 +46,9 @@ def mosquitto(folder: Path, port: int | None = None) -> Iterator[Broker]:
         passwords.chmod(0o644)
     port = port or free_port()
     config = folder / "mosquitto.conf"
+    tls = f"certfile {certificate}\nkeyfile {certificate}\n" if certificate else ""
     config.write_text(
-        f"user root\nlistener {port} 127.0.0.1\nallow_anonymous false\n"
+        f"user root\nlistener {port} 127.0.0.1\n{tls}allow_anonymous false\n"
         f"password_file {passwords}\npersistence true\npersistence_location {folder}/\n"
     )
     with running([executable, "-c", str(config)], port, folder / "log"):

@@ -1,4 +1,4 @@
-"""Event time from the name of a file.
+"""Event time of records that carry none: from the name of a file, or what its source tells.
 
 `timestampFormat` is either in the letters of `strptime` (it has a `%`) or in those of Java's
 `SimpleDateFormat`: `y M d H h a m s S` repeated, zones `X` and `Z`, and 'quoted' text. A time
@@ -11,7 +11,12 @@ import re
 from datetime import UTC, datetime
 
 from odfbuild.errors import IngestError
-from odfbuild.odf.model import EventTimeSourceFromPath
+from odfbuild.odf.model import (
+    EventTimeSource,
+    EventTimeSourceFromMetadata,
+    EventTimeSourceFromPath,
+    EventTimeSourceFromSystemTime,
+)
 from odfbuild.odf.timestamp import Timestamp
 
 DEFAULT_FORMAT = "%Y-%m-%d"
@@ -44,6 +49,31 @@ _JAVA = {
     "Z": "%z",
 }
 _JAVA_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+
+
+def event_time_of(
+    source: EventTimeSource | None,
+    *,
+    modified: Timestamp | None,
+    default: Timestamp | None,
+    now: Timestamp,
+    name: str,
+) -> Timestamp:
+    """The time that `source` asks for of data that was `modified` then, as its source tells.
+
+    Without a `source` it is `default`, or `now`. Raises `IngestError` when nobody told a time.
+    """
+    if isinstance(source, EventTimeSourceFromSystemTime):
+        return now
+    if not isinstance(source, EventTimeSourceFromMetadata):
+        return default or now
+    if modified is None:
+        raise IngestError(
+            f"the source does not tell when {name} was modified",
+            code="E0403",
+            help="use `eventTime: {kind: FromSystemTime}`, or take the event time from the data",
+        )
+    return modified
 
 
 def event_time_from_path(source: EventTimeSourceFromPath, name: str) -> Timestamp:

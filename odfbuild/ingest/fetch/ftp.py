@@ -16,10 +16,11 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import Fetched, last_modified
 from odfbuild.ingest.secrets import scrub
-from odfbuild.odf.model import EventTimeSourceFromSystemTime, FetchStepUrl, SourceState
+from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 _CHUNK = 1 << 20
@@ -35,13 +36,11 @@ def fetch_ftp(
     kept = KeptDownload(context, url)
     moment = _with_retries(parts, step.url, state, context, kept)
     if kept.data.exists():
-        from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
-        yield Fetched(
-            kept.data,
-            None if moment is None else last_modified(moment),
-            context.now if from_clock or moment is None else moment,
-            step.url,
+        event_time = event_time_of(
+            step.event_time, modified=moment, default=moment, now=context.now, name=step.url
         )
+        new = None if moment is None else last_modified(moment)
+        yield Fetched(kept.data, new, event_time, step.url)
     # Only reached once what was yielded is committed.
     kept.forget()
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from odfbuild import __version__
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
 from odfbuild.ingest.secrets import resolve, scrub
-from odfbuild.odf.model import EventTimeSourceFromSystemTime, FetchStepUrl, SourceState
+from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -62,15 +63,21 @@ def fetch_http(
     own = {header.name: resolve(header.value) for header in step.headers or ()}
     request = _Request(url, step.url, own, state, context.moved)
     kept = KeptDownload(context, url)
-    if state is not None and _state_of(kept.about)[0] == state:
+    if state is not None and _state_of(kept.about) == state:
         kept.forget()  # it was committed by a run that ended right then
     timeout = httpx.Timeout(settings.idle_seconds, connect=settings.connect_seconds)
     with httpx.Client(timeout=timeout, follow_redirects=False) as client:
         changed = _with_retries(client, request, kept, settings.attempts)
     if changed:
-        new, moment = _state_of(kept.about)
-        from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
-        event_time = context.now if from_clock or moment is None else moment
+        new = _state_of(kept.about)
+        modified = _modified(kept.about)
+        event_time = event_time_of(
+            step.event_time,
+            modified=modified,
+            default=None if kept.about.etag else modified,  # as the reference has it
+            now=context.now,
+            name=request.shown,
+        )
         yield Fetched(kept.data, new, event_time, request.shown)
     # Only reached once what was yielded is committed.
     kept.forget()
@@ -164,7 +171,7 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
             raise _Again("the server sent another part of the data than was asked for", 0)
     elif status == 200:
         about = _about(response.headers)
-        new, _ = _state_of(about)
+        new = _state_of(about)
         if new is not None and new == request.state:
             return False
         kept.begin(about)
@@ -200,18 +207,22 @@ def _is_strong(tag: str | None, modified: str | None, date: str | None) -> bool:
     return age >= timedelta(seconds=1)
 
 
-def _state_of(about: About) -> tuple[SourceState | None, Timestamp | None]:
-    """State, and the time of modification, which counts only where no ETag is given."""
+def _state_of(about: About) -> SourceState | None:
+    """What tells this version from others, best first."""
     if about.etag is not None:
-        return etag(about.etag), None
-    if about.last_modified is not None:
-        try:
-            moment = email.utils.parsedate_to_datetime(about.last_modified)
-        except ValueError:
-            return None, None
-        instant = Timestamp.from_datetime(moment)
-        return last_modified(instant), instant
-    return None, None
+        return etag(about.etag)
+    moment = _modified(about)
+    return None if moment is None else last_modified(moment)
+
+
+def _modified(about: About) -> Timestamp | None:
+    """`Last-Modified`, if it is there and a date."""
+    if about.last_modified is None:
+        return None
+    try:
+        return Timestamp.from_datetime(email.utils.parsedate_to_datetime(about.last_modified))
+    except (ValueError, TypeError):
+        return None
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -1,14 +1,17 @@
 """Messages that were taken from a broker and that no chain holds yet.
 
 Each batch is a journal with one line for each message: its packet identifier, a tab, the payload.
-A message is acknowledged to the broker only once its line is on disk, and a journal is deleted only
+A message is acknowledged to the broker only once its line is on disk, and a journal is settled only
 once a chain names it in its source state. So a crash at any point neither loses nor repeats one.
+The journal that was settled last is kept: an acknowledgement may be lost on its way, and then the
+broker sends those messages again.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,6 +85,7 @@ class Inbox:
 
     def __init__(self, folder: Path, dataset: str) -> None:
         self._folder = folder / dataset.lower().replace("/", "%2F")
+        self._settled = self._folder / "settled"
 
     def journals(self) -> list[Journal]:
         """Those that are left from earlier runs, oldest first."""
@@ -97,14 +101,18 @@ class Inbox:
         self._folder.mkdir(parents=True, exist_ok=True)
         return Journal(self._folder / f"{uuid.uuid4()}.journal")
 
-    def forget(self, journal: Journal) -> None:
-        """Delete a batch that a chain holds."""
+    def settle(self, journal: Journal) -> None:
+        """A chain holds this batch: it is never given out again."""
         journal.close()
-        journal.file.unlink(missing_ok=True)
+        if journal.messages:
+            journal.file.replace(self._settled)
+        else:
+            journal.file.unlink(missing_ok=True)
 
-
-def last_messages(journals: list[Journal]) -> set[Message]:
-    """Messages that may not have been acknowledged although they are on disk."""
-    if not journals:
-        return set()
-    return set(list(journals[-1].read())[-_REMEMBERED:])
+    def maybe_sent_again(self) -> set[Message]:
+        """Messages that the broker may believe unacknowledged although they are on disk."""
+        known = [Journal(self._settled)] if self._settled.exists() else []
+        last: deque[Message] = deque(maxlen=_REMEMBERED)
+        for journal in [*known, *self.journals()]:
+            last.extend(journal.read())
+        return set(last)

@@ -10,6 +10,7 @@ message of QoS 1 that comes twice is known by its packet identifier. Source: spe
 from __future__ import annotations
 
 import hashlib
+import ssl
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import IngestError
 from odfbuild.ingest.extras import missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.inbox import Inbox, Journal, Message, last_messages
+from odfbuild.ingest.fetch.inbox import Inbox, Journal, Message
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.ingest.secrets import resolve, scrub
 from odfbuild.odf.model import FetchStepMqtt, MqttQos, SourceState
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from paho.mqtt.client import Client
 
 _KEEP_ALIVE = 60
+_SECURE_PORT = 8883
+"""Registered for MQTT over TLS; the definition of a source has no other way to ask for that."""
 _FOREVER = 0xFFFFFFFF
 _REFUSED = 128
 _TURN_SECONDS = 0.05
@@ -36,13 +39,12 @@ def fetch_messages(
 ) -> Iterator[Fetched]:
     """Yield what earlier runs took and did not commit, then a new batch. Raises `IngestError`."""
     inbox = Inbox(context.inbox, context.dataset)
-    left = inbox.journals()
-    already = last_messages(left)
-    for journal in left:
+    already = inbox.maybe_sent_again()
+    for journal in inbox.journals():
         committed = state is not None and state.kind == ETAG and state.value == journal.name
         if not committed and journal.messages:
             yield _fetched(step, journal, context)
-        inbox.forget(journal)
+        inbox.settle(journal)
     journal = inbox.begin()
     try:
         _collect(step, journal, already, context)
@@ -51,7 +53,7 @@ def fetch_messages(
     if journal.messages:
         yield _fetched(step, journal, context)
     # Only reached once what was yielded is committed.
-    inbox.forget(journal)
+    inbox.settle(journal)
 
 
 def _fetched(step: FetchStepMqtt, journal: Journal, context: FetchContext) -> Fetched:
@@ -102,6 +104,8 @@ class _Session:
         lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         lasting.SessionExpiryInterval = _FOREVER
         try:
+            if self._step.port == _SECURE_PORT:
+                self._client.tls_set_context(ssl.create_default_context())
             self._client.connect(
                 self._step.host,
                 self._step.port,

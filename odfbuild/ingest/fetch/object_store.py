@@ -13,14 +13,11 @@ from urllib.parse import urlsplit
 from odfbuild.errors import IngestError
 from odfbuild.ingest.extras import missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.ingest.secrets import scrub
-from odfbuild.odf.model import (
-    EventTimeSourceFromMetadata,
-    FetchStepUrl,
-    SourceState,
-)
+from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 _CHUNK = 4 << 20
@@ -47,13 +44,12 @@ def fetch_object(
         if not type(error).__module__.startswith(("botocore", "aiobotocore", "aiohttp")):
             raise
         raise _failed(step.url, error) from None
-    from_metadata = isinstance(step.event_time, EventTimeSourceFromMetadata)
-    yield Fetched(
-        kept.data,
-        None if about.etag is None else etag(about.etag),
-        moment if from_metadata else context.now,
-        step.url,
+    # Like a web server that gives an ETag.
+    event_time = event_time_of(
+        step.event_time, modified=moment, default=None, now=context.now, name=step.url
     )
+    new = None if about.etag is None else etag(about.etag)
+    yield Fetched(kept.data, new, event_time, step.url)
     # Only reached once what was yielded is committed.
     kept.forget()
 

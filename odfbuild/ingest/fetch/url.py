@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.result import Fetched, last_modified
 from odfbuild.odf.model import (
     EventTimeSourceFromPath,
-    EventTimeSourceFromSystemTime,
     FetchStepUrl,
     SourceState,
 )
@@ -102,5 +102,7 @@ def _fetch_file(
     moment = modified(path)
     new = last_modified(moment)
     if new != state:
-        from_clock = isinstance(step.event_time, EventTimeSourceFromSystemTime)
-        yield Fetched(Path(path), new, context.now if from_clock else moment, name)
+        event_time = event_time_of(
+            step.event_time, modified=moment, default=moment, now=context.now, name=name
+        )
+        yield Fetched(Path(path), new, event_time, name)
