@@ -9,6 +9,7 @@ from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
 from odfbuild.odf.arrow_schema import schema_of, to_raw
+from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
 from odfbuild.odf.schema_evolution import grow, grown_event
 
@@ -18,9 +19,10 @@ def ensure_schema(transaction: Transaction, result: pa.Schema, vocab: Vocabulary
 
     The first result sets it, and a changed definition may add optional columns: a `SetDataSchema`
     joins the transaction. Otherwise the result must fit the committed schema, or `QueryError` names
-    every difference. Source: specification, "Schema Evolution".
+    every difference and column that no dataset can hold. Source: specification, "Schema Evolution".
     """
     new = dataset_schema(result, vocab)
+    LogicalHasher(new)  # columns without a hash are refused before the first record comes
     committed = transaction.state.schema
     if committed is None:
         transaction.add(SetDataSchema(raw_arrow_schema=to_raw(new)))
