@@ -1,5 +1,6 @@
 """Merges have the properties that people count on, and Spark merges as a plain model does."""
 
+import itertools
 import random
 import tempfile
 from datetime import UTC, datetime
@@ -11,6 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.spark.frames import read_slices
+from odfbuild.engine.spark.merge_changes import project as project_frame
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -176,6 +180,56 @@ def test_spark_merges_as_the_model_does(spark_engine, strategy, seed):
         ledger += wanted
         whole = pa.Table.from_pylist(ledger, found.schema)
         history = write_history(folder / f"history-{turn}.parquet", whole)
+
+
+def _accumulate(engine, folder, strategy, chunks):
+    """The ledger that Spark makes of one batch after the other."""
+    history, ledger = None, None
+    for turn, chunk in enumerate(chunks):
+        file = _file(folder, f"batch-{turn}.parquet", chunk)
+        _, found = ingest(engine, folder, file, merge=strategy, history=history)
+        ledger = found if ledger is None else pa.concat_tables([ledger, found])
+        history = write_history(folder / f"history-{turn}.parquet", ledger)
+    return history, ledger
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("compare", [None, ("v",)])
+def test_spark_gives_back_the_last_of_many_snapshots(spark_engine, tmp_path, compare):
+    chance = random.Random(7)
+    snapshots = [_unique(_random_batch("Snapshot", chance.random(), 14)) for _ in range(3)]
+    snapshots.insert(2, [])
+    strategy = MergeStrategySnapshot(primary_key=tuple(KEY), compare_columns=compare)
+    history, ledger = _accumulate(spark_engine, tmp_path, strategy, snapshots)
+    # By the model, and by what odfbuild itself takes for the state.
+    wanted = {(row["k"], row["n"]): row["v"] for row in snapshots[-1]}
+    assert _state(ledger.to_pylist()) == wanted
+    with spark_engine.request("tests") as spark:
+        frame = read_slices(spark, [history], pq.read_schema(history), Vocabulary())
+        rows = project_frame(frame, KEY, Vocabulary()).collect()
+    assert {(row["k"], row["n"]): row["v"] for row in rows} == wanted
+    assert len(rows) == len(wanted)
+
+
+@pytest.mark.spark
+def test_any_split_of_a_ledger_gives_the_same_records_on_spark(spark_engine, tmp_path):
+    rows = _unique(_random_batch("Ledger", 11))
+    rows += rows[:5]
+    strategy = STRATEGIES["Ledger"]
+    found = []
+    for number, cuts in enumerate([(), (7,), (1, 2, len(rows) - 1)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        edges = [0, *cuts, len(rows)]
+        chunks = [rows[a:b] for a, b in itertools.pairwise(edges)]
+        _, ledger = _accumulate(spark_engine, folder, strategy, chunks)
+        found.append({_data(row) for row in ledger.to_pylist()})
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == len(rows) - 5
+
+
+def _unique(rows):
+    return list({(row["k"], row["n"]): row for row in rows}.values())
 
 
 @pytest.mark.spark
