@@ -29,26 +29,26 @@ def load_plan(file: Path) -> SavedPlan:
     except OSError as error:
         raise PlanError(
             f"{file} cannot be read: {error.strerror}",
-            code="E0320",
+            code="E0360",
             help="`odfbuild plan -o FILE` saves a plan",
         ) from None
     except ValueError as error:
         raise PlanError(
             f"{file} is not a plan: it is not JSON ({error})",
-            code="E0320",
+            code="E0360",
             help="make it again with `odfbuild plan -o FILE`",
         ) from None
     return read_plan(data, str(file))
 
 
 def check_digest(actual: str, approved: str) -> None:
-    """Raise `PlanError` E0323, exit code 5, unless the plan is the one that was approved."""
+    """Raise `PlanError` E0363, exit code 5, unless the plan is the one that was approved."""
     wanted = approved if approved.startswith("sha256:") else f"sha256:{approved}"
     if actual == wanted:
         return
     raise PlanError(
         "this is not the plan that was approved",
-        code="E0323",
+        code="E0363",
         notes=(f"approved: {wanted}", f"now: {actual}"),
         help="review the plan of now with `odfbuild plan`, and approve its digest",
         exit_code=5,
@@ -79,7 +79,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
     if saved.plan.project != config.name:
         raise PlanError(
             f"this plan is for the project '{saved.plan.project}', and this is '{config.name}'",
-            code="E0322",
+            code="E0362",
             help="go to the folder of that project, or give it with --directory",
         )
     workspace = Workspace(config.state, config.keys, config.cache)

@@ -187,7 +187,7 @@ def _breaking(snapshot: DatasetSnapshot, growth: Growth, place: Location) -> Pla
     name = snapshot.name
     return PlanError(
         f"'{name}' cannot be changed: its readers rely on columns that would change",
-        code="E0320",
+        code="E0314",
         location=place,
         notes=growth.problems,
         help="keep these columns as they are and add new ones beside them, or give the result a "

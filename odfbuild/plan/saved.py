@@ -45,7 +45,7 @@ class SavedPlan:
 def read_plan(data: Any, name: str) -> SavedPlan:
     """The plan of a document; `name` is what errors call it.
 
-    Raises `PlanError` E0320 when it is not a plan or not of a format that is known, E0321 when it
+    Raises `PlanError` E0360 when it is not a plan or not of a format that is known, E0361 when it
     is not the one whose digest it carries.
     """
     _check_format(data, name)
@@ -53,7 +53,7 @@ def read_plan(data: Any, name: str) -> SavedPlan:
     if digest_of(document) != data.get("plan_digest"):
         raise PlanError(
             f"{name} was changed after it was made: its digest does not fit",
-            code="E0321",
+            code="E0361",
             notes=(f"it says {data.get('plan_digest')}", f"it holds {digest_of(document)}"),
             help=_NEW_PLAN,
         )
@@ -79,7 +79,7 @@ def _check_format(data: Any, name: str) -> None:
 
 
 def _no_plan(name: str, why: str) -> PlanError:
-    return PlanError(f"{name} is not a plan: {why}", code="E0320", help=_NEW_PLAN)
+    return PlanError(f"{name} is not a plan: {why}", code="E0360", help=_NEW_PLAN)
 
 
 def _plan(document: Mapping[str, Any]) -> Plan:

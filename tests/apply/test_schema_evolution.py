@@ -30,7 +30,7 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     tiny.derive("derived", "SELECT event_time, id FROM source")
     refused = tiny.run("plan", env=NO_JVM)
     assert refused.returncode == 1
-    assert "error[E0320]: 'root' cannot be changed" in refused.stdout
+    assert "error[E0314]: 'root' cannot be changed" in refused.stdout
     assert "--> datasets/root.yaml:18:13" in refused.stdout
     assert "column 'value' is string now, and int64 in the committed schema" in refused.stdout
     assert "--> datasets/derived.yaml:15:11" in refused.stdout

@@ -130,7 +130,7 @@ def test_only_the_approved_digest_is_applied(tiny: Tiny, odfbuild: Program) -> N
     for arguments in (("plan.json",), ()):
         said = odfbuild("apply", *arguments, "-y", "--digest", other)
         assert said.code == 5
-        assert "error[E0323]: this is not the plan that was approved" in said.err
+        assert "error[E0363]: this is not the plan that was approved" in said.err
         assert f"now: {digest}" in said.err
     assert heads(tiny) == {}
     odfbuild.ok("apply", "-y", "--digest", digest.removeprefix("sha256:"))
@@ -168,10 +168,10 @@ def test_a_plan_of_another_project_and_what_is_no_plan_are_refused(
     (tiny.root / "list.json").write_text("[1]")
     (tiny.root / "text.json").write_text("Plan: 1 to create")
     for file, code, message in (
-        ("plan.json", "E0322", "this plan is for the project 'tiny', and this is 'large'"),
-        ("list.json", "E0320", "list.json is not a plan: it has no `format_version`"),
-        ("text.json", "E0320", "text.json is not a plan: it is not JSON"),
-        ("none.json", "E0320", "none.json cannot be read: No such file or directory"),
+        ("plan.json", "E0362", "this plan is for the project 'tiny', and this is 'large'"),
+        ("list.json", "E0360", "list.json is not a plan: it has no `format_version`"),
+        ("text.json", "E0360", "text.json is not a plan: it is not JSON"),
+        ("none.json", "E0360", "none.json cannot be read: No such file or directory"),
     ):
         said = odfbuild("apply", file, "-y")
         assert said.code == 1

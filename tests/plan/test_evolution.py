@@ -48,7 +48,7 @@ def planned(name: str, world: World) -> DatasetPlan:
 def refused(plan: DatasetPlan) -> tuple[str, ...]:
     assert plan.actions == (Action.REFUSE,)
     assert plan.refusal is not None
-    assert plan.refusal.code == "E0320"
+    assert plan.refusal.code == "E0314"
     assert plan.refusal.help
     assert f"'{plan.name}.v2'" in plan.refusal.help
     return plan.refusal.notes

@@ -44,14 +44,14 @@ def test_a_plan_that_was_edited_is_refused() -> None:
     data["summary"]["run"] = 1  # type: ignore[index]
     with pytest.raises(PlanError) as caught:
         read_plan(data, "plan.json")
-    assert caught.value.code == "E0321"
+    assert caught.value.code == "E0361"
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"format_version": "2.0"}, {"format_version": 1}])
 def test_what_is_no_plan_of_this_format_is_refused(data: object) -> None:
     with pytest.raises(PlanError) as caught:
         read_plan(data, "plan.json")
-    assert caught.value.code == "E0320"
+    assert caught.value.code == "E0360"
     assert "odfbuild plan -o" in (caught.value.help or "")
 
 
