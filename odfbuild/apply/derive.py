@@ -6,7 +6,8 @@ Source: Open Data Fabric, "Derivative Transformations"; what a step reads is dec
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ import pyarrow as pa
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
-from odfbuild.engine.request import StepInput, transform_task
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Choice
+from odfbuild.engine.request import StepInput, is_computed, transform_task
 from odfbuild.errors import ChainError, PlanError
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
@@ -24,6 +27,7 @@ from odfbuild.odf.model import (
     ExecuteTransformInput,
     SetTransform,
     TransformInput,
+    TransformSql,
 )
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import interval_between, next_step, output_watermark
@@ -100,29 +104,42 @@ def _read_input(
     return StepInput(alias, store, step, at_end.schema, at_end.vocab)
 
 
-def stage_transform(
-    transaction: Transaction, engine: Engine, inputs: tuple[StepInput, ...], scratch: Path
-) -> int:
-    """Run the transformation over what is new and add the resulting events; returns the records.
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a step gave. `note` says so where it was computed in another mode than plans told."""
 
-    Adds an `ExecuteTransform` whenever an input advanced, with or without records.
+    records: int = 0
+    note: str = ""
+
+
+def stage_transform(
+    transaction: Transaction,
+    engine: Callable[[], Engine],
+    inputs: Sequence[StepInput],
+    scratch: Path,
+) -> Derived:
+    """Run the transformation over what is new and add the resulting events.
+
+    Adds an `ExecuteTransform` whenever an input advanced, with or without records. `engine` is
+    asked for only where something has to be computed.
     """
     state = transaction.state
     vocab = vocabulary_of(state.vocab)
     steps = [each.step for each in inputs]
-    records = 0
+    derived = Derived()
     data = None
-    if state.schema is None or any(step.new_offset is not None for step in steps):
+    if is_computed(state, inputs):
         base = transaction.base
         store = transaction.workspace.dataset(transaction.alias)
         history = (store, base.head) if base else None
         task = transform_task(transaction.alias, state, inputs, scratch, history)
-        result = engine.transform(task)
+        result = engine().transform(task)
         staged = stage_slice(transaction, result, vocab, scratch)
-        if staged is not None:
-            data, records = staged.data, staged.records
+        data = staged.data if staged else None
+        note = _other_than_planned(task.transform, result.choice)
+        derived = Derived(staged.records if staged else 0, note)
     if data is None and not any(step.advances for step in steps):
-        return records
+        return derived
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])
     event_inputs = tuple(step.as_event() for step in steps)
     checkpoint = None
@@ -138,7 +155,13 @@ def stage_transform(
             new_watermark=watermark,
         )
     )
-    return records
+    return derived
+
+
+def _other_than_planned(transform: TransformSql, choice: Choice) -> str:
+    if choice.mode is expected_mode(transform).mode:
+        return ""
+    return f"kept up to date as {choice.mode.value}: {choice.reason}"
 
 
 def _stage_positions(

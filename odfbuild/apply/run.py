@@ -250,13 +250,15 @@ class _Run:
             progress.add(transaction.commit())
             return "" if progress.blocks else "an input has no data yet"
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
+        note = ""
         while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None):
             scratch = Path(tempfile.mkdtemp(prefix="step-", dir=folder))
-            records = stage_transform(transaction, self.engine.get(), inputs, scratch)
-            progress.add(transaction.commit(), records)
+            derived = stage_transform(transaction, self.engine.get, inputs, scratch)
+            progress.add(transaction.commit(), derived.records)
+            note = derived.note or note
             shutil.rmtree(scratch, ignore_errors=True)
             if all(each.step.complete for each in inputs):
-                return ""
+                return note
             base = self.workspace.projection(item.name)
             transaction = begin(self.workspace, item.name, item.kind, base)
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()

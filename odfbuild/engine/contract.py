@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from odfbuild.engine.mode import Choice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,17 +45,6 @@ def vocabulary_of(vocab: SetVocab | None) -> Vocabulary:
         system_time=vocab.system_time_column or default.system_time,
         event_time=vocab.event_time_column or default.event_time,
     )
-
-
-class Mode(Enum):
-    """How a transformation is kept up to date; the value is what chains and plans say."""
-
-    MAP = "map"
-    """Record by record: reads what is new, keeps the order of records and their operations."""
-    STREAM = "stream"
-    """Appends what a watermark makes final: windows that closed, pairs within a bound in time."""
-    CHANGELOG = "changelog"
-    """Computes over the whole history and appends how the result differs from the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +161,9 @@ class EngineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResult(EngineResult):
-    """The records of one step, the `mode` that made them, and why it is that one."""
+    """The records of one step, the mode that made them, and why it is that one."""
 
-    mode: Mode
-    reason: str
+    choice: Choice
 
 
 class Engine(Protocol):

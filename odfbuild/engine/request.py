@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, vocabulary_of
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import SetDataSchema, SetVocab
 from odfbuild.odf.multihash import Multihash
@@ -42,6 +44,21 @@ class StepInput:
             watermark=self.step.watermark,
             earlier=lambda: _files(self.store, _history(self.store, self.step.prev_block)),
         )
+
+
+def is_computed(state: Projection, inputs: Sequence[StepInput]) -> bool:
+    """Whether a step takes an engine: there are records to read, or a watermark may close windows.
+
+    `state` is what the derivative says before the step. Only a query whose text groups by something
+    has windows.
+    """
+    if state.transform is None:
+        raise AssertionError("only a dataset with a transformation is derived")
+    steps = [each.step for each in inputs]
+    if state.schema is None or any(step.new_offset is not None for step in steps):
+        return True
+    handles_each_alone = expected_mode(state.transform.transform).mode is Mode.MAP
+    return not handles_each_alone and any(step.advances for step in steps)
 
 
 def transform_task(

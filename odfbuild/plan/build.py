@@ -18,6 +18,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.memory import Memory
+from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import FileOnly, Place
@@ -247,6 +248,7 @@ def _assemble(
         eras=difference.eras,
         snapshot=snapshot,
         inputs=inputs,
+        mode=mode_of(snapshot, actions),
         location=location,
         refusal=refusal,
     )

@@ -127,6 +127,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
             "files": list(pending.files),
             "compared": pending.compared,
         },
+        "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
         "affected_columns": _columns(dataset.columns),
         "refusal": _refusal(dataset),
     }

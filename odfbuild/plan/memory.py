@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from odfbuild.odf.model import MetadataEvent
+from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import UP_TO_DATE
@@ -266,6 +267,7 @@ _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "snapshot": lambda plan: plan._definition.snapshot,
     "location": lambda plan: plan._definition.location,
     "columns": lambda _: None,
+    "mode": lambda plan: mode_of(plan._definition.snapshot, plan.actions),
     "pending": KeptPlan._thaw_pending,
     "reasons": KeptPlan._thaw_reasons,
     "changes": KeptPlan._thaw_changes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from odfbuild.engine.mode import Choice
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
@@ -117,7 +118,8 @@ class DatasetPlan:
     `actions` stand in the order in which apply does them. `eras` say which query made the records
     that stay (`records_under_old_query`) when a changed query is appended. A refused dataset has a
     `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
-    lies now, where it is not `name`.
+    lies now, where it is not `name`. `mode` is how a transformation that runs is expected to be
+    carried out.
     """
 
     name: str
@@ -131,6 +133,7 @@ class DatasetPlan:
     records_under_old_query: int | None = None
     eras: tuple[QueryEra, ...] = ()
     columns: ColumnEffect | None = None
+    mode: Choice | None = None
     snapshot: DatasetSnapshot | None = None
     inputs: tuple[str, ...] = ()
     location: Location | None = None

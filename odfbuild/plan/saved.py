@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from odfbuild.engine.mode import Choice, Mode
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataEvent
@@ -119,10 +120,15 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         records_under_old_query=data["records_under_old_query"],
         eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
         inputs=tuple(data["inputs"]),
+        mode=_mode(data.get("mode")),
         columns=_columns(data["affected_columns"]),
         location=place,
         refusal=_refusal(data["name"], data["refusal"]),
     )
+
+
+def _mode(data: Mapping[str, str] | None) -> Choice | None:
+    return Choice(Mode(data["mode"]), data["reason"]) if data else None
 
 
 def _change(data: Mapping[str, Any], place: Location | None) -> EventChange:

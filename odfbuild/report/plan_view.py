@@ -12,6 +12,7 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Any, overload
 
+from odfbuild.engine.mode import Mode
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.yaml_form import to_data
@@ -170,7 +171,7 @@ def _row(dataset: DatasetPlan) -> Row:
         what=_what(dataset, action),
         place=place,
         events=tuple(event_view(c.before, c.after, c.location) for c in shown),
-        notes=(*_columns(dataset), *_vintage(dataset)),
+        notes=(*_columns(dataset), *_mode(dataset), *_vintage(dataset)),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
         reasons=tuple(
@@ -250,6 +251,13 @@ def _columns(dataset: DatasetPlan) -> list[str]:
     if effect.changed:
         lines.append(f"computes differently: {', '.join(effect.changed)}")
     return lines
+
+
+def _mode(dataset: DatasetPlan) -> list[str]:
+    """How a result is kept up to date where it is more than record by record."""
+    if dataset.mode is None or dataset.mode.mode is Mode.MAP:
+        return []
+    return [f"kept up to date as {dataset.mode.mode.value}: {dataset.mode.reason}"]
 
 
 def _vintage(dataset: DatasetPlan) -> list[str]:

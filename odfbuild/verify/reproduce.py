@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfbuild.engine.contract import Engine, vocabulary_of
-from odfbuild.engine.request import transform_task
+from odfbuild.engine.request import is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.arrow_schema import schema_of
@@ -209,7 +209,7 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
     """The slice that the step gives now; `None` when it has no records."""
     before = replay.before
     vocab = vocabulary_of(before.vocab)
-    if before.schema is not None and all(i.step.new_offset is None for i in replay.inputs):
+    if not is_computed(before, replay.inputs):
         return None
     history = (store, before.head)
     task = transform_task(store.name, before, replay.inputs, scratch, history)

@@ -113,7 +113,7 @@ class Bench:
         ):
             return None
         transaction = Transaction(self.workspace, name, DatasetKind.Derivative, state, NOW)
-        stage_transform(transaction, PlainEngine(), inputs, self.scratch())
+        stage_transform(transaction, PlainEngine, inputs, self.scratch())
         transaction.commit()
         return [type(event).__name__ for event in transaction.events]
 

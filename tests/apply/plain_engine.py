@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
-    Mode,
     TransformResult,
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, TransformSql
 
 MILLIS = pa.timestamp("ms", "UTC")
@@ -62,9 +62,7 @@ class PlainEngine:
             rows = rows.filter(pc.greater(rows["id"], int(above[1])))
         values = pc.multiply(rows["value"], int(factor[1]) if factor else 1)
         result = self._result(rows.set_column(2, "value", values), task)
-        return TransformResult(
-            parts=result.parts, schema=result.schema, mode=Mode.MAP, reason="it is simple"
-        )
+        return TransformResult(parts=result.parts, schema=result.schema, choice=RECORD_BY_RECORD)
 
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)

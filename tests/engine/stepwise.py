@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import (
     Engine,
     InputSlices,
-    Mode,
     SliceFile,
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.mode import Mode
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.step import output_watermark
@@ -146,7 +146,7 @@ class Derived:
             )
         )
         self.watermark = output_watermark(self.watermark, [each.watermark for each in inputs])
-        self.mode, self.reason = result.mode, result.reason
+        self.mode, self.reason = result.choice.mode, result.choice.reason
         self.schema = self.schema or dataset_schema(result.schema, VOCAB)
         self.done = list(last)
         staged = write_slice(

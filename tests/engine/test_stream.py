@@ -5,7 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.contract import Engine, Mode
+from odfbuild.engine.contract import Engine
+from odfbuild.engine.mode import Mode
 from tests.engine.inputs import sql
 from tests.engine.stepwise import Derived, Source
 

@@ -17,6 +17,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import plan_digest
 from odfbuild.plan.model import Action, ReasonCode
+from odfbuild.plan.saved import read_plan
 from odfbuild.report.plan_json import plan_to_data, stamp
 from odfbuild.report.plan_text import closing_line, render_plan
 
@@ -152,3 +153,25 @@ def test_the_schema_lists_every_reason_and_action():
     codes = [code.value for code in ReasonCode]
     assert definitions["reason"]["properties"]["code"]["enum"] == codes
     assert definitions["action"]["enum"] == [action.name.lower() for action in Action]
+
+
+MODES = {
+    "SELECT window.start AS event_time, COUNT(*) AS n "
+    "FROM late GROUP BY window(event_time, '1 hour')": (
+        "kept up to date as stream: a window is final when the watermark passes its end"
+    ),
+    "SELECT DISTINCT event_time, id FROM late": (
+        "kept up to date as changelog: DISTINCT at line 1, column 8"
+    ),
+}
+
+
+@pytest.mark.parametrize("query", MODES)
+def test_a_plan_says_how_a_result_is_kept_up_to_date(query):
+    world = fresh().derivative("worst", "late", query=query)
+    plan = world.plan()
+    assert f"\n      {MODES[query]}\n" in render_plan(plan)
+    saved = json.loads(json.dumps(plan_to_data(stamp(plan))))
+    told = saved["datasets"][2]["mode"]
+    assert f"kept up to date as {told['mode']}: {told['reason']}" == MODES[query]
+    assert render_plan(read_plan(saved, "plan.json").plan) == render_plan(plan)

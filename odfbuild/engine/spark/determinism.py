@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from odfbuild.engine.mode import SUBQUERY
 from odfbuild.engine.spark import functions as lists
 from odfbuild.engine.spark.catalyst import Catalyst, Node, ids_of, items, name_of, position_of
-from odfbuild.engine.spark.findings import SUBQUERY, Findings, words
+from odfbuild.engine.spark.findings import Findings, words
 
 CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
 CLOCK_HELP = "use the event time or another column: a rerun must give the same records"

@@ -14,7 +14,6 @@ from odfbuild.errors import Location, QueryError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SUBQUERY = "a subquery"
 _UNFIT = ("void", "map", "variant", "interval", "calendar", "geometry", "geography")
 
 

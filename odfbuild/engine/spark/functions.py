@@ -6,6 +6,8 @@ depend on the order of rows. Source: measured on Spark 4.3.
 
 from __future__ import annotations
 
+from odfbuild.engine.mode import AGGREGATION, JOIN, OVER
+
 PLANS = frozenset(
     [
         "Project",
@@ -183,9 +185,9 @@ ROW_WISE = frozenset(
 """Resolved plan nodes that handle each record alone and keep the order of records."""
 
 CONSTRUCTS = {
-    "Aggregate": "aggregation (GROUP BY, COUNT, SUM …)",
-    "Join": "a join",
-    "LateralJoin": "a join",
+    "Aggregate": AGGREGATION,
+    "Join": JOIN,
+    "LateralJoin": JOIN,
     "Distinct": "DISTINCT",
     "Deduplicate": "DISTINCT",
     "Except": "EXCEPT",
@@ -194,7 +196,7 @@ CONSTRUCTS = {
     "GlobalLimit": "LIMIT",
     "LocalLimit": "LIMIT",
     "Offset": "OFFSET",
-    "Window": "a window function (OVER)",
+    "Window": OVER,
     "Pivot": "PIVOT",
     "Expand": "windows that overlap, or grouping sets",
     "LocalRelation": "rows that stand in the query itself",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import (
     InputSlices,
-    Mode,
     TransformResult,
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.mode import SUBQUERY, Mode
 from odfbuild.engine.spark.catalyst import Catalyst
-from odfbuild.engine.spark.findings import SUBQUERY, Report, Step, unfit_columns
+from odfbuild.engine.spark.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, to_spark_schema, write_parts
 from odfbuild.engine.spark.inputs import has_operations
 from odfbuild.engine.spark.modes import changelog, map, stream
@@ -55,7 +55,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
             parts = _pairs(spark, task)
         case Mode.CHANGELOG:
             parts = _changelog(spark, task, schema)
-    return TransformResult(parts=parts, schema=schema, mode=choice.mode, reason=choice.reason)
+    return TransformResult(parts=parts, schema=schema, choice=choice)
 
 
 def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from odfbuild.engine.contract import Mode
+from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
 from odfbuild.engine.spark.catalyst import Node, items, name_of
 from odfbuild.engine.spark.findings import Report
 from odfbuild.engine.spark.modes.shape import Joined, Windowed, is_time_window
 
 _SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A mode and the reason for it, as it is shown to people."""
-
-    mode: Mode
-    reason: str
 
 
 def choose(report: Report, shape: Windowed | Joined | None, retracting: Sequence[str]) -> Choice:
@@ -27,13 +18,13 @@ def choose(report: Report, shape: Windowed | Joined | None, retracting: Sequence
     `retracting` are inputs whose records hold retractions or corrections, now or earlier.
     """
     if report.row_wise:
-        return Choice(Mode.MAP, "every record is handled alone")
+        return RECORD_BY_RECORD
     if shape is not None and retracting:
         return Choice(Mode.CHANGELOG, f"input '{retracting[0]}' holds retractions")
     if isinstance(shape, Windowed):
-        return Choice(Mode.STREAM, "a window is final when the watermark passes its end")
+        return WINDOWS
     if isinstance(shape, Joined):
-        return Choice(Mode.STREAM, "new records only make further pairs")
+        return PAIRS
     return Choice(Mode.CHANGELOG, str(report.not_row_wise[0]))
 
 

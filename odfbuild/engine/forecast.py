@@ -1,0 +1,176 @@
+"""Which mode a query will be kept up to date in, told from the words of its text.
+
+Plans say it beforehand, without an engine. The engine decides when it runs, by what the query means
+and by what its inputs hold; where it decides otherwise, it is right, and `apply` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from odfbuild.engine.mode import (
+    AGGREGATION,
+    JOIN,
+    OVER,
+    PAIRS,
+    RECORD_BY_RECORD,
+    SUBQUERY,
+    WINDOWS,
+    Choice,
+    Mode,
+)
+from odfbuild.odf.model import TransformSql
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_AGGREGATE = re.compile(
+    "any_value|approx_count_distinct|array_agg|avg|bit_and|bit_or|bit_xor|bool_and|bool_or|"
+    "collect_list|collect_set|corr|count|count_if|every|listagg|max|max_by|mean|median|min|min_by|"
+    "mode|percentile|percentile_approx|percentile_cont|percentile_disc|some|stddev|stddev_pop|"
+    "stddev_samp|string_agg|sum|try_avg|try_sum|var_pop|var_samp|variance"
+)
+_WORDS = {
+    "distinct": "DISTINCT",
+    "except": "EXCEPT",
+    "minus": "EXCEPT",
+    "intersect": "INTERSECT",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "order": "ORDER BY",
+    "pivot": "PIVOT",
+    "join": JOIN,
+    "over": OVER,
+    "exists": SUBQUERY,
+    "values": "rows that stand in the query itself",
+}
+_HINT = re.compile(
+    rf"\b(?:(?:group|union|select.*select|{'|'.join(_WORDS)})\b|(?:{_AGGREGATE.pattern})\s*\()",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Found in any query that is not simply record by record, and in some that are."""
+_OUTER = frozenset({"left", "right", "full", "outer", "semi", "anti", "natural", "lateral"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    line: int
+    column: int
+
+    def says(self, words: str) -> str:
+        return f"{words} at line {self.line}, column {self.column}"
+
+
+def expected_mode(transform: TransformSql) -> Choice:
+    """The mode that the text of the queries speaks for, as long as the inputs only append."""
+    return _mode_of(tuple(step.query for step in transform.queries or ()))
+
+
+@lru_cache(maxsize=1000)
+def _mode_of(queries: tuple[str, ...]) -> Choice:
+    steps = [_words(query) for query in queries if _HINT.search(query)]
+    if steps and len(steps) < len(queries):
+        steps = [_words(query) for query in queries]
+    found = [each for words in steps for each in _constructs(words)]
+    if not found:
+        return RECORD_BY_RECORD
+    kinds = {kind for kind, _ in found}
+    if kinds == {AGGREGATION} and _has_one_window(steps):
+        return WINDOWS
+    if kinds == {JOIN} and _joins_inner(steps):
+        return PAIRS
+    kind, word = found[0]
+    return Choice(Mode.CHANGELOG, word.says(kind))
+
+
+def _words(sql: str) -> list[_Word]:
+    """Words in lower case and signs, without strings and comments."""
+    words = []
+    for match in _TOKEN.finditer(sql):
+        if match.lastgroup == "skip":
+            continue
+        start = match.start()
+        line = sql.count("\n", 0, start) + 1
+        column = start - sql.rfind("\n", 0, start)
+        words.append(_Word(match.group().lower(), line, column))
+    return words
+
+
+def _constructs(words: Sequence[_Word]) -> list[tuple[str, _Word]]:
+    """What no single record can answer, in the order of the text."""
+    found = []
+    texts = [word.text for word in words]
+    for at, word in enumerate(words):
+        before, after = texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else ""
+        if before == "." or (after == "." and word.text not in _WORDS):
+            continue
+        kind = _WORDS.get(word.text)
+        if word.text in ("except", "offset") and before in ("*", "select", ","):
+            kind = None  # `* EXCEPT (…)`, and the column of that name
+        elif (word.text == "order" and after != "by") or (word.text == "exists" and after != "("):
+            kind = None
+        elif word.text == "group" and after == "by":
+            kind = AGGREGATION
+        elif _AGGREGATE.fullmatch(word.text) and after == "(":
+            kind = OVER if _is_over(texts, at + 1) else AGGREGATION
+        elif word.text == "union" and after != "all":
+            kind = "DISTINCT"
+        elif word.text == "select" and before == "(" and _is_value(texts, at):
+            kind = SUBQUERY
+        elif word.text == "distinct" and before == "(":
+            kind = None  # COUNT(DISTINCT …) is an aggregation already
+        if kind is not None:
+            found.append((kind, word))
+    return found
+
+
+def _is_over(texts: Sequence[str], opening: int) -> bool:
+    """Whether the call whose parenthesis opens there is followed by OVER."""
+    depth = 0
+    for at in range(opening, len(texts)):
+        depth += {"(": 1, ")": -1}.get(texts[at], 0)
+        if depth == 0:
+            return "over" in texts[at + 1 : at + 2]
+    return False
+
+
+def _is_value(texts: Sequence[str], at: int) -> bool:
+    """Whether the query in parentheses is a value and no relation."""
+    return (
+        texts[at - 2] not in ("from", "join", ",", "as", "all", "(", "lateral") if at > 1 else False
+    )
+
+
+def _has_one_window(steps: Sequence[Sequence[_Word]]) -> bool:
+    """Whether the one GROUP BY is of the last query, and groups by `window(event_time, …)`."""
+    texts = [[word.text for word in words] for words in steps]
+    places = [(n, at) for n, step in enumerate(texts) for at in _places(step, "group", "by")]
+    if len(places) != 1 or places[0][0] != len(steps) - 1:
+        return False
+    clause = texts[-1][places[0][1] :]
+    windows = _places(clause, "window", "(")
+    return len(windows) == 1 and clause[windows[0] + 3 : windows[0] + 4] in ([","], ["."])
+
+
+def _joins_inner(steps: Sequence[Sequence[_Word]]) -> bool:
+    """Whether all joins are inner ones, and no relation is read twice."""
+    texts = [word.text for words in steps for word in words]
+    if _OUTER & set(texts) or "union" in texts:
+        return False
+    read = [
+        name.strip("`")
+        for before, name in pairwise(texts)
+        if before in ("from", "join") and name != "("
+    ]
+    return len(read) == len(set(read))
+
+
+def _places(texts: Sequence[str], first: str, second: str) -> list[int]:
+    return [n for n, pair in enumerate(pairwise(texts)) if pair == (first, second)]

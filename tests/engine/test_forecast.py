@@ -1,0 +1,63 @@
+"""The mode of a query, told from its text."""
+
+import pytest
+
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Mode
+from tests.engine.inputs import sql
+
+MAPS = [
+    "SELECT event_time, upper(city) AS c FROM t WHERE n > 1",
+    "SELECT * EXCEPT (a), 'GROUP BY' AS b -- JOIN\n FROM t /* DISTINCT */",
+    "SELECT * FROM a UNION ALL SELECT * FROM b",
+    "WITH x AS (SELECT * FROM t) SELECT `order`, x.limit, offset FROM x",
+    "SELECT event_time, word FROM t LATERAL VIEW explode(words) AS word",
+]
+STREAMS = [
+    "SELECT window.start AS event_time, COUNT(DISTINCT city) AS n FROM t "
+    "GROUP BY window(event_time, '1 hour')",
+    "SELECT window.end AS event_time, max(n) AS n FROM (SELECT * FROM a UNION ALL SELECT * FROM b) "
+    "GROUP BY city, window(event_time, '1 hour', '5 minutes') HAVING max(n) > 1",
+]
+JOINS = [
+    "SELECT a.event_time FROM a JOIN b ON a.x = b.x",
+    "SELECT a.event_time FROM a INNER JOIN (SELECT * FROM b) b USING (x) CROSS JOIN c",
+]
+CHANGELOGS = {
+    "SELECT max(event_time) AS event_time FROM t": "aggregation (GROUP BY, COUNT, SUM …) at line 1,"
+    " column 8",
+    "SELECT event_time,\n  rank() OVER (ORDER BY n) AS r FROM t": "a window function (OVER) at"
+    " line 2, column 10",
+    "SELECT DISTINCT city FROM t": "DISTINCT at line 1, column 8",
+    "SELECT a FROM t UNION SELECT a FROM u": "DISTINCT at line 1, column 17",
+    "SELECT a FROM t EXCEPT SELECT a FROM u": "EXCEPT at line 1, column 17",
+    "SELECT a FROM t ORDER BY a LIMIT 3": "ORDER BY at line 1, column 17",
+    "SELECT a.event_time FROM a LEFT JOIN b ON a.x = b.x": "a join at line 1, column 33",
+    "SELECT a.event_time FROM a JOIN a AS b ON a.x = b.x": "a join at line 1, column 28",
+    "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)": "a subquery at line 1, column 23",
+    "SELECT a FROM t WHERE a IN (SELECT a FROM u)": "a subquery at line 1, column 29",
+    "SELECT window.start AS event_time, COUNT(*) AS n FROM a JOIN b USING (x) "
+    "GROUP BY window(event_time, '1 hour')": "aggregation (GROUP BY, COUNT, SUM …) at line 1,"
+    " column 36",
+}
+
+
+def test_records_that_are_handled_alone_are_mapped() -> None:
+    assert [expected_mode(sql(query)) for query in MAPS] == [RECORD_BY_RECORD] * len(MAPS)
+
+
+def test_windows_and_inner_joins_are_streams() -> None:
+    assert [expected_mode(sql(query)) for query in STREAMS] == [WINDOWS] * len(STREAMS)
+    assert [expected_mode(sql(query)) for query in JOINS] == [PAIRS] * len(JOINS)
+
+
+@pytest.mark.parametrize("query", CHANGELOGS)
+def test_the_rest_is_a_changelog_for_a_reason_with_its_place(query: str) -> None:
+    expected = expected_mode(sql(query))
+    assert (expected.mode, expected.reason) == (Mode.CHANGELOG, CHANGELOGS[query])
+
+
+def test_a_window_over_an_aggregation_is_a_changelog() -> None:
+    inner = "SELECT max(event_time) AS event_time, city FROM t GROUP BY city"
+    outer = "SELECT window.end AS event_time FROM step0 GROUP BY window(event_time, '1 day')"
+    assert expected_mode(sql(inner, outer)).mode is Mode.CHANGELOG
