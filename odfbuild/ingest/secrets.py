@@ -7,6 +7,7 @@ Source: reference behaviour, template substitution.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -48,12 +49,21 @@ def resolve(template: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def remember(value: str) -> None:
-    """Keep `value`, in every spelling that a URL may give it, out of messages from now on."""
-    parts = {value}
+    """Keep `value`, also as a URL or JSON may spell it, out of messages from now on."""
+    # A value with a line break at its end is shown without it, and others are shown line by line.
+    parts = {value, value.strip(), *(line.strip() for line in value.splitlines())}
     if "://" in value:
         parts |= _parts_of_url(value)
     for part in parts:
-        for spelling in (part, quote(part, safe=""), quote(part), quote_plus(part), unquote(part)):
+        for spelling in (
+            part,
+            quote(part, safe=""),
+            quote(part),
+            quote_plus(part),
+            unquote(part),
+            json.dumps(part)[1:-1],
+            json.dumps(part, ensure_ascii=False)[1:-1],
+        ):
             if len(spelling) >= _SHORTEST:
                 _known.add(spelling)
 

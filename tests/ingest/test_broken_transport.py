@@ -7,8 +7,9 @@ import time
 import pytest
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest import secrets
 from odfbuild.ingest.fetch import http as http_step
-from odfbuild.odf.model import FetchStepUrl
+from odfbuild.odf.model import FetchStepUrl, RequestHeader
 from tests.ingest.contexts import Poller
 from tests.servers import nginx
 from tests.servers.faulty import faulty_server, response, silent
@@ -188,6 +189,31 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, monkeypatch)
         authority.cert_pem.write_to_path(trusted)
         monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
         assert source.poll() == [inner.partition(b"\r\n\r\n")[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent"),
+    [
+        ("X-Token", "geheim-1111\n", b"geheim-1111"),
+        ("X-Token", "geheim-ü", "geheim-ü".encode()),
+        ("X-Token", "geheim-2222\r\nX-Other: 1", None),
+        ("X-Token", "geheim-\x00-3333", None),
+        ("X Token", "geheim-4444", None),
+        ("X-Token:", "geheim-4444", None),
+    ],
+)
+def test_headers_are_sent_whole_or_not_at_all(tmp_path, monkeypatch, name, value, sent):
+    monkeypatch.setattr(secrets.os, "environ", {**secrets.os.environ, "ODFBUILD_TEST_H": value})
+    headers = (RequestHeader(name=name, value="${{ env.ODFBUILD_TEST_H }}"),)
+    with faulty_server(response(b"x")) as server:
+        source = Poller(tmp_path, FetchStepUrl(url=server.url, headers=headers))
+        if sent is None:
+            error = fails(source, "cannot be sent")
+            assert "geheim" not in error.message
+            assert server.requests == []
+        else:
+            assert source.poll() == [b"x"]
+            assert sent in server.requests[0].encode()
 
 
 # --- a server that behaves ---

@@ -16,7 +16,7 @@ from odfbuild.ingest.fetch.event_time import event_time_from_path
 from odfbuild.ingest.fetch.result import etag
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.probe import probe
-from odfbuild.ingest.secrets import resolve
+from odfbuild.ingest.secrets import resolve, scrub
 from odfbuild.odf.model import (
     CompressionFormat,
     EventTimeSourceFromPath,
@@ -146,6 +146,21 @@ def test_a_template_without_a_value_is_an_error(text):
     with pytest.raises(IngestError) as caught:
         resolve(text, {"L": "${{ env.L }}"})
     assert caught.value.code == "E0408"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["geheim 77/+ä", "geheim%2077%2F%2B%C3%A4", "geheim+77%2F%2B%C3%A4", "geheim%2077/%2B%C3%A4",
+     '"geheim 77/+\\u00e4"'],
+)  # fmt: skip
+def test_a_secret_is_known_in_every_spelling(shown):
+    resolve("${{ env.A }}", {"A": "geheim 77/+ä\n"})
+    assert "77" not in scrub(f"it says: {shown}!")
+
+
+def test_a_password_inside_an_address_from_the_environment_is_a_secret_too():
+    resolve("${{ env.A }}", {"A": "https://me:pass%40word@host/x?key=abcdef99"})
+    assert scrub("pass@word, pass%40word and abcdef99") == "***, *** and ***"
 
 
 # --- archives ---

@@ -20,7 +20,7 @@ from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
 from odfbuild.ingest.secrets import resolve, scrub
-from odfbuild.odf.model import FetchStepUrl, SourceState
+from odfbuild.odf.model import FetchStepUrl, RequestHeader, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 120.0
 _MOVED = (301, 302, 303, 307, 308)
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -40,7 +42,7 @@ class _Request:
 
     url: str
     shown: str
-    own: dict[str, str]
+    own: dict[bytes, bytes]
     state: SourceState | None
     moved: bool
 
@@ -60,7 +62,7 @@ def fetch_http(
     import httpx
 
     settings = context.settings
-    own = {header.name: resolve(header.value) for header in step.headers or ()}
+    own = dict(_header(header) for header in step.headers or ())
     request = _Request(url, step.url, own, state, context.moved)
     kept = KeptDownload(context, url)
     if state is not None and _state_of(kept.about) == state:
@@ -81,6 +83,22 @@ def fetch_http(
         yield Fetched(kept.data, new, event_time, request.shown)
     # Only reached once what was yielded is committed.
     kept.forget()
+
+
+def _header(header: RequestHeader) -> tuple[bytes, bytes]:
+    """A header of the definition; what it may not hold is refused without showing its value."""
+    # Blanks around a value do not belong to it (RFC 9110, 5.5).
+    value = resolve(header.value).strip()
+    if not _TOKEN.fullmatch(header.name) or any(
+        (c < " " and c != "\t") or c == "\x7f" for c in value
+    ):
+        raise IngestError(
+            f"the header '{header.name}' cannot be sent: its name or value has characters that "
+            "headers must not have",
+            code="E0405",
+            help="correct `fetch.headers`, or the environment variable in it",
+        )
+    return header.name.encode(), value.encode()
 
 
 def _with_retries(
@@ -120,8 +138,9 @@ def _attempt(client: httpx.Client, request: _Request, kept: KeptDownload) -> boo
         origin = url = httpx.URL(request.url)
         for _ in range(_REDIRECTS + 1):
             # Headers of the definition may hold secrets, which another server must not get.
-            own = request.own if _same_origin(url, origin) else {}
-            with client.stream("GET", url, headers={**standard, **own}) as response:
+            headers = {name.encode(): value.encode() for name, value in standard.items()}
+            headers |= request.own if _same_origin(url, origin) else {}
+            with client.stream("GET", url, headers=headers) as response:
                 if response.status_code in _MOVED and "location" in response.headers:
                     url = url.join(response.headers["location"])
                     if url.scheme not in ("http", "https"):
