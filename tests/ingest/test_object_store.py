@@ -1,6 +1,8 @@
+from typing import Any, ClassVar
+
 import pytest
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch import object_store
 from odfbuild.odf.model import EventTimeSourceFromMetadata, FetchStepUrl
 from tests.ingest.contexts import NOW, Poller
@@ -70,6 +72,51 @@ def test_what_was_fetched_and_not_committed_is_kept(store, tmp_path, monkeypatch
     monkeypatch.setattr(object_store.KeptDownload, "write", None)
     assert source.poll(crash="after") == [b"kept"]
     assert source.poll() == []
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, tmp_path, monkeypatch):
+    source = source_of(store, tmp_path, "moving.csv", b"version one")
+    whole = object_store.KeptDownload.write
+
+    def replaced(self, chunks, shown):
+        whole(self, chunks, shown)
+        store.put("moving.csv", b"version two")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store.KeptDownload, "write", replaced)
+        with pytest.raises(IngestError, match="replaced while it was read"):
+            source.poll()
+    assert source.poll() == [b"version two"]
+
+
+def test_other_stores_go_the_same_way(tmp_path, monkeypatch):
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Store(MemoryFileSystem):
+        protocol = "gs"
+        store: ClassVar[dict[str, Any]] = {}
+        pseudo_dirs: ClassVar[list[str]] = [""]
+
+        def info(self, path, **kwargs):
+            found = super().info(path, **kwargs)
+            return {**found, "etag": f"{found['size']}", "updated": "2024-01-01T00:00:00.5Z"}
+
+    fsspec.register_implementation("gs", Store, clobber=True)
+    Store().pipe("bucket/a.csv", b"one")
+    metadata = EventTimeSourceFromMetadata()
+    source = Poller(tmp_path, FetchStepUrl(url="gs://bucket/a.csv", event_time=metadata))
+    assert source.poll() == [b"one"]
+    assert str(source.found[0].event_time) == "2024-01-01T00:00:00.500Z"
+    assert source.poll() == []
+    Store().pipe("bucket/a.csv", b"longer")
+    assert source.poll() == [b"longer"]
+
+
+def test_a_store_whose_library_is_not_installed_is_explained(tmp_path):
+    with pytest.raises(EnvironmentProblem, match="az: addresses need") as caught:
+        Poller(tmp_path, FetchStepUrl(url="az://box/x")).poll()
+    assert "odfbuild[azure]" in str(caught.value.help)
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,7 @@ def _header(header: RequestHeader) -> tuple[bytes, bytes]:
     """A header of the definition; what it may not hold is refused without showing its value."""
     # Blanks around a value do not belong to it (RFC 9110, 5.5).
     value = resolve(header.value).strip()
-    if not _TOKEN.fullmatch(header.name) or any(
-        (c < " " and c != "\t") or c == "\x7f" for c in value
-    ):
+    if not _TOKEN.fullmatch(header.name) or _CONTROL.search(value):
         raise IngestError(
             f"the header '{header.name}' cannot be sent: its name or value has characters that "
             "headers must not have",

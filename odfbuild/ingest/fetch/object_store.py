@@ -1,7 +1,7 @@
-"""An object of a store, through fsspec: `s3://bucket/key`.
+"""An object of a store, through fsspec: `s3://bucket/key`, `gs://…`, `az://…`.
 
-Credentials, region and endpoint come from where the store's own tools take them: the variables
-`AWS_…`, profiles. The ETag is the state. Needs the extra `s3`.
+Credentials, region and endpoint come from where the store's own tools take them: variables of the
+environment, profiles. The ETag is the state. Each store needs an extra.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
+EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure"}
+"""Schemes of addresses, and the extra that brings the library for each."""
+
 _CHUNK = 4 << 20
+_LIBRARIES = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "adlfs")
 
 
 def fetch_object(
@@ -31,7 +35,7 @@ def fetch_object(
     path = f"{parts.netloc}{parts.path}"
     kept = KeptDownload(context, url)
     try:
-        store = _store(context)
+        store = _store(parts.scheme, context)
         about, moment = _about(store, path)
         if about.etag is not None and etag(about.etag) == state:
             kept.forget()
@@ -40,8 +44,8 @@ def fetch_object(
     except (OSError, EOFError) as error:
         raise _failed(step.url, error) from None
     except Exception as error:
-        # s3fs lets some errors of its client through; all of them come from one module.
-        if not type(error).__module__.startswith(("botocore", "aiobotocore", "aiohttp")):
+        # Some errors of the clients come through as they are.
+        if not type(error).__module__.startswith(_LIBRARIES):
             raise
         raise _failed(step.url, error) from None
     # Like a web server that gives an ETag.
@@ -54,29 +58,35 @@ def fetch_object(
     kept.forget()
 
 
-def _store(context: FetchContext) -> Any:
-    try:
-        import s3fs
-    except ImportError:
-        raise missing_extra("s3", "s3: addresses") from None
+def _store(scheme: str, context: FetchContext) -> Any:
     settings = context.settings
-    return s3fs.S3FileSystem(
-        skip_instance_cache=True,
-        use_listings_cache=False,
-        config_kwargs={
+    options: dict[str, Any] = {}
+    if scheme == "s3":
+        options["config_kwargs"] = {
             "connect_timeout": settings.connect_seconds,
             "read_timeout": settings.idle_seconds,
             "retries": {"max_attempts": settings.attempts - 1, "mode": "standard"},
-        },
-    )
+        }
+    try:
+        import fsspec
+
+        # Neither a client nor a listing of an earlier run may answer for the store.
+        return fsspec.filesystem(
+            scheme, skip_instance_cache=True, use_listings_cache=False, **options
+        )
+    except ImportError:
+        raise missing_extra(EXTRAS[scheme], f"{scheme}: addresses") from None
 
 
-def _about(store: Any, path: str) -> tuple[About, Timestamp]:
-    info = store.info(path)
+def _about(store: Any, path: str) -> tuple[About, Timestamp | None]:
+    info = {key.lower().replace("_", ""): value for key, value in store.info(path).items()}
     if info.get("type") == "directory":
         raise IsADirectoryError("it is a folder of objects, not one object")
-    about = About(etag=info.get("ETag"), total=info.get("size"), resumable=True)
-    return about, Timestamp.from_datetime(info["LastModified"])
+    about = About(etag=info.get("etag"), total=info.get("size"), resumable="etag" in info)
+    moment = info.get("lastmodified") or info.get("updated") or info.get("mtime")
+    if isinstance(moment, str):
+        return about, Timestamp.parse(moment)
+    return about, None if moment is None else Timestamp.from_datetime(moment)
 
 
 def _download(store: Any, path: str, about: About, kept: KeptDownload, shown: str) -> None:
@@ -90,6 +100,9 @@ def _download(store: Any, path: str, about: About, kept: KeptDownload, shown: st
     got = kept.part.stat().st_size
     if got != about.total:
         raise EOFError(f"{got:,} bytes arrived instead of {about.total:,}")
+    if _about(store, path)[0] != about:
+        kept.forget()  # it may be the beginning of one version and the end of another
+        raise EOFError("it was replaced while it was read")
     kept.finish()
 
 
@@ -99,6 +112,6 @@ def _failed(shown: str, error: Exception) -> IngestError:
     return IngestError(
         scrub(f"cannot fetch {shown}: {reason}"),
         code="E0405" if isinstance(error, FileNotFoundError | PermissionError) else "E0406",
-        help="check the address, and AWS_PROFILE or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
-        "AWS_ENDPOINT_URL in the environment",
+        help="check the address, and the credentials and endpoint that the environment names, such "
+        "as AWS_PROFILE or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL",
     )

@@ -48,7 +48,7 @@ def fetch_url(
         from odfbuild.ingest.fetch.ftp import fetch_ftp
 
         yield from fetch_ftp(step, url, state, context)
-    elif scheme == "s3":
+    elif scheme in ("s3", "gs", "az", "abfs"):
         from odfbuild.ingest.fetch.object_store import fetch_object
 
         yield from fetch_object(step, url, state, context)
@@ -57,7 +57,7 @@ def fetch_url(
             f"URLs of scheme '{scheme}:' are not supported" if scheme else "the URL has no scheme",
             code="E0407",
             notes=(f"the URL is {step.url}",),
-            help="use file:, http:, https:, ftp:, ftps: or s3:",
+            help="use file:, http:, https:, ftp:, ftps:, s3:, gs:, az: or abfs:",
         )
 
 
