@@ -52,7 +52,11 @@ def selected(
             facts[name] = _Facts(kind=projection.kind)
     selectors = project.config.selectors
     found = _catalogue(facts, graph.inputs, graph.readers, selectors, plan)
-    methods = {**found.methods, "git": _changed_since(project.config)}
+    methods = {
+        **found.methods,
+        "git": _changed_since(project.config),
+        "result": _lazily(lambda: labelled("result", _last_results(project.config), _RESULTS)),
+    }
     return select(replace(found, methods=methods), selection)
 
 
@@ -131,6 +135,17 @@ def _changed_since(config: Config) -> Matcher:
         return changed_since(config, revision)
 
     return match
+
+
+_RESULTS = ("committed", "noop", "skipped", "failed", "lost")
+
+
+def _last_results(config: Config) -> dict[str, tuple[str, ...]]:
+    """How each dataset ended in the last run."""
+    from odfbuild.apply.runs import past_runs
+
+    runs = past_runs(config.cache)
+    return {n: (d["status"],) for n, d in runs[-1].datasets.items()} if runs else {}
 
 
 def _path(files: Mapping[str, str]) -> Matcher:

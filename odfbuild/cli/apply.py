@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
     from odfbuild.plan.subset import Subset
+
+
+class LogFormat(StrEnum):
+    """Form of progress on standard error."""
+
+    text = "text"
+    json = "json"
 
 
 def apply(
@@ -69,6 +77,10 @@ def apply(
             help="After a failure do what does not depend on it, or begin nothing more.",
         ),
     ] = True,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Form of the progress."),
+    ] = LogFormat.text,
 ) -> int:
     """Bring datasets to what their definitions say; run only what is stale.
 
@@ -95,7 +107,9 @@ def apply(
     if ask and not console.confirm("Do this?"):
         console.note("Nothing was done.")
         return 1
-    outcome = _carry_out(state, found, jobs, fail_fast=not keep_going) if todo else _nothing()
+    outcome = (
+        _carry_out(state, found, jobs, log_format, fail_fast=not keep_going) if todo else _nothing()
+    )
     if as_json:
         from odfbuild.report.listing import outcome_to_data
 
@@ -154,21 +168,39 @@ def _nothing() -> ApplyOutcome:
 
 
 def _carry_out(
-    state: Context, found: Survey | Approved, jobs: int | None, *, fail_fast: bool
+    state: Context,
+    found: Survey | Approved,
+    jobs: int | None,
+    log_format: LogFormat,
+    *,
+    fail_fast: bool,
 ) -> ApplyOutcome:
     import os
 
     from odfbuild.apply.run import ApplyOptions, apply_plan
+    from odfbuild.apply.runs import RunLog
     from odfbuild.cli.progress import listener_for
     from odfbuild.cli.signals import cancel_on_interrupt
+    from odfbuild.plan.document import plan_digest
 
-    with cancel_on_interrupt(state.console) as cancel, listener_for(state.console) as listener:
+    console = state.console
+    as_json = log_format is LogFormat.json
+    sinks = (console.log,) if as_json else ()
+    digest = plan_digest(found.plan)
+    with (
+        cancel_on_interrupt(console) as cancel,
+        listener_for(console, silent=as_json) as listener,
+    ):
+        log = RunLog(found.project.config.cache, listener, sinks)
+        log.ready(found.plan, digest)
         options = ApplyOptions(
             factory=start_engine,
-            listener=listener,
+            listener=log,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
             fail_fast=fail_fast,
         )
-        return apply_plan(found.plan, found.project, found.workspace, options)
+        outcome = apply_plan(found.plan, found.project, found.workspace, options)
+        log.ended(found.plan, digest, outcome, found.workspace)
+        return outcome

@@ -53,6 +53,11 @@ class Console:
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
 
+    def log(self, record: dict[str, Any]) -> None:
+        """Write a log record to stderr, as a line of JSON."""
+        sys.stderr.write(json.dumps(record, ensure_ascii=False) + "\n")
+        sys.stderr.flush()
+
     def error(self, error: OdfbuildError) -> None:
         """Print an error with its place and the way out."""
         from odfbuild.report.errors import render_error

@@ -16,6 +16,7 @@ from odfbuild.cli import (
     apply,
     decode,
     diff,
+    explain,
     gc,
     init,
     log,
@@ -87,6 +88,7 @@ app.command("migrate")(migrate.migrate)
 app.command("plan")(plan.plan)
 app.command("show")(show.show)
 app.command("diff")(diff.diff)
+app.command("explain")(explain.explain)
 app.command("apply")(apply.apply)
 app.command("push")(push.push)
 app.add_typer(watermark.watermark, name="watermark")
@@ -99,6 +101,10 @@ app.command("gc")(gc.gc)
 app.command("decode")(decode.decode)
 app.command("schema")(schema.schema)
 app.command("version")(version.version)
+# What these verbs are called elsewhere.
+app.command("build", hidden=True)(apply.apply)
+app.command("list", hidden=True)(ls.ls)
+app.command("why", hidden=True)(explain.explain)
 
 
 def main(arguments: list[str] | None = None) -> None:

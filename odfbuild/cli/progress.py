@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event, Lock, Thread
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
@@ -14,8 +15,11 @@ _TICK_SECONDS = 0.2
 
 
 @contextmanager
-def listener_for(console: Console) -> Iterator[Listener]:
-    """The listener that suits where stderr goes."""
+def listener_for(console: Console, *, silent: bool = False) -> Iterator[Listener]:
+    """The listener that suits where stderr goes; a `silent` one says nothing there."""
+    if silent:
+        yield PlainProgress(replace(console, verbosity=-1))
+        return
     if not console.live:
         yield PlainProgress(console)
         return

@@ -47,7 +47,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "name": d.name,
                 "kind": d.kind.name,
                 "head": str(d.expected_head),
-                "reasons": [_reason(reason) for reason in d.reasons],
+                "reasons": dataset_reasons(d),
             }
             for d in plan.datasets
             if Action.FORGET in d.actions
@@ -100,6 +100,11 @@ def category(dataset: DatasetPlan) -> str | None:
     return None
 
 
+def dataset_reasons(dataset: DatasetPlan) -> list[dict[str, Any]]:
+    """The reasons of a dataset with their evidence, as the document has them."""
+    return [_reason(reason) for reason in dataset.reasons]
+
+
 def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
     pending = dataset.pending
     return {
@@ -112,7 +117,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "expected_head": _text(dataset.expected_head),
         "inputs": list(dataset.inputs),
         "source": _source(dataset.location),
-        "reasons": [_reason(reason) for reason in dataset.reasons],
+        "reasons": dataset_reasons(dataset),
         "events": [_event(dataset, change) for change in dataset.changes],
         "records_under_old_query": dataset.records_under_old_query,
         "eras": [

@@ -22,6 +22,7 @@ _VERBS = (
     "plan",
     "show",
     "diff",
+    "explain",
     "apply",
     "push",
     "watermark",
@@ -70,7 +71,10 @@ def test_help_answers_within_150_ms_of_cpu() -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["pln"], "error: No such command 'pln'. Did you mean 'plan'?\nTry 'odfbuild --help'.\n"),
+        (
+            ["plam"],
+            "error: No such command 'plam'. Did you mean 'plan'?\nTry 'odfbuild --help'.\n",
+        ),
         (["plan", "--nope"], "error: No such option: --nope\nTry 'odfbuild plan --help'.\n"),
         (["log"], "error: Missing argument 'DATASET'.\nTry 'odfbuild log --help'.\n"),
     ],

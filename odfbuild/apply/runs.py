@@ -1,0 +1,218 @@
+"""What happened in each apply: a log line for each event, and the results at the end.
+
+Kept in `.odfbuild/runs/<id>/` as `log.jsonl` and `run_results.json`, the newest hundred of them.
+They serve people and `explain --since`; no decision depends on them, so a disk that cannot take
+them does not stop an apply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.errors import PlanError
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.document import dataset_reasons
+from odfbuild.plan.model import DatasetPlan, Plan
+from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.apply.run import Listener
+
+KEPT = 100
+"""So many runs are kept."""
+
+Sink = Callable[[dict[str, Any]], None]
+"""Takes one log record."""
+
+
+class LogEvent(StrEnum):
+    """What a log record is about: a closed list, part of the output format."""
+
+    PLAN_READY = "plan.ready"
+    NODE_START = "node.start"
+    NODE_COMMIT = "node.commit"
+    NODE_NOOP = "node.noop"
+    NODE_SKIP = "node.skip"
+    NODE_FAIL = "node.fail"
+    CAS_LOST = "cas.lost"
+    SUMMARY = "summary"
+
+
+_ENDS = {
+    Status.COMMITTED: (LogEvent.NODE_COMMIT, "info"),
+    Status.NOOP: (LogEvent.NODE_NOOP, "info"),
+    Status.SKIPPED: (LogEvent.NODE_SKIP, "warning"),
+    Status.FAILED: (LogEvent.NODE_FAIL, "error"),
+    Status.LOST: (LogEvent.CAS_LOST, "error"),
+}
+
+
+class RunLog:
+    """A `Listener` that writes log records, and passes on what it hears."""
+
+    def __init__(self, cache: Path, listener: Listener, sinks: Sequence[Sink] = ()) -> None:
+        self.started_at = Timestamp.now()
+        # Microseconds, so that the order of names is the order of runs.
+        self.id = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ-") + secrets.token_hex(2)
+        self.folder = cache / "runs" / self.id
+        self._listener = listener
+        self._sinks = (self._append, *sinks)
+        self._mutex = threading.Lock()
+        with contextlib.suppress(OSError):
+            _prune(cache / "runs")
+            self.folder.mkdir(parents=True)
+
+    def ready(self, plan: Plan, digest: str) -> None:
+        """The plan that will be carried out."""
+        count = sum(bool(dataset.actions) for dataset in plan.datasets)
+        message = f"{count} of {len(plan.datasets)} datasets affected"
+        self._write(LogEvent.PLAN_READY, "info", None, message, plan_digest=digest)
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        """See `Listener`."""
+        self._listener.begin(total, tasks)
+
+    def started(self, name: str) -> None:
+        """See `Listener`."""
+        self._write(LogEvent.NODE_START, "info", name, "started")
+        self._listener.started(name)
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """See `Listener`."""
+        event, level = _ENDS[outcome.status]
+        because = outcome.because or outcome.status.value
+        self._write(
+            event,
+            level,
+            outcome.name,
+            because,
+            blocks=outcome.blocks,
+            records=outcome.records,
+            seconds=round(outcome.seconds, 3),
+            code=outcome.error.code if outcome.error else None,
+        )
+        self._listener.finished(outcome)
+
+    def ended(
+        self, plan: Plan, digest: str, outcome: ApplyOutcome, workspace: Workspace
+    ) -> dict[str, Any]:
+        """Write the results of the run, and return them."""
+        counts = {status.value: len(outcome.having(status)) for status in Status}
+        message = ", ".join(f"{number} {status}" for status, number in counts.items())
+        self._write(LogEvent.SUMMARY, "info", None, message, exit_code=outcome.exit_code)
+        planned = {dataset.name: dataset for dataset in plan.datasets}
+        results = {
+            "run_id": self.id,
+            "started_at": str(self.started_at),
+            "finished_at": str(Timestamp.now()),
+            "plan_digest": digest,
+            "interrupted": outcome.interrupted,
+            "exit_code": outcome.exit_code,
+            "datasets": [_result(each, planned[each.name], workspace) for each in outcome.datasets],
+            "summary": counts,
+        }
+        with contextlib.suppress(OSError):
+            text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+            (self.folder / "run_results.json").write_text(text, encoding="utf-8")
+        return results
+
+    def _write(
+        self, event: LogEvent, level: str, dataset: str | None, message: str, **more: Any
+    ) -> None:
+        record = {
+            "ts": str(Timestamp.now()),
+            "level": level,
+            "event": event.value,
+            "run_id": self.id,
+            "dataset": dataset,
+            "msg": message,
+            **{key: value for key, value in more.items() if value is not None},
+        }
+        with self._mutex:
+            for sink in self._sinks:
+                sink(record)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False) + "\n"
+        with contextlib.suppress(OSError), (self.folder / "log.jsonl").open("a") as file:
+            file.write(line)
+
+
+def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) -> dict[str, Any]:
+    state = workspace.projection(outcome.name) if outcome.status is Status.COMMITTED else None
+    head = state.head if state else plan.expected_head
+    return {
+        "name": outcome.name,
+        "status": outcome.status.value,
+        "because": outcome.because or None,
+        "blocks": outcome.blocks,
+        "records": outcome.records,
+        "seconds": round(outcome.seconds, 3),
+        "error": outcome.error.code if outcome.error else None,
+        "actions": [action.name.lower() for action in plan.actions],
+        "reasons": dataset_reasons(plan),
+        "head_before": str(plan.expected_head) if plan.expected_head else None,
+        "head_after": str(head) if head else None,
+    }
+
+
+def _prune(folder: Path) -> None:
+    for old in _run_folders(folder)[: -KEPT + 1]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    """Folders of runs, oldest first: their names begin with the time."""
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """The results of a run that ended; `datasets` is what became of each, by name."""
+
+    id: str
+    exit_code: int
+    datasets: Mapping[str, Mapping[str, Any]]
+
+
+def past_runs(cache: Path) -> list[PastRun]:
+    """All runs that are kept and ended, oldest first; what cannot be read is passed over."""
+    found = []
+    for folder in _run_folders(cache / "runs"):
+        try:
+            data = json.loads((folder / "run_results.json").read_bytes())
+            datasets = {each["name"]: each for each in data["datasets"]}
+            found.append(PastRun(id=data["run_id"], exit_code=data["exit_code"], datasets=datasets))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
+    """The run with that id, or its unique beginning, or `last`; and those after it.
+
+    Raises `PlanError` E0360 when there is none, or several.
+    """
+    runs = past_runs(cache)
+    matching = runs[-1:] if run == "last" else [each for each in runs if each.id.startswith(run)]
+    if len(matching) != 1:
+        newest = ", ".join(each.id for each in runs[-3:]) or "none"
+        raise PlanError(
+            f"{'several runs begin' if matching else 'no run begins'} with '{run}'",
+            code="E0360",
+            notes=(f"newest runs: {newest}",),
+            help="give more of its id, or `last`; all are in .odfbuild/runs",
+        )
+    position = runs.index(matching[0])
+    return matching[0], runs[position + 1 :]

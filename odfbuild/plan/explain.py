@@ -1,0 +1,175 @@
+"""Why a dataset is stale or not: its reasons and those of what it reads, down to root causes.
+
+Takes a plan apart and decides nothing anew. Reads no files; places and numbers of blocks that it
+names are looked up by whoever shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from odfbuild.errors import Location, OdfbuildError
+from odfbuild.odf.model import (
+    AddPushSource,
+    DisablePollingSource,
+    DisablePushSource,
+    MetadataEvent,
+    SetDataSchema,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+)
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+
+
+class Standing(Enum):
+    """How a dataset stands by a plan."""
+
+    NEW = "new: will be created"
+    STALE = "stale: will run"
+    MAYBE_STALE = "stale if its source has news: apply will look"
+    CHANGED = "changed: events will be appended, nothing runs"
+    UP_TO_DATE = "up to date: nothing will happen"
+    REFUSED = "refused: it is not touched"
+    FORGOTTEN = "not defined any more: its chain stays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A reason; its `children` are the causes of the dataset that it names.
+
+    `place` is where the definition says what changed. `repeated` causes of that dataset are told
+    elsewhere in the tree.
+    """
+
+    reason: Reason
+    place: Location | None = None
+    children: tuple[Cause, ...] = ()
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What is not a reason, with the evidence: how far an input or the definition is committed."""
+
+    what: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why one dataset will run or not."""
+
+    name: str
+    standing: Standing
+    causes: tuple[Cause, ...]
+    settled: tuple[Settled, ...]
+    refusal: OdfbuildError | None = None
+
+
+_STANDINGS = {
+    Action.CREATE: Standing.NEW,
+    Action.REFUSE: Standing.REFUSED,
+    Action.FORGET: Standing.FORGOTTEN,
+    Action.RUN: Standing.STALE,
+    Action.POLL: Standing.MAYBE_STALE,
+    Action.RENAME: Standing.CHANGED,
+    Action.APPEND: Standing.CHANGED,
+}
+"""What counts first comes first."""
+
+
+def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Explanation:
+    """The explanation of the dataset `name` of a plan; `projections` are all chains by alias."""
+    datasets = {dataset.name: dataset for dataset in plan.datasets}
+    dataset = datasets[name]
+    standing = next(
+        (found for action, found in _STANDINGS.items() if action in dataset.actions),
+        Standing.UP_TO_DATE,
+    )
+    folded = {alias.lower(): projection for alias, projection in projections.items()}
+    return Explanation(
+        name=name,
+        standing=standing,
+        causes=_Tree(datasets).causes(dataset),
+        settled=() if dataset.refusal else tuple(_settled(dataset, folded)),
+        refusal=dataset.refusal,
+    )
+
+
+class _Tree:
+    """Causes of datasets; those of each dataset are told once."""
+
+    def __init__(self, datasets: Mapping[str, DatasetPlan]) -> None:
+        self._datasets = datasets
+        self._told: set[str] = set()
+
+    def causes(self, dataset: DatasetPlan) -> tuple[Cause, ...]:
+        self._told.add(dataset.name)
+        return tuple(
+            self._cause(dataset, reason)
+            for reason in dataset.reasons
+            if reason.code is not ReasonCode.UP_TO_DATE
+        )
+
+    def _cause(self, dataset: DatasetPlan, reason: Reason) -> Cause:
+        upstream = self._datasets.get(reason.input or "")
+        if reason.code is ReasonCode.UPSTREAM_PLANNED and upstream is not None:
+            if upstream.name in self._told:
+                return Cause(reason=reason, repeated=True)
+            return Cause(reason=reason, children=self.causes(upstream))
+        children = tuple(Cause(reason=each) for each in reason.children)
+        return Cause(reason=reason, place=_place(dataset, reason.code), children=children)
+
+
+_EVENTS: dict[ReasonCode, tuple[type, ...]] = {
+    ReasonCode.SOURCE_CHANGED: (
+        SetPollingSource,
+        AddPushSource,
+        DisablePollingSource,
+        DisablePushSource,
+    ),
+    ReasonCode.TRANSFORM_CHANGED: (SetTransform,),
+    ReasonCode.VOCAB_CHANGED: (SetVocab,),
+    ReasonCode.SCHEMA_CHANGED: (SetDataSchema,),
+}
+
+
+def _place(dataset: DatasetPlan, code: ReasonCode) -> Location | None:
+    if code in (ReasonCode.NEW, ReasonCode.RENAMED, ReasonCode.COSMETIC):
+        return dataset.location
+    if not code.value.startswith("definition_changed"):
+        return None
+    for change in dataset.changes:
+        if _is_about(change.after, code):
+            return change.location or dataset.location
+    return dataset.location
+
+
+def _is_about(event: MetadataEvent, code: ReasonCode) -> bool:
+    kinds = _EVENTS.get(code)
+    if kinds is not None:
+        return isinstance(event, kinds)
+    return not any(isinstance(event, each) for each in _EVENTS.values())
+
+
+def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> list[Settled]:
+    state = projections.get(dataset.name.lower())
+    found = []
+    if state is not None and not dataset.changes and Action.FORGET not in dataset.actions:
+        because = f"the chain says the same at {state.head.short}, its head"
+        found.append(Settled(what="the definition", because=because))
+    blamed = {reason.input for reason in dataset.reasons}
+    consumed = {each.dataset_id: each for each in state.inputs} if state else {}
+    for name in dict.fromkeys(dataset.inputs):
+        upstream = projections.get(name.lower())
+        last = consumed.get(upstream.dataset_id) if upstream else None
+        if name in blamed or upstream is None or last is None:
+            continue
+        offset = "no record" if last.new_offset is None else f"offset {last.new_offset}"
+        block = last.new_block_hash.short if last.new_block_hash else "-"
+        found.append(Settled(what=name, because=f"consumed up to {offset}, block {block}"))
+    return found

@@ -1,0 +1,120 @@
+"""Why a dataset will run or not, as a tree for people and as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from odfbuild.apply.runs import PastRun
+from odfbuild.errors import Location
+from odfbuild.plan.explain import Cause, Explanation, Standing
+from odfbuild.report.errors import error_to_data, render_error
+from odfbuild.report.plan_view import reason_line
+from odfbuild.report.words import count, paint
+
+_COLORS = {
+    Standing.NEW: "green",
+    Standing.STALE: "cyan",
+    Standing.MAYBE_STALE: "blue",
+    Standing.CHANGED: "yellow",
+    Standing.UP_TO_DATE: None,
+    Standing.REFUSED: "magenta",
+    Standing.FORGOTTEN: "red",
+}
+
+
+def render_explanation(explanation: Explanation, *, color: bool = False) -> str:
+    """The standing of the dataset, the tree of causes, and what is no cause."""
+    standing = paint(explanation.standing.value, _COLORS[explanation.standing], on=color)
+    lines = [f"{explanation.name}  {standing}", *_tree(explanation.causes, "")]
+    if explanation.settled:
+        lines += ["", "Not because of:"]
+        lines += [f"  {each.what}: {each.because}" for each in explanation.settled]
+    if explanation.refusal is not None:
+        lines += ["", render_error(explanation.refusal, color=color).rstrip()]
+    return "\n".join(lines)
+
+
+def explanation_to_data(explanation: Explanation) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "name": explanation.name,
+        "standing": explanation.standing.name.lower(),
+        "causes": [_cause(cause) for cause in explanation.causes],
+        "settled": [{"what": each.what, "because": each.because} for each in explanation.settled],
+        "refusal": error_to_data(explanation.refusal)[0] if explanation.refusal else None,
+    }
+
+
+def render_history(name: str, base: PastRun, later: Sequence[PastRun]) -> str:
+    """What became of a dataset in a run and in each after it, and why."""
+    lines = [f"Since run {base.id} ({_ending(base.datasets.get(name))}):"]
+    touched = [run for run in later if name in run.datasets]
+    for run in touched:
+        result = run.datasets[name]
+        lines.append(f"  {run.id}  {_ending(result)}")
+        lines += [f"    {line}" for line in _reason_lines(result["reasons"], 0)]
+    if not touched:
+        lines.append("  no run has touched it")
+    return "\n".join(lines)
+
+
+def history_to_data(name: str, base: PastRun, later: Sequence[PastRun]) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "run_id": base.id,
+        "result": base.datasets.get(name),
+        "runs": [
+            {"run_id": run.id, "result": run.datasets[name]}
+            for run in later
+            if name in run.datasets
+        ],
+    }
+
+
+def _ending(result: Mapping[str, Any] | None) -> str:
+    if result is None:
+        return "it was not part of it"
+    added = f"{count(result['records'], 'record')} in {count(result['blocks'], 'block')}"
+    parts = [result["status"], *([added] if result["blocks"] else [])]
+    return " ".join(parts) + (f": {result['because']}" if result["because"] else "")
+
+
+def _reason_lines(reasons: Sequence[Mapping[str, Any]], depth: int) -> Iterator[str]:
+    for reason in reasons:
+        yield f"{'  ' * depth}{reason['code']}: {reason['message']}"
+        yield from _reason_lines(reason["children"], depth + 1)
+
+
+def _tree(causes: Sequence[Cause], margin: str) -> Iterator[str]:
+    for number, cause in enumerate(causes, 1):
+        last = number == len(causes)
+        place = f", {cause.place}" if cause.place else ""
+        again = " (its causes are told above)" if cause.repeated else ""
+        yield f"{margin}{'└─' if last else '├─'} {reason_line(cause.reason)}{place}{again}"
+        yield from _tree(cause.children, margin + ("   " if last else "│  "))
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    reason = cause.reason
+    return {
+        "code": reason.code.value,
+        "message": reason.message,
+        "input": reason.input,
+        "from": _point(reason.from_block, reason.from_offset),
+        "to": _point(reason.to_block, reason.to_offset),
+        "source": _source(cause.place),
+        "repeated": cause.repeated,
+        "children": [_cause(child) for child in cause.children],
+    }
+
+
+def _point(block: object, offset: int | None) -> dict[str, Any] | None:
+    return None if block is None else {"block": str(block), "offset": offset}
+
+
+def _source(place: Location | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    found = {"file": place.file, "line": place.line, "column": place.column}
+    return {**found, "instance": place.instance}

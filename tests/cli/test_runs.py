@@ -1,0 +1,178 @@
+"""What each apply leaves behind for people and programs: log lines, results, explanations."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import QUERY, Tiny
+
+_RUN = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{4}")
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Tiny:
+    """A root, `derived`, and `further`, which derives from that; never applied."""
+    tiny = Tiny.fresh(tmp_path / "p")
+    tiny.derive("further", QUERY, source="derived")
+    return tiny
+
+
+@pytest.fixture
+def odfbuild(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The program in that project, with an engine that needs no JVM."""
+    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    return Program(tiny.root, monkeypatch, capsys)
+
+
+def runs(tiny: Tiny) -> list[Path]:
+    """Folders of all runs, oldest first."""
+    folder = tiny.root / ".odfbuild" / "runs"
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    """Log records of a run."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """Results of a run."""
+    return json.loads((folder / "run_results.json").read_text())
+
+
+def break_source(tiny: Tiny) -> None:
+    """Let the next ingestion fail."""
+    (tiny.root / "data" / "2.csv").write_text("event_time,id,value\nno,time,here\n")
+
+
+def test_a_run_leaves_its_log_and_results(tiny: Tiny, odfbuild: Program) -> None:
+    digest = odfbuild.ok("plan", "--json").data["plan_digest"]
+    odfbuild.apply()
+    (folder,) = runs(tiny)
+    assert _RUN.fullmatch(folder.name)
+    records = log(folder)
+    assert [(r["event"], r["dataset"]) for r in records] == [
+        ("plan.ready", None),
+        ("node.start", "root"),
+        ("node.commit", "root"),
+        ("node.start", "derived"),
+        ("node.commit", "derived"),
+        ("node.start", "further"),
+        ("node.commit", "further"),
+        ("summary", None),
+    ]
+    assert all({"ts", "level", "event", "run_id", "dataset", "msg"} <= set(r) for r in records)
+    assert {r["run_id"] for r in records} == {folder.name}
+    assert [r["ts"] for r in records] == sorted(r["ts"] for r in records)
+    found = results(folder)
+    assert (found["plan_digest"], found["exit_code"]) == (digest, 0)
+    heads = {name: str(p.head) for name, p in tiny.workspace().projections().items()}
+    assert {d["name"]: d["head_after"] for d in found["datasets"]} == heads
+    assert [d["head_before"] for d in found["datasets"]] == [None, None, None]
+    assert found["datasets"][1]["reasons"][-1]["children"][0]["code"] == "never_run"
+    # Nothing to do is no run.
+    odfbuild.apply()
+    assert runs(tiny) == [folder]
+
+
+def test_failures_are_logged_with_what_they_stop(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    break_source(tiny)
+    assert odfbuild("apply", "-y").code == 1
+    folder = runs(tiny)[-1]
+    assert {r["dataset"]: (r["event"], r["level"]) for r in log(folder) if r["dataset"]} == {
+        "root": ("node.fail", "error"),
+        "derived": ("node.skip", "warning"),
+        "further": ("node.skip", "warning"),
+    }
+    found = {d["name"]: (d["status"], d["because"]) for d in results(folder)["datasets"]}
+    assert found["derived"] == ("skipped", "'root' did not complete")
+    assert results(folder)["exit_code"] == 1
+    # How the last run ended can be selected, and running it again is how it is resumed.
+    assert [
+        d["name"] for d in odfbuild("plan", "-s", "result:failed", "--json").data["datasets"]
+    ] == ["root"]
+
+
+def test_progress_as_json_is_the_log_line_by_line(tiny: Tiny, odfbuild: Program) -> None:
+    said = odfbuild.ok("apply", "-y", "--log-format", "json")
+    assert [json.loads(line) for line in said.err.splitlines()] == log(runs(tiny)[-1])
+
+
+def test_only_the_newest_runs_are_kept(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odfbuild.apply.runs.KEPT", 2)
+    names = []
+    for number in (10, 20, 30):
+        tiny.derive("derived", QUERY.replace("10", str(number)))
+        odfbuild.apply()
+        names.append(runs(tiny)[-1].name)
+    assert [folder.name for folder in runs(tiny)] == sorted(names)[-2:]
+
+
+def test_a_folder_that_cannot_take_logs_stops_nothing(tiny: Tiny, odfbuild: Program) -> None:
+    (tiny.root / ".odfbuild").mkdir(exist_ok=True)
+    (tiny.root / ".odfbuild" / "runs").touch()
+    odfbuild.apply()
+
+
+def test_explain_tells_what_happened_since_a_run(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    first = runs(tiny)[-1].name
+    tiny.arrive(2)
+    odfbuild.apply()
+    second = runs(tiny)[-1].name
+    said = odfbuild.ok("explain", "derived", "--since", first).out
+    assert (
+        said
+        == (
+            "derived  up to date: nothing will happen\n\n"
+            "Not because of:\n"
+            + re.search(r"(  the definition: .*\n  root: .*\n)", said)[1]  # type: ignore[index]
+            + f"\nSince run {first} (committed 3 records in 4 blocks):\n"
+            f"  {second}  committed 1 record in 1 block\n"
+            "    upstream_planned: root will run\n"
+            "      source_has_news: data/2.csv is new\n"
+        )
+    )
+    data = odfbuild.ok("explain", "derived", "--since", "last", "--json").data
+    assert (data["since"]["run_id"], data["since"]["runs"]) == (second, [])
+    assert data["standing"] == "up_to_date"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain", "derved"], "error[E0301]: there is no dataset 'derved' here"),
+        (["explain", "derived", "--since", "2000"], "error[E0360]: no run begins with '2000'"),
+        (["explain", "derived", "--since", "last"], "error[E0360]: no run begins with 'last'"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(
+    odfbuild: Program, arguments: list[str], message: str
+) -> None:
+    said = odfbuild(*arguments)
+    assert said.code == 1
+    assert message in said.err
+
+
+def test_a_damaged_record_of_a_run_is_passed_over(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    tiny.arrive(2)
+    odfbuild.apply()
+    first, second = runs(tiny)
+    (second / "run_results.json").write_text("{")
+    assert (
+        odfbuild.ok("why", "root", "--since", "last", "--json").data["since"]["run_id"]
+        == first.name
+    )
