@@ -93,7 +93,7 @@ def test_a_moved_head_stops_only_those_that_depend_on_it(tiny: Tiny, odfbuild: P
         "further": ("skipped", None),
     }
     assert "error[E0701]: 'derived' moved since the plan was made: …" in said.err
-    assert "note: the head of 'derived' is block #3, SetTransform, of " in said.err
+    assert "note: the head of 'derived' is block #4, SetTransform, of " in said.err
 
 
 def test_terraform_15185_a_part_of_a_saved_plan_can_be_applied(
