@@ -16,5 +16,9 @@ RESOURCES = [
 setup(
     packages=[*find_packages(include=["odfbuild*"]), *RESOURCES],
     package_dir=FOLDERS,
-    package_data={"odfbuild": ["py.typed"], **{package: ["*"] for package in RESOURCES}},
+    package_data={
+        "odfbuild": ["py.typed"],
+        "odfbuild.report": ["error_codes.yaml"],
+        **{package: ["*"] for package in RESOURCES},
+    },
 )
