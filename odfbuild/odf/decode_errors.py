@@ -32,9 +32,27 @@ class DecodeErrors(ValueError):
 
 def wrong_type(path: Path, expected: str, data: Any) -> DecodeError:
     """A value of another type than its place has; `expected` in words."""
-    return DecodeError(
-        path, f"expected {expected}, found {_describe(data)}", data, None, "invalid_type"
-    )
+    message = f"expected {expected}, found {_describe(data)}"
+    return DecodeError(path, message, data, _respelled(expected, data), "invalid_type")
+
+
+_BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+"""Words that are true and false in YAML 1.1, and text today."""
+
+
+def _respelled(expected: str, data: Any) -> str | None:
+    """How the same value is written as the expected type, where that is plain."""
+    is_number = isinstance(data, int | float) and not isinstance(data, bool)
+    match expected, data:
+        case "true or false", str():
+            return _BOOLEANS.get(data.lower())
+        case "a whole number", str() if data.isascii() and data.isdecimal():
+            return data
+        case "a string", _ if is_number:
+            return f'"{data}"'
+        case "a list", str() if data.isidentifier():
+            return f"[{data}]"
+    return None
 
 
 def missing(path: Path, key: str) -> DecodeError:

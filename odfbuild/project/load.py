@@ -178,7 +178,8 @@ def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:
         f"{found}, and only DatasetSnapshot defines a dataset",
         code="E0109",
         location=document.place(("kind",), value=True),
-        help="begin it with `kind: DatasetSnapshot`, `version: 1`, `content:`",
+        help="begin it with `kind: DatasetSnapshot`, `version: 1`, `content:`; "
+        "keep other files outside of the folder of definitions",
     )
 
 

@@ -22,6 +22,20 @@ WRONG = {
     "duplicate-key": {"a.yaml": _GOOD.replace("  kind: Root", "  kind: Root\n  kind: Root")},
     "wrong-type": {"cities.yaml": _GOOD.replace("header: true", "header: [1, 2]")},
     "yes-is-text": {"cities.yaml": _GOOD.replace("header: true", "header: yes")},
+    "number-is-no-text": {
+        "a.yaml": _GOOD,
+        "b.yaml": derived_yaml("names", "cities").replace(
+            "engine: spark", "engine: spark\n        version: 3.5"
+        ),
+    },
+    "text-is-no-list": {
+        "cities.yaml": _GOOD.replace("kind: Append", "kind: Ledger\n        primaryKey: id")
+    },
+    "second-document": {
+        "all.yaml": f"# All of them.\n---\n{_GOOD}---\n"
+        + root_yaml("towns").replace("path:", "pfad:")
+    },
+    "not-a-definition": {"chart.yaml": "apiVersion: v2\nname: a chart\n"},
     "undefined-name": {
         "x.yaml.j2": "matrix:\n  city: [kyiv]\n---\n" + root_yaml("cities.{{ cty }}"),
     },
