@@ -42,6 +42,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_MAX_DEPTH = 20
+"""Of types in types; no block holds a schema with more."""
+
 _ALIASES = {
     "BOOL": "BOOLEAN",
     "INT1": "TINYINT",
@@ -127,6 +130,7 @@ class _Parser:
         self.end = len(text.rstrip())
         self.tokens: list[tuple[str, str, int]] = []
         self.place = 0
+        self.depth = 0
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
@@ -216,6 +220,9 @@ class _Parser:
         import pyarrow as pa
 
         kind, text, at = self.take()
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            self.fail(f"types are nested more than {_MAX_DEPTH} deep", at)
         if kind != "word":
             self.fail(f"expected a type, found {self.show(text)}", at, length=len(text) or 1)
         word = text.upper()
@@ -225,9 +232,14 @@ class _Parser:
             close = difflib.get_close_matches(word, known, 1, 0.6)
             self.fail(f"unknown type '{text}'", at, close[0] if close else None, len(text))
         result = self.of_name(name, word, at)
+        nested = self.depth
         while not self.strict and self.accept("["):
             self.expect("]")
+            nested += 1
+            if nested > _MAX_DEPTH:
+                self.fail(f"types are nested more than {_MAX_DEPTH} deep", at)
             result = pa.list_(pa.field("item", result, nullable=True))
+        self.depth -= 1
         return result, self.strict and name in ("DATE", "DECIMAL")
 
     def of_name(self, name: str, word: str, at: int) -> pa.DataType:
@@ -312,8 +324,8 @@ class _Parser:
             return values
         while True:
             kind, text, at = self.take()
-            if kind != "number":
-                self.fail(f"expected a number, found {self.show(text)}", at)
+            if kind != "number" or len(text) > 9:
+                self.fail(f"expected a number, found {self.show(text[:40])}", at)
             values.append(int(text))
             if len(values) < most and self.accept(","):
                 continue
@@ -364,58 +376,3 @@ class _Parser:
             self.fail("only TIMESTAMP with milliseconds is supported", at, "TIMESTAMP")
         self.zone()
         return pa.timestamp(unit, "UTC")
-
-
-# --- Back ---
-
-
-def to_ddl(schema: pa.Schema) -> list[str]:
-    """Declarations that `parse_ddl` reads as `schema`; `ValueError` for types without DDL."""
-    return [_column(field) for field in schema]
-
-
-def _column(field: pa.Field) -> str:
-    return f"{_quoted(field.name)} {_type_text(field.type)}" + _requirement(field)
-
-
-def _requirement(field: pa.Field) -> str:
-    return "" if field.nullable else " NOT NULL"
-
-
-def _quoted(name: str) -> str:
-    if re.fullmatch(r"[^\W\d][\w$]*", name):
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _type_text(kind: pa.DataType) -> str:
-    from pyarrow import types as t
-
-    if t.is_boolean(kind):
-        return "BOOLEAN"
-    if t.is_integer(kind):
-        name = {bits: name for name, bits in _BITS.items()}[kind.bit_width]
-        return name if t.is_signed_integer(kind) else f"{name} UNSIGNED"
-    if t.is_float32(kind) or t.is_float64(kind):
-        return "FLOAT" if t.is_float32(kind) else "DOUBLE"
-    if t.is_decimal(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    if t.is_date32(kind):
-        return "DATE"
-    if t.is_time(kind) or (t.is_timestamp(kind) and kind.tz == "UTC"):
-        digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
-        return f"{'TIME' if t.is_time(kind) else 'TIMESTAMP'}({digits})"
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
-        return "STRING"
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind):
-        return "BINARY"
-    if t.is_list(kind) or t.is_large_list(kind):
-        item = kind.value_field
-        return f"ARRAY<{_type_text(item.type)}{_requirement(item)}>"
-    if t.is_map(kind):
-        value = kind.item_field
-        return f"MAP<{_type_text(kind.key_type)}, {_type_text(value.type)}{_requirement(value)}>"
-    if t.is_struct(kind):
-        members = (f"{_quoted(m.name)}: {_type_text(m.type)}{_requirement(m)}" for m in kind)
-        return f"STRUCT<{', '.join(members)}>"
-    raise ValueError(f"{kind} has no DDL")

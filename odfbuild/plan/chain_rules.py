@@ -11,11 +11,12 @@ from dataclasses import replace
 from hashlib import sha256
 
 from odfbuild.errors import ChainError
+from odfbuild.odf.chain_state import ChainState, advance
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.rules import ChainState, advance, check
+from odfbuild.odf.rules import check
 from odfbuild.odf.timestamp import Timestamp
 
 _NEXT = Multihash(b"")

@@ -20,8 +20,8 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import folder_lock, make_folder, move_file, read_small, write_file
 
 if TYPE_CHECKING:
+    from odfbuild.odf.chain_state import ChainState
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
-    from odfbuild.odf.rules import ChainState
     from odfbuild.odf.timestamp import Timestamp
 
 ObjectKind = Literal["data", "checkpoints"]
@@ -244,9 +244,10 @@ class DatasetStore:
 
         `ChainError` when an event breaks a rule. Writes nothing.
         """
+        from odfbuild.odf.chain_state import advance
         from odfbuild.odf.flatbuffers_form import encode_block
         from odfbuild.odf.model import MetadataBlock
-        from odfbuild.odf.rules import advance, check
+        from odfbuild.odf.rules import check
 
         state = self.rule_state(head)
         number = 0 if state is None else state.sequence_number + 1
@@ -275,7 +276,7 @@ class DatasetStore:
 
         The state of the last head is kept, so that appending again reads only what is new.
         """
-        from odfbuild.odf.rules import advance
+        from odfbuild.odf.chain_state import advance
 
         known, state = self._rules or (None, None)
         if head is None:

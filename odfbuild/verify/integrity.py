@@ -164,7 +164,8 @@ def _preceding(
 
 def _replay(store: DatasetStore, chain: list[Link]) -> list[Finding]:
     """Append the chain again in mind, with every rule; stops at the first block that breaks one."""
-    from odfbuild.odf.rules import advance, check
+    from odfbuild.odf.chain_state import advance
+    from odfbuild.odf.rules import check
 
     state = None
     for hash, block in chain:

@@ -4,10 +4,18 @@ import sys
 import pytest
 
 from odfbuild.errors import ChainError
+from odfbuild.odf.chain_state import ChainState, advance
+from odfbuild.odf.flatbuffers_form import decode_block, encode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddPushSource,
+    DataField,
+    DataSchema,
     DatasetKind,
+    DataType,
+    DataTypeBool,
+    DataTypeOption,
+    DataTypeStruct,
     DisablePollingSource,
     DisablePushSource,
     FetchStepUrl,
@@ -16,11 +24,12 @@ from odfbuild.odf.model import (
     MetadataEvent,
     ReadStepNdJson,
     Seed,
+    SetDataSchema,
     SetInfo,
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.rules import ChainState, advance, check
+from odfbuild.odf.rules import check
 from odfbuild.odf.timestamp import Timestamp
 
 SEED = Seed(dataset_id=DatasetId(bytes(32)), dataset_kind=DatasetKind.Root)
@@ -92,6 +101,21 @@ def test_a_block_follows_the_newest_one() -> None:
     with pytest.raises(ChainError) as caught:
         check(state, block)
     assert caught.value.rule == "PrevBlockNotFound"
+
+
+def test_the_deepest_schema_that_is_taken_is_read_back() -> None:
+    def nested(depth: int) -> SetDataSchema:
+        kind: DataType = DataTypeBool()
+        for _ in range(depth - 1):
+            inner = DataTypeStruct(fields=(DataField(name="a", type=kind),))
+            kind = DataTypeOption(inner=inner)
+        return SetDataSchema(schema=DataSchema(fields=(DataField(name="a", type=kind),)))
+
+    block = MetadataBlock(system_time=Timestamp(0), sequence_number=1, event=nested(20))
+    append(chain(), block.event)
+    assert decode_block(encode_block(block)) == block
+    with pytest.raises(ChainError, match="nested more than 20 deep"):
+        append(chain(), nested(21))
 
 
 def test_planning_imports_nothing_heavy() -> None:

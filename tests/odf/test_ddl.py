@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.odf.ddl import DdlError, parse_ddl, to_ddl
+from odfbuild.odf.ddl import DdlError, parse_ddl
+from tests.odf.ddl_text import to_ddl
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,10 @@ def test_quoted_names_are_kept_as_written() -> None:
         (["a INT ; DROP"], 0, 6, None),
         ([""], 0, 0, None),
         (["a TIMESTAMP(4)"], 0, 2, None),
+        (["a DECIMAL(" + 5_000 * "9" + ")"], 0, 10, None),
+        (["a " + 5_000 * "ARRAY<"], 0, 2 + 20 * 6, None),
+        (["a " + 5_000 * "STRUCT<b "], 0, 2 + 20 * 9, None),
+        (["a INT" + 5_000 * "[]"], 0, 2, None),
     ],
 )
 def test_a_wrong_column_is_pointed_at(

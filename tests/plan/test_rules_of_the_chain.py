@@ -10,6 +10,7 @@ import pytest
 
 from odfbuild.errors import ChainError, Errors
 from odfbuild.odf import normalise, rules
+from odfbuild.odf.chain_state import ChainState
 from odfbuild.odf.model import (
     AddPushSource,
     DataField,
@@ -33,7 +34,7 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.rules import ChainState, check
+from odfbuild.odf.rules import check
 from odfbuild.plan.model import Action
 from odfbuild.project.load import load_project
 

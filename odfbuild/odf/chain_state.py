@@ -1,0 +1,99 @@
+"""What the rules of the chain need to know of the blocks so far, carried from block to block.
+
+So a chain of n blocks is validated in n steps, whether it is appended to, planned or verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from odfbuild.odf.model import (
+    AddData,
+    AddPushSource,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    MetadataBlock,
+    SetDataSchema,
+    SetPollingSource,
+    SetTransform,
+    SourceState,
+)
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastData:
+    """The newest block with an event of one kind that carries data."""
+
+    last_offset: int | None
+    checkpoint: Multihash | None
+    watermark: Timestamp | None
+    source_state: SourceState | None = None
+    inputs: tuple[ExecuteTransformInput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainState:
+    """What the rules need to know of a chain whose newest block is `head`.
+
+    `data` is the newest `AddData` or `ExecuteTransform`, `added` and `executed` the newest of each.
+    `push_sources` holds the latest of each name that was not disabled since.
+    """
+
+    head: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    data: LastData | None = None
+    added: LastData | None = None
+    executed: LastData | None = None
+    schema: SetDataSchema | None = None
+    transform: SetTransform | None = None
+    polling: bool = False
+    push_sources: Mapping[str, AddPushSource] = field(default_factory=dict)
+
+
+def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> ChainState:
+    """The state after `block`, whose hash is `head`; does not check anything."""
+    if state is None:
+        return ChainState(
+            head=head, sequence_number=block.sequence_number, system_time=block.system_time
+        )
+    after = replace(
+        state, head=head, sequence_number=block.sequence_number, system_time=block.system_time
+    )
+    match block.event:
+        case AddData() as event:
+            last = _last(event)
+            return replace(after, data=last, added=last)
+        case ExecuteTransform() as event:
+            last = _last(event)
+            return replace(after, data=last, executed=last)
+        case SetDataSchema() as schema:
+            return replace(after, schema=schema)
+        case SetTransform() as transform:
+            return replace(after, transform=transform)
+        case SetPollingSource():
+            return replace(after, polling=True)
+        case DisablePollingSource():
+            return replace(after, polling=False)
+        case AddPushSource() as source:
+            return replace(after, push_sources={**state.push_sources, source.source_name: source})
+        case DisablePushSource(source_name=name):
+            kept = {key: value for key, value in state.push_sources.items() if key != name}
+            return replace(after, push_sources=kept)
+    return after
+
+
+def _last(event: AddData | ExecuteTransform) -> LastData:
+    data, checkpoint = event.new_data, event.new_checkpoint
+    return LastData(
+        last_offset=data.offset_interval.end if data else event.prev_offset,
+        checkpoint=checkpoint.physical_hash if checkpoint else None,
+        watermark=event.new_watermark,
+        source_state=event.new_source_state if isinstance(event, AddData) else None,
+        inputs=event.query_inputs if isinstance(event, ExecuteTransform) else (),
+    )
