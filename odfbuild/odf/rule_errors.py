@@ -26,11 +26,15 @@ _NAMES = {
     "E0650": "NoOpEvent",
     "E0655": "NoOpEvent",
 }
-"""The reference's name of the kind of error behind a code; of all others: `InvalidEvent`."""
+
+
+def name_of(code: str) -> str:
+    """The reference's name of the kind of error behind a code."""
+    return _NAMES.get(code, "InvalidEvent")
 
 
 def refuse(code: str, message: str, *notes: str, help: str | None = None) -> NoReturn:
     """Raise the `ChainError` of the rule with that code."""
     error = ChainError(message, code=code, notes=notes, help=help)
-    error.rule = _NAMES.get(code, "InvalidEvent")
+    error.rule = name_of(code)
     raise error
