@@ -12,6 +12,7 @@ from odfbuild.engine.contract import BadRecord
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
@@ -81,13 +82,17 @@ def attempt(
 
 
 def begin(
-    workspace: Workspace, name: str, kind: DatasetKind, base: Projection | None
+    workspace: Workspace,
+    name: str,
+    kind: DatasetKind,
+    base: Projection | None,
+    replaces: Multihash | None = None,
 ) -> Transaction:
-    """An empty transaction on top of `base`, at the present time."""
+    """An empty transaction on top of `base`, at the present time; `replaces` as it says there."""
     now = Timestamp.now()
     # A clock that was set back must not break the order of the chain.
     system_time = max(now, base.system_time) if base else now
-    return Transaction(workspace, name, kind, base, system_time)
+    return Transaction(workspace, name, kind, base, system_time, replaces)
 
 
 def held_elsewhere(name: str, holder: str) -> StaleHeadError:

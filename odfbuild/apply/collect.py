@@ -10,6 +10,7 @@ from odfbuild.store.garbage import (
     Garbage,
     find_in_dataset,
     find_scratch,
+    find_staged,
     find_unfinished,
     remove,
 )
@@ -54,6 +55,7 @@ def collect(
                 damaged.append(error)
         if names is None:
             garbage += find_unfinished(workspace, before)
+            garbage += find_staged(workspace, before)
             garbage += find_scratch(workspace, before)
         if not dry_run:
             remove(workspace, garbage)

@@ -37,6 +37,7 @@ from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, Set
 from odfbuild.odf.step import is_due
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.project.model import Project
+from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
@@ -207,7 +208,12 @@ class _Run:
             self.workspace.rename(item.renamed_from, item.name)
             progress.renamed_from = item.renamed_from
         folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
-        transaction = begin(self.workspace, item.name, item.kind, base)
+        replaces = None
+        if base is not None and Action.REBUILD in item.actions:
+            # One movement of the head drops what was and commits the first step of what comes.
+            store = self.workspace.dataset(item.name)
+            base, replaces = project(store, store.seed(base.head), None), base.head
+        transaction = begin(self.workspace, item.name, item.kind, base, replaces)
         transaction.add(*resolve_changes(item, self.workspace))
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)

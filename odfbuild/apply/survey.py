@@ -25,6 +25,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Plan
+from odfbuild.plan.rebuild import Rebuild, to_rebuild
 from odfbuild.plan.renames import pending_renames, renamed, with_renames
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.load import load_project
@@ -73,16 +74,30 @@ def read_definitions(
     return project, workspace, projections
 
 
-def survey(
-    start: Path | None, selection: Selection | None = None, *, fetch_uncacheable: bool = False
-) -> Survey:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is asked of a plan beside what is there.
+
+    `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
+    datasets to be computed again.
+    """
+
+    selection: Selection | None = None
+    fetch_uncacheable: bool = False
+    rebuilds: tuple[Rebuild, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.selection or self.fetch_uncacheable or self.rebuilds)
+
+
+def survey(start: Path | None, wishes: Wishes | None = None) -> Survey:
     """Read everything that a plan depends on; plan what is selected.
 
-    `fetch_uncacheable`: also read sources again that give nothing to compare with. Raises `Errors`
-    when the project is wrong, `GraphError` for a wrong selection.
+    Raises `Errors` when the project is wrong, `GraphError` for a wrong selection, `PlanError` for
+    a rebuild that cannot be.
     """
     with paused_collector():
-        return _survey(start, selection, fetch_uncacheable)
+        return _survey(start, wishes or Wishes())
 
 
 def choose(start: Path | None, selection: Selection) -> tuple[frozenset[str], Survey]:
@@ -97,7 +112,7 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
     return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
 
 
-def _survey(start: Path | None, selection: Selection | None, fetch_uncacheable: bool) -> Survey:
+def _survey(start: Path | None, wishes: Wishes) -> Survey:
     project = load_project(start)
     workspace = _workspace(project)
     heads = workspace.heads()
@@ -114,17 +129,18 @@ def _survey(start: Path | None, selection: Selection | None, fetch_uncacheable: 
             project, graph, projections, facts, slices, refusals, place_of=places, memory=memory
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
-    if selection or fetch_uncacheable:
+    if wishes:
         known = {*graph.order, *projections}
-        chosen = _chosen(found, selection) if selection else known
+        chosen = _chosen(found, wishes.selection) if wishes.selection else known
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
         facts, refusals = _probe_all(
-            project, selected, projections, Memory({}, {}), fetch_uncacheable
+            project, selected, projections, Memory({}, {}), wishes.fetch_uncacheable
         )
+        rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
         plan = build_plan(
-            project, graph, projections, facts, slices, refusals, left_out, place_of=places
+            project, graph, projections, facts, slices, refusals, left_out, rebuilt, place_of=places
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)

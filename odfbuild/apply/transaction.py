@@ -24,7 +24,8 @@ _NOWHERE = Multihash(b"")
 class Transaction:
     """Events to append to `alias` on top of `base` (`None`: the dataset is to be created).
 
-    `state` is what the chain will say once this is committed.
+    `state` is what the chain will say once this is committed. `replaces` is the head that the chain
+    has now, when `base` is an older block and what came after it is to be no longer part of it.
     """
 
     workspace: Workspace
@@ -32,6 +33,7 @@ class Transaction:
     kind: DatasetKind
     base: Projection | None
     system_time: Timestamp
+    replaces: Multihash | None = None
     events: list[MetadataEvent] = field(default_factory=list)
     objects: list[tuple[Path, Multihash]] = field(default_factory=list)
     checkpoints: list[tuple[Path, Multihash]] = field(default_factory=list)
@@ -69,7 +71,7 @@ class Transaction:
     @property
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
-        return self.base is not None and not self.events
+        return self.base is not None and not self.events and self.replaces is None
 
     def commit(self) -> int:
         """Append everything and move the head once; returns the number of blocks added.
@@ -93,5 +95,6 @@ class Transaction:
             store.put_object("data", staged, physical_hash)
         for staged, physical_hash in self.checkpoints:
             store.put_object("checkpoints", staged, physical_hash)
-        store.append(self.base.head, self.events, self.system_time)
+        head = self.replaces or self.base.head
+        store.append(head, self.events, self.system_time, onto=self.base.head)
         return len(self.events)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import (
+    AllowOption,
     Context,
     ExcludeOption,
     Format,
@@ -19,12 +20,13 @@ from odfbuild.cli.context import (
     UncacheableOption,
     selection_of,
     start_engine,
+    wishes_of,
 )
 
 if TYPE_CHECKING:
     from odfbuild.apply.approved import Approved
     from odfbuild.apply.outcome import ApplyOutcome
-    from odfbuild.apply.survey import Survey
+    from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
     from odfbuild.plan.subset import Subset
@@ -47,6 +49,7 @@ def apply(
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
     fetch_uncacheable: UncacheableOption = False,
+    allow: AllowOption = None,
     digest: Annotated[
         str | None,
         typer.Option(
@@ -91,9 +94,11 @@ def apply(
     console = state.console
     selection = selection_of(select, exclude, selector)
     if file is None:
-        found: Survey | Approved = _planned(state, selection, digest, fetch_uncacheable)
-    elif fetch_uncacheable:
-        raise typer.BadParameter("a saved plan has it already", param_hint="--fetch-uncacheable")
+        wishes = wishes_of(selection, fetch_uncacheable, allow)
+        found: Survey | Approved = _planned(state, wishes, digest)
+    elif fetch_uncacheable or allow:
+        hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow"
+        raise typer.BadParameter("give it to `odfbuild plan -o` instead", param_hint=hint)
     else:
         found = _saved(state, file, selection, digest)
     made = found.plan
@@ -124,11 +129,9 @@ def apply(
     return outcome.exit_code
 
 
-def _planned(
-    state: Context, selection: Selection, digest: str | None, fetch_uncacheable: bool
-) -> Survey:
+def _planned(state: Context, wishes: Wishes, digest: str | None) -> Survey:
     """The plan of now, if it is the one that was approved."""
-    found = state.survey(selection, fetch_uncacheable=fetch_uncacheable)
+    found = state.survey(wishes)
     if digest is not None:
         from odfbuild.apply.approved import check_digest
         from odfbuild.plan.document import plan_digest

@@ -13,7 +13,7 @@ from odfbuild.cli.console import Console
 from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
-    from odfbuild.apply.survey import Survey
+    from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.multihash import Multihash
@@ -30,13 +30,11 @@ class Context:
     console: Console
     directory: Path | None = None
 
-    def survey(
-        self, selection: Selection | None = None, *, fetch_uncacheable: bool = False
-    ) -> Survey:
-        """Read the project, its chains and its local sources; plan what is selected."""
+    def survey(self, wishes: Wishes | None = None) -> Survey:
+        """Read the project, its chains and its local sources; plan what is wished for."""
         from odfbuild.apply.survey import survey
 
-        return survey(self.directory, selection, fetch_uncacheable=fetch_uncacheable)
+        return survey(self.directory, wishes)
 
     def chosen(self, selection: Selection) -> list[str] | None:
         """Present names of the selected datasets, sorted; `None` when nothing was asked for."""
@@ -139,6 +137,15 @@ UncacheableOption = Annotated[
         help="Read sources again that give nothing to compare with.",
     ),
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="rebuild:NAME",
+        envvar="ODFBUILD_ALLOW",
+        help="Drop the records of this derivative and compute them again; NAME+ with its readers.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 SelectionArgument = Annotated[
     list[str] | None,
@@ -179,6 +186,24 @@ def selection_of(
 
     named = [f"selector:{name}" for name in selector or ()]
     return Selection(select=(*(select or ()), *named), exclude=tuple(exclude or ()))
+
+
+def wishes_of(
+    selection: Selection, fetch_uncacheable: bool = False, allow: list[str] | None = None
+) -> Wishes:
+    """What these options ask of a plan."""
+    from odfbuild.apply.survey import Wishes
+    from odfbuild.plan.rebuild import Rebuild
+
+    found = []
+    for text in allow or ():
+        what, _, name = text.partition(":")
+        if what != "rebuild" or not name.strip("+"):
+            raise typer.BadParameter(
+                f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
+            )
+        found.append(Rebuild(name.removesuffix("+"), readers=name.endswith("+")))
+    return Wishes(selection=selection, fetch_uncacheable=fetch_uncacheable, rebuilds=tuple(found))
 
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dataset.")]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import (
+    AllowOption,
     Context,
     ExcludeOption,
     JsonOption,
@@ -15,6 +16,7 @@ from odfbuild.cli.context import (
     SelectorOption,
     UncacheableOption,
     selection_of,
+    wishes_of,
 )
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
 
@@ -27,6 +29,7 @@ def plan(
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
     fetch_uncacheable: UncacheableOption = False,
+    allow: AllowOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -50,9 +53,8 @@ def plan(
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj
-    found = state.survey(
-        selection_of(select, exclude, selector), fetch_uncacheable=fetch_uncacheable
-    )
+    selection = selection_of(select, exclude, selector)
+    found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
     made = found.plan
     form = form_of(format, as_json, as_markdown)
     if out is None and form is PlanForm.text:

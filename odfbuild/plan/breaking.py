@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import (
     AddPushSource,
+    DatasetKind,
     DatasetSnapshot,
     MergeStrategy,
     SetDataSchema,
@@ -23,11 +24,6 @@ from odfbuild.odf.model import (
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.place import Path, Place, path_of
-
-_WAYS_OUT = (
-    "undo the change, or give the dataset a new name: it then starts a new history, "
-    "and the old one stays as it is"
-)
 
 
 def source_conflict(snapshot: DatasetSnapshot, place: Place) -> PlanError | None:
@@ -71,7 +67,7 @@ def breaking_change(
         code=first.code,
         location=place.of(first.path),
         notes=first.notes + also,
-        help=_WAYS_OUT,
+        help=_ways_out(snapshot, projection),
         dataset=str(snapshot.name),
     )
 
@@ -125,6 +121,14 @@ def _inputs(before: SetTransform, after: SetTransform, path: Path) -> list[_Foun
     )
     problem = "its list of inputs differs from the one that made its records"
     return [_Found("E0302", problem, path, notes)]
+
+
+def _ways_out(snapshot: DatasetSnapshot, projection: Projection) -> str:
+    new_name = "give the dataset a new name: it then starts a new history, and the old one stays"
+    if DatasetKind.Root in (snapshot.kind, projection.kind):
+        return f"undo the change, or {new_name} as it is"
+    again = f"compute all records again: --allow rebuild:{snapshot.name}+"
+    return f"undo the change, {new_name}, or {again}"
 
 
 def _names(inputs: tuple[TransformInput, ...]) -> str:

@@ -22,6 +22,7 @@ from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import FileOnly, Place
+from odfbuild.plan.rebuild import as_rebuild
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
@@ -55,6 +56,7 @@ def build_plan(
     slice_index: SliceIndex,
     refusals: Mapping[str, OdfbuildError] | None = None,
     left_out: Collection[str] = (),
+    rebuilt: Collection[str] = (),
     place_of: Callable[[Definition], Place] = FileOnly,
     memory: Memory | None = None,
 ) -> Plan:
@@ -65,10 +67,13 @@ def build_plan(
     moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
     not raise: they are refusals of single datasets in the plan, with the place that `place_of`
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
-    accordingly. `memory` gives what was decided last time and learns what is decided now.
+    accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew.
+    `memory` gives what was decided last time and learns what is decided now.
     """
     memory = memory or Memory({}, {})
-    planner = _Planner(projections, facts, slice_index, refusals or {}, left_out, place_of, memory)
+    planner = _Planner(
+        projections, facts, slice_index, refusals or {}, left_out, rebuilt, place_of, memory
+    )
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
     with paused_collector():
@@ -91,6 +96,7 @@ class _Planner:
         slice_index: SliceIndex,
         refusals: Mapping[str, OdfbuildError],
         left_out: Collection[str],
+        rebuilt: Collection[str],
         place_of: Callable[[Definition], Place],
         memory: Memory,
     ) -> None:
@@ -101,7 +107,10 @@ class _Planner:
         self.facts = facts
         self.slice_index = slice_index
         self.ids = _Identities(projections)
-        self.states = self.ids.states
+        self.rebuilt = {name: self.ids.states[name] for name in rebuilt}
+        # Whatever is rebuilt is planned as if it had no chain yet, and so are its readers.
+        states = self.ids.states
+        self.states = {k: v for k, v in states.items() if k not in rebuilt} if rebuilt else states
         self.decided: set[str] = set()
         self.columns = ColumnsAhead(self.states, self._alias)
         self.unborn: set[str] = set()
@@ -116,6 +125,10 @@ class _Planner:
         if recalled is not None:
             return recalled
         made, outlook = self._decide(definition, inputs)
+        if folded in self.rebuilt:
+            made = as_rebuild(made, self.rebuilt[folded])
+            if made.refusal is not None:
+                self.states[folded] = self.rebuilt[folded]  # it stays as it is for its readers
         if made.refusal is not None and made.id is None:
             self.unborn.add(folded)
         self.memory.learn(definition, inputs, made, outlook)

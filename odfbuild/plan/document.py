@@ -75,7 +75,7 @@ def summary(plan: Plan) -> dict[str, int]:
         "create": plan.count(Action.CREATE),
         "change": sum(bool({Action.APPEND, Action.RENAME} & set(d.actions)) for d in plan.datasets),
         "run": plan.count(Action.RUN),
-        "reset": 0,
+        "reset": plan.count(Action.REBUILD),
         "delete": 0,
         "poll": plan.count(Action.POLL),
         "refuse": plan.count(Action.REFUSE),
@@ -89,6 +89,8 @@ def category(dataset: DatasetPlan) -> str | None:
         return "breaking"
     if Action.CREATE in dataset.actions:
         return "new"
+    if Action.REBUILD in dataset.actions:
+        return "rebuild"
     if dataset.changes:
         shaping = SetTransform | SetPollingSource
         forward = any(isinstance(change.after, shaping) for change in dataset.changes)

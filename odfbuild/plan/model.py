@@ -20,6 +20,7 @@ class Action(Enum):
     """What apply will do with a dataset; the value is the glyph in reports."""
 
     CREATE = "+"
+    REBUILD = "-/+"
     RENAME = "->"
     APPEND = "~"
     RUN = ">"
@@ -52,6 +53,7 @@ class ReasonCode(Enum):
     UP_TO_DATE = "up_to_date"
     NO_DEFINITION = "no_definition"
     BREAKING = "breaking"
+    REBUILD = "rebuild"
     SOURCE_REFUSED = "source_refused"
 
 

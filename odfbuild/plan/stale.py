@@ -240,8 +240,8 @@ def _rewritten(
             f"'{name}' consumed '{each.name}' up to block {block}",
             f"the head of '{each.name}', {state.head if state else None}, does not descend from it",
         ),
-        help=f"bring back the chain of '{each.name}' that holds that block, "
-        f"or give '{name}' a new name to compute it from the start",
+        help=f"bring back the chain of '{each.name}' that holds that block, or compute '{name}' "
+        f"from the start: --allow rebuild:{name}+",
         dataset=name,
     )
     return Verdict(reasons=(reason,), refusal=refusal)

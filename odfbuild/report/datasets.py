@@ -14,6 +14,7 @@ _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})
 _STATUS = {
     Action.CREATE: "new",
+    Action.REBUILD: "to be rebuilt",
     Action.RENAME: "to be renamed",
     Action.APPEND: "changed",
     Action.RUN: "stale",

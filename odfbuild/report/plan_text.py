@@ -22,6 +22,7 @@ LISTED = 200
 
 _COLORS = {
     Action.CREATE: "green",
+    Action.REBUILD: "red",
     Action.RENAME: "yellow",
     Action.APPEND: "yellow",
     Action.RUN: "cyan",

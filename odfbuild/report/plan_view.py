@@ -191,6 +191,8 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
             return f"{what}; {category(dataset)}: {events}" if events else what
         case Action.CREATE:
             return f"new {dataset.kind.name.lower()}: {events}" if events else "new"
+        case Action.REBUILD:
+            return "rebuilt: its history begins anew"
         case Action.APPEND:
             return f"{category(dataset)}: {events}"
         case Action.RUN | Action.POLL:

@@ -133,6 +133,10 @@ class DatasetStore:
                 help=f"compare with `odfbuild log {self.name}`",
             )
 
+    def seed(self, head: Multihash) -> Multihash:
+        """The first block of the history that ends with `head`."""
+        return self.summary(head)[0][0][0]
+
     def summary(
         self, head: Multihash, tail: Multihash | None = None
     ) -> tuple[list[tuple[Multihash, MetadataBlock]], bool]:

@@ -109,6 +109,13 @@ def find_unfinished(workspace: Workspace, before: float) -> Iterator[Garbage]:
             yield from _aged(name, "unfinished dataset", folder, before)
 
 
+def find_staged(workspace: Workspace, before: float) -> Iterator[Garbage]:
+    """Staging files beside the datasets, and beside the keys."""
+    for folder in (workspace.state, workspace.keys):
+        for staged in folder.glob(f"{PENDING}*"):
+            yield from _aged("", "staging", staged, before)
+
+
 def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
     """Scratch folders that killed runs left in the cache."""
     base = workspace.cache / "scratch"

@@ -39,7 +39,7 @@ from odfbuild.verify.replay import (
 
 _MEND = (
     "the records do not follow from the inputs: pull the dataset from a peer that you trust, "
-    "or compute it again (odfbuild apply --allow rebuild:{name})"
+    "or compute it again (odfbuild apply --allow rebuild:{name}+)"
 )
 
 

@@ -1,0 +1,153 @@
+"""Derivatives that are computed again from the start, because somebody asked for it by name.
+
+The history of a rebuilt dataset begins anew after its seed, so that whoever consumed it must begin
+anew, too. That is never done silently: all of them have to be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from odfbuild.errors import PlanError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.diff import committed
+from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
+from odfbuild.project.model import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Consent to compute `name` again, and with `readers` all that consumed it, however far."""
+
+    name: str
+    readers: bool = False
+
+    def __str__(self) -> str:
+        return f"rebuild:{self.name}{'+' if self.readers else ''}"
+
+
+def to_rebuild(
+    requests: Iterable[Rebuild],
+    definitions: Iterable[Definition],
+    projections: Mapping[str, Projection],
+    left_out: Collection[str] = (),
+) -> frozenset[str]:
+    """Names in lower case of the datasets that these requests are about; those without a chain not.
+
+    Raises `PlanError` when a name is unknown, of a root or not selected, and when a reader of one
+    of them is not among them.
+    """
+    defined = {definition.name.lower(): definition for definition in definitions}
+    states = {name.lower(): (name, state) for name, state in projections.items()}
+    consumers = _consumers(projections)
+    asked: dict[str, Rebuild] = {}
+    for request in requests:
+        folded = request.name.lower()
+        if folded not in defined:
+            raise _unknown(request.name, [each.name for each in defined.values()])
+        asked[folded] = request
+        if request.readers and folded in states:
+            for reader in _all_readers(states[folded][1].dataset_id, consumers, states):
+                if reader in defined:
+                    asked.setdefault(reader, Rebuild(defined[reader].name))
+    wanted = frozenset(name for name in asked if name in states)
+    for name in wanted:
+        alias, state = states[name]
+        if DatasetKind.Root in (state.kind, defined[name].snapshot.kind):
+            raise _is_root(alias)
+        if alias in left_out:
+            raise _not_selected(alias)
+        readers = _all_readers(state.dataset_id, consumers, states)
+        missing = sorted(states[r][0] for r in readers if r in defined and r not in wanted)
+        if missing:
+            raise _readers_missing(alias, missing)
+    return wanted
+
+
+def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
+    """The plan of a dataset that begins anew, from what would be planned if it had no chain yet."""
+    if fresh.refusal is not None:
+        return replace(fresh, id=state.dataset_id, expected_head=state.head)
+    again = Reason(
+        code=ReasonCode.REBUILD,
+        message=f"asked for: {state.records:,} records are dropped and computed again",
+    )
+    implied = (ReasonCode.NEW, ReasonCode.NEVER_RUN)
+    return replace(
+        fresh,
+        id=state.dataset_id,
+        expected_head=state.head,
+        actions=tuple(Action.REBUILD if a is Action.CREATE else a for a in fresh.actions),
+        reasons=(again, *(r for r in fresh.reasons if r.code not in implied)),
+        changes=tuple(
+            replace(change, before=committed(change.after, state)) for change in fresh.changes
+        ),
+    )
+
+
+def _consumers(projections: Mapping[str, Projection]) -> dict[DatasetId, list[str]]:
+    """Names in lower case of those that consumed a dataset, by its identity."""
+    found: dict[DatasetId, list[str]] = {}
+    for name, state in projections.items():
+        for each in state.inputs:
+            found.setdefault(each.dataset_id, []).append(name.lower())
+    return found
+
+
+def _all_readers(
+    dataset_id: DatasetId,
+    consumers: Mapping[DatasetId, list[str]],
+    states: Mapping[str, tuple[str, Projection]],
+) -> set[str]:
+    found: set[str] = set()
+    waiting = [dataset_id]
+    while waiting:
+        for name in consumers.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(states[name][1].dataset_id)
+    return found
+
+
+def _unknown(name: str, known: list[str]) -> PlanError:
+    close = get_close_matches(name, known, n=1)
+    return PlanError(
+        f"there is no definition of '{name}' to rebuild",
+        code="E0335",
+        dataset=name,
+        help=f"did you mean '{close[0]}'?" if close else "`odfbuild ls` lists all datasets",
+    )
+
+
+def _is_root(name: str) -> PlanError:
+    return PlanError(
+        f"'{name}' is a root: it cannot be computed again from its inputs",
+        code="E0336",
+        dataset=name,
+        notes=("what its source no longer offers would be lost",),
+        help=f"`odfbuild reset {name}` drops its records, if you want that",
+    )
+
+
+def _not_selected(name: str) -> PlanError:
+    return PlanError(
+        f"'{name}' is to be rebuilt, but not selected",
+        code="E0338",
+        dataset=name,
+        help=f"select it, too: `--select {name}`",
+    )
+
+
+def _readers_missing(name: str, missing: list[str]) -> PlanError:
+    shown = ", ".join(f"'{each}'" for each in missing[:5])
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    return PlanError(
+        f"'{name}' cannot be rebuilt alone: {shown}{more} consumed its records",
+        code="E0337",
+        dataset=name,
+        help=f"rebuild all of them: --allow rebuild:{name}+",
+    )
