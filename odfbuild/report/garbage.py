@@ -27,7 +27,8 @@ def render_collection(found: Collection, *, removed: bool) -> str:
         own = [each for each in found.garbage if each.dataset == name]
         kinds = Counter(each.kind for each in own)
         what = ", ".join(count(number, _NOUNS[kind]) for kind, number in kinds.items())
-        lines.append(f"  {name or 'beside the datasets'}: {what} ({size(sum(each.size for each in own))})")
+        total = size(sum(each.size for each in own))
+        lines.append(f"  {name or 'beside the datasets'}: {what} ({total})")
     lines += [f"  {name}: left alone, another process is at work on it" for name in found.held]
     verb = "Removed" if removed else "Would remove"
     total = f"{verb} {count(len(found.garbage), 'file')}, {size(found.size)}."
