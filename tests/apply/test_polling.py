@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -376,3 +377,35 @@ def test_a_machine_without_a_container_runtime_leaves_the_chain_alone(
     assert failed.code == 1
     assert "ingest.container.runtime" in failed.out + failed.err
     assert "root" not in tiny.workspace().projections()
+
+
+NETWORK = [
+    {"kind": "Url", "url": "https://data.example.org/x.csv?key=${{ env.ODFBUILD_TEST_ABSENT }}"},
+    {"kind": "Url", "url": "ftp://data.example.org/x.csv"},
+    {"kind": "Url", "url": "s3://bucket/x.csv"},
+    {"kind": "Url", "url": "${{ env.ODFBUILD_TEST_ABSENT }}"},
+    {"kind": "Container", "image": "example.org/image"},
+    {"kind": "Mqtt", "host": "example.org", "port": 1883, "topics": [{"path": "x"}]},
+    {"kind": "EthereumLogs", "chainId": 1},
+]
+
+
+@pytest.mark.parametrize("fetch", NETWORK, ids=lambda f: f"{f['kind']} {f.get('url', '')[:8]}")
+def test_a_plan_neither_uses_the_network_nor_runs_anything(
+    tmp_path, monkeypatch, capsys, engine, fetch
+):
+    define(tmp_path, Source(fetch, lambda ids: None, lambda: 0))
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("this is not for plans")
+
+    for holder, name in (
+        (socket.socket, "connect"),
+        (socket, "create_connection"),
+        (socket, "getaddrinfo"),
+        (container, "run_to_file"),
+    ):
+        monkeypatch.setattr(holder, name, refuse)
+    (planned,) = Program(tmp_path, monkeypatch, capsys).ok("plan", "--json").data["datasets"]
+    (reason,) = [r for r in planned["reasons"] if r["code"] == "source_not_checked"]
+    assert reason["message"].endswith("at apply")

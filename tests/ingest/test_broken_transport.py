@@ -1,7 +1,11 @@
 """Web servers, networks and downloads that break, and what is said and done then."""
 
+import os
 import socket
 import ssl
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
@@ -66,6 +70,40 @@ def test_it_goes_on_in_the_next_run_too(tmp_path):
         assert "2,560 bytes have arrived and are kept" in "".join(error.notes)
         assert source.poll() == [BODY]
         assert f"bytes={HALF}-" in server.requests[2]
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from odfbuild.odf.model import FetchStepUrl
+from tests.ingest.contexts import Poller
+Poller(Path(sys.argv[1]), FetchStepUrl(url=sys.argv[2])).poll()
+"""
+
+
+def test_it_goes_on_when_the_process_was_killed_in_the_middle(tmp_path):
+    body = BODY * 40
+    span = f"Content-Range: bytes 100000-{len(body) - 1}/{len(body)}"
+    sent = threading.Event()
+
+    def stuck(connection: socket.socket, request: str) -> None:
+        connection.sendall(response(body[:110_000], STRONG, length=len(body)))
+        sent.wait(20)
+
+    with faulty_server(stuck) as server:
+        process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), server.url])
+        part = None
+        while part is None or part.stat().st_size < 100_000:
+            time.sleep(0.02)
+            part = next(tmp_path.rglob("part"), None)
+        process.kill()
+        process.wait()
+        sent.set()
+        os.truncate(part, 100_000)  # what is on disk when a machine stops is any beginning
+        server.answers[1:] = [response(body[100_000:], span, STRONG, status="206 Partial Content")]
+        source = Poller(tmp_path, FetchStepUrl(url=server.url))
+        assert source.poll() == [body]
+        assert "range: bytes=100000-" in server.requests[1].lower()
 
 
 def test_it_begins_anew_when_the_data_changed_meanwhile(tmp_path):
@@ -246,8 +284,6 @@ def test_each_version_of_a_page_is_fetched_once_whatever_happens_to_the_run(web,
 
 
 def test_a_page_that_came_back_to_what_was_committed_is_no_news(web, tmp_path):
-    import os
-
     page = web.www / "back.csv"
     page.write_text("one")
     os.utime(page, (10**9, 10**9))
