@@ -32,6 +32,7 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.fetch.inbox import rename_inbox
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.step import is_due
@@ -205,6 +206,7 @@ class _Run:
                 help="run `odfbuild plan` again",
             )
         if item.renamed_from is not None:
+            rename_inbox(self.project.config.inbox, item.renamed_from, item.name)
             self.workspace.rename(item.renamed_from, item.name)
             progress.renamed_from = item.renamed_from
         folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))

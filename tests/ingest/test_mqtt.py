@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import mqtt
+from odfbuild.ingest.fetch.inbox import rename_inbox
 from odfbuild.odf.model import FetchStepMqtt, MqttQos, MqttTopicSubscription
 from tests.ingest.contexts import Poller
 from tests.servers.broker import PASSWORD, USER, mosquitto
@@ -104,6 +107,39 @@ def test_an_acknowledgement_that_got_lost_repeats_nothing(broker, tmp_path, monk
         assert source.poll() == [b"1\n2\n3\n"]
     broker.publish("lost", "3", "4")
     assert source.poll() == [b"3\n4\n"]
+
+
+def test_a_dataset_that_was_renamed_keeps_its_session_and_its_messages(broker, tmp_path):
+    source = source_of(broker, tmp_path, "renamed")
+    source.poll()
+    broker.publish("renamed", "1")
+    source.poll(crash="before")
+    broker.publish("renamed", "2")
+    for _ in range(2):  # the second time it was done already
+        rename_inbox(tmp_path / ".odfbuild-inbox", "renamed", "Other")
+    source.settings["dataset"] = "other"
+    taken = tmp_path / ".odfbuild-inbox" / "taken" / "x"
+    taken.parent.mkdir()
+    taken.write_text("of another one")
+    rename_inbox(tmp_path / ".odfbuild-inbox", "other", "taken")
+    rename_inbox(tmp_path / ".odfbuild-inbox", "taken", "other")
+    assert len(list(taken.parent.parent.glob("taken.*/x"))) == 1
+    assert source.poll() == [b"1\n", b"2\n"]
+
+
+def test_topics_that_left_the_definition_bring_nothing_more(broker, tmp_path):
+    source = source_of(broker, tmp_path, "old/+")
+    source.poll()
+    broker.publish("old/x", "1")
+    broker.publish("new/x", "lost: nobody asked for it yet")
+    source.step = replace(
+        source.step,
+        topics=(MqttTopicSubscription(path="$share/group/new/#", qos=MqttQos.AtLeastOnce),),
+    )
+    assert source.poll() == []
+    broker.publish("old/x", "2")
+    broker.publish("new/x", "3")
+    assert source.poll() == [b"3\n"]
 
 
 def test_messages_survive_a_restart_of_the_broker(tmp_path):

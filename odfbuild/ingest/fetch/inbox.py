@@ -80,11 +80,25 @@ class Journal:
             self._open = None
 
 
+def rename_inbox(folder: Path, old: str, new: str) -> None:
+    """What belonged to the dataset `old` belongs to `new`; nothing when that was done already."""
+    source, target = _folder(folder, old), _folder(folder, new)
+    if source == target or not source.is_dir():
+        return
+    if target.exists():  # of a dataset that had that name once
+        target.replace(target.with_name(f"{target.name}.{uuid.uuid4()}"))
+    source.replace(target)
+
+
+def _folder(folder: Path, dataset: str) -> Path:
+    return folder / dataset.lower().replace("/", "%2F")
+
+
 class Inbox:
-    """The journals of one dataset."""
+    """The journals of one dataset, and the name under which the broker knows it."""
 
     def __init__(self, folder: Path, dataset: str) -> None:
-        self._folder = folder / dataset.lower().replace("/", "%2F")
+        self._folder = _folder(folder, dataset)
         self._settled = self._folder / "settled"
 
     def journals(self) -> list[Journal]:
@@ -95,6 +109,16 @@ class Inbox:
         for journal in found:
             journal.messages = sum(1 for _ in journal.read())
         return sorted(found, key=lambda journal: journal.file.stat().st_mtime_ns)
+
+    def client(self, first: str) -> str:
+        """The name of the session: what it was at first, also after the dataset was renamed."""
+        file = self._folder / "client"
+        try:
+            return file.read_text(encoding="ascii")
+        except FileNotFoundError:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(first, encoding="ascii")
+            return first
 
     def begin(self) -> Journal:
         """A new, empty batch."""

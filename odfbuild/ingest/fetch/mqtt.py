@@ -10,6 +10,7 @@ message of QoS 1 that comes twice is known by its packet identifier. Source: spe
 from __future__ import annotations
 
 import hashlib
+import re
 import ssl
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.inbox import Inbox, Journal, Message
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.ingest.secrets import resolve, scrub
+from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import FetchStepMqtt, MqttQos, SourceState
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ _SECURE_PORT = 8883
 _FOREVER = 0xFFFFFFFF
 _REFUSED = 128
 _TURN_SECONDS = 0.05
+_SHARED = re.compile(r"^\$share/[^/]+/")
+"""What shared subscriptions put before the topic (MQTT 5, section 4.8.2)."""
 
 
 def fetch_messages(
@@ -47,7 +51,8 @@ def fetch_messages(
         inbox.settle(journal)
     journal = inbox.begin()
     try:
-        _collect(step, journal, already, context)
+        session = _Session(step, inbox.client(_client_name(context)), context)
+        _collect(session, journal, already, context.settings)
     finally:
         journal.close()
     if journal.messages:
@@ -61,12 +66,16 @@ def _fetched(step: FetchStepMqtt, journal: Journal, context: FetchContext) -> Fe
     return Fetched(file, etag(journal.name), None, _shown(step))
 
 
+def _client_name(context: FetchContext) -> str:
+    # At most 23 characters, which every broker takes.
+    name = f"{context.project}/{context.dataset.lower()}"
+    return f"odfbuild-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
+
+
 def _collect(
-    step: FetchStepMqtt, journal: Journal, already: set[Message], context: FetchContext
+    session: _Session, journal: Journal, already: set[Message], settings: IngestSettings
 ) -> None:
     """Take messages until none comes for a while or the batch is full."""
-    settings = context.settings
-    session = _Session(step, context)
     try:
         session.open()
         idle_since = time.monotonic()
@@ -86,14 +95,14 @@ def _collect(
 class _Session:
     """A connection to the broker whose turns we take ourselves, so that nothing is hurried."""
 
-    def __init__(self, step: FetchStepMqtt, context: FetchContext) -> None:
+    def __init__(self, step: FetchStepMqtt, client: str, context: FetchContext) -> None:
         self._step = step
         self._seconds = context.settings.connect_seconds
         self._received: list[tuple[Message, bool]] = []
         self._to_acknowledge: list[tuple[int, int]] = []
         self._connected: Any = None
         self._subscribed: list[Any] | None = None
-        self._client = self._make_client(context)
+        self._client = self._make_client(client)
 
     def open(self) -> None:
         """Connect and subscribe."""
@@ -165,16 +174,13 @@ class _Session:
         self._client.disconnect()
         self._client.loop(timeout=_TURN_SECONDS)
 
-    def _make_client(self, context: FetchContext) -> Client:
+    def _make_client(self, name: str) -> Client:
         try:
             from paho.mqtt.client import Client, MQTTv5
             from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
             raise missing_extra("mqtt", "sources of kind Mqtt") from None
-        # At most 23 characters, which every broker takes.
-        name = f"{context.project}/{context.dataset.lower()}"
-        identity = f"odfbuild-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
-        client = Client(CallbackAPIVersion.VERSION2, identity, protocol=MQTTv5, manual_ack=True)
+        client = Client(CallbackAPIVersion.VERSION2, name, protocol=MQTTv5, manual_ack=True)
         if self._step.username is not None and self._step.password is not None:
             client.username_pw_set(self._step.username, resolve(self._step.password))
         client.on_connect = self._on_connect
@@ -189,10 +195,17 @@ class _Session:
         self._subscribed = codes
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
-        if message.payload.strip():
+        if message.payload.strip() and self._is_wanted(message.topic):
             self._received.append((Message.of(message.mid, message.payload), message.dup))
         if message.qos:
             self._to_acknowledge.append((message.mid, message.qos))
+
+    def _is_wanted(self, topic: str) -> bool:
+        # The session still has the topics of an earlier definition.
+        from paho.mqtt.client import topic_matches_sub
+
+        paths = (_SHARED.sub("", each.path) for each in self._step.topics)
+        return any(topic_matches_sub(path, topic) for path in paths)
 
     def _wait(self, done: Any, complaint: str) -> None:
         deadline = time.monotonic() + self._seconds
