@@ -1,0 +1,343 @@
+"""Which columns of its inputs a query's result is made from, and which decide its records.
+
+Told from the text alone, with the columns of the inputs known; a query that is not understood
+gives `None`, and whoever asks has to take everything for affected. Parsing costs milliseconds, so
+only readers of what changed are asked about, and answers are kept by content. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.odf.model import TransformSql
+
+if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
+
+
+class Kind(StrEnum):
+    """How a column of an input matters to the result.
+
+    `COPY` and `DERIVATION` make a column, `FILTER`, `JOIN` and `GROUPING` decide which records
+    there are. `RECORDS`: an input has other records. `UNKNOWN`: the query was not understood.
+    """
+
+    COPY = "copy"
+    DERIVATION = "derivation"
+    FILTER = "filter"
+    JOIN = "join"
+    GROUPING = "grouping"
+    RECORDS = "records"
+    UNKNOWN = "unknown"
+
+
+Origin = tuple[str, str, Kind]
+"""Alias of an input and name of its column, both in lower case, and how it matters."""
+
+Origins = frozenset[Origin]
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Of each column of a result, in lower case, and of its records, where they come from."""
+
+    columns: Mapping[str, Origins]
+    records: Origins
+
+
+Names = Mapping[str, tuple[str, ...] | None]
+"""Names of the columns of each input by alias; `None` where they are not known."""
+
+
+@dataclass(slots=True)
+class Lineages:
+    """Answers that were given before (`entries`), as plain values, and those given now (`kept`)."""
+
+    entries: Mapping[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, transform: TransformSql, inputs: Names) -> Lineage | None:
+        """The lineage of a transformation; `None` when it cannot be told."""
+        key = _key(transform, inputs)
+        if key in self.kept or key in self.entries:
+            plain = self.kept[key] = self.kept.get(key, self.entries.get(key))
+            return _thawed(plain)
+        found = lineage_of(transform, inputs)
+        self.kept[key] = _frozen(found)
+        return found
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `kept` holds an answer that was not there before."""
+        return not self.kept.keys() <= self.entries.keys()
+
+
+def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
+    """The lineage of a transformation over `inputs`; `None` when it cannot be told."""
+    if transform.engine.lower() != "spark" or None in inputs.values():
+        return None
+    from sqlglot.errors import SqlglotError
+
+    relations = {
+        alias.lower(): Lineage(
+            {name: frozenset([(alias, name, Kind.COPY)]) for name in map(str.lower, names or ())},
+            frozenset(),
+        )
+        for alias, names in ((alias.lower(), names) for alias, names in inputs.items())
+    }
+    found: Lineage | None = None
+    try:
+        for step in transform.queries or ():
+            found = _query(step.query, relations)
+            if step.alias is not None:
+                relations[step.alias.lower()] = found
+    except (SqlglotError, RecursionError, _NotUnderstood):
+        return None
+    return found
+
+
+class _NotUnderstood(Exception):
+    """A form of query that is not followed."""
+
+
+_Relations = Mapping[str, Lineage]
+
+
+def _query(text: str, relations: _Relations) -> Lineage:
+    from sqlglot import exp
+    from sqlglot.dialects.spark import Spark
+    from sqlglot.optimizer.qualify import qualify
+    from sqlglot.optimizer.scope import build_scope
+    from sqlglot.schema import MappingSchema
+
+    statements = [each for each in Spark().parse(text) if each is not None]
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise _NotUnderstood
+    tables = _numbered_tables(statements[0], relations)
+    schema = MappingSchema(
+        {name: dict.fromkeys(each.columns, "") for name, each in tables.items()},
+        dialect="spark",
+    )
+    # Types are not needed, and quoting would only change the spelling.
+    qualified = qualify(
+        statements[0], schema=schema, dialect="spark", quote_identifiers=False, identify=False
+    )
+    scope = build_scope(qualified)
+    if scope is None:
+        raise _NotUnderstood
+    return _Follower(tables).lineage(scope)
+
+
+def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage]:
+    """Give tables names without dots, which a qualifier takes for databases; the relations by them.
+
+    A table keeps its last name as alias, as Spark has it.
+    """
+    from sqlglot import exp
+
+    common = {each.alias.lower() for each in statement.find_all(exp.CTE)}
+    numbers: dict[str, str] = {}
+    for table in list(statement.find_all(exp.Table)):
+        name = ".".join(part.name for part in table.parts).lower()
+        if name in common:
+            continue
+        if name not in relations:
+            raise _NotUnderstood
+        number = numbers.setdefault(name, f"t{len(numbers)}")
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(number))
+        table.set("db", None)
+        table.set("catalog", None)
+    for column in statement.find_all(exp.Column):
+        # `a.b.c.x` is column x of table a.b.c, which is called c.
+        if column.args.get("db"):
+            column.set("db", None)
+            column.set("catalog", None)
+    return {number: relations[name] for name, number in numbers.items()}
+
+
+@dataclass(slots=True)
+class _Follower:
+    """Follows the columns of a qualified query through its scopes."""
+
+    tables: Mapping[str, Lineage]
+
+    def lineage(self, scope: Scope) -> Lineage:
+        from sqlglot import exp
+
+        node = scope.expression
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(scope)
+        if not isinstance(node, exp.Select):
+            raise _NotUnderstood
+        return self._select(scope)
+
+    def _set_operation(self, scope: Scope) -> Lineage:
+        from sqlglot import exp
+
+        left, right = (self.lineage(each) for each in scope.set_operation_scopes)
+        if len(left.columns) != len(right.columns):
+            raise _NotUnderstood
+        columns = {
+            name: one | other
+            for (name, one), other in zip(left.columns.items(), right.columns.values(), strict=True)
+        }
+        records = left.records | right.records
+        node = scope.expression
+        if not isinstance(node, exp.Union) or node.args.get("distinct"):
+            records |= _as(Kind.GROUPING, columns.values())
+        return Lineage(columns, records)
+
+    def _select(self, scope: Scope) -> Lineage:
+        from sqlglot import exp
+
+        node = scope.expression
+        sources = self._sources(scope)
+        records = frozenset[Origin]().union(
+            *(source.records for source in sources.values()),
+            *(self._deciding(scope, sources, key, kind) for key, kind in _CLAUSES),
+        )
+        for join in node.args.get("joins") or ():
+            if (condition := join.args.get("on")) is not None:
+                records |= _as(Kind.JOIN, [self._origins(condition, scope, sources)])
+        columns: dict[str, Origins] = {}
+        for item in node.expressions:
+            if isinstance(item, exp.Star) or item.is_star:
+                raise _NotUnderstood
+            inner = item.unalias()
+            origins = self._origins(inner, scope, sources)
+            if not isinstance(inner, exp.Column):
+                origins = _as(Kind.DERIVATION, [origins])
+            columns[item.alias_or_name.lower()] = origins
+        if node.args.get("distinct"):
+            records |= _as(Kind.GROUPING, columns.values())
+        if node.args.get("limit") and (order := node.args.get("order")) is not None:
+            records |= _as(Kind.FILTER, [self._origins(order, scope, sources)])
+        if len(columns) != len(node.expressions):
+            raise _NotUnderstood
+        return Lineage(columns, records)
+
+    def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Kind) -> Origins:
+        clause = scope.expression.args.get(key)
+        return frozenset() if clause is None else _as(kind, [self._origins(clause, scope, sources)])
+
+    def _sources(self, scope: Scope) -> dict[str, Lineage]:
+        from sqlglot.optimizer.scope import Scope
+
+        found: dict[str, Lineage] = {}
+        laterals: list[tuple[str, Scope]] = []
+        for name, source in scope.sources.items():
+            if not isinstance(source, Scope):
+                found[name] = self._table(source)
+            elif source.is_udtf:
+                laterals.append((name, source))
+            elif name in scope.selected_sources:
+                found[name] = self.lineage(source)
+        for name, source in laterals:
+            made = _as(Kind.DERIVATION, [self._origins(source.expression, scope, found)])
+            found[name] = Lineage(_AnyColumn(made), frozenset())
+        return found
+
+    def _table(self, table: Any) -> Lineage:
+        if table.args.get("pivots") or table.args.get("sample") or table.name not in self.tables:
+            raise _NotUnderstood
+        return self.tables[table.name]
+
+    def _origins(self, node: Any, scope: Scope, sources: _Relations) -> Origins:
+        """Where the values of an expression come from, subqueries in it included."""
+        from sqlglot import exp
+        from sqlglot.optimizer.scope import walk_in_scope
+
+        found: set[Origin] = set()
+        for each in walk_in_scope(node):
+            if isinstance(each, exp.Column):
+                found |= _column(each, sources)
+            elif isinstance(each, exp.Query) and each is not node:
+                found |= self._subquery(each, scope, sources)
+        return frozenset(found)
+
+    def _subquery(self, node: Any, scope: Scope, sources: _Relations) -> Origins:
+        query = node.unnest()
+        inner = next((each for each in scope.subquery_scopes if each.expression is query), None)
+        if inner is None:
+            raise _NotUnderstood
+        own = _WithOuter(self.tables, sources).lineage(inner)
+        return own.records.union(*own.columns.values())
+
+
+@dataclass(slots=True)
+class _WithOuter(_Follower):
+    """Follows a subquery, which may read columns of the query around it."""
+
+    outer: _Relations
+
+    def _sources(self, scope: Scope) -> dict[str, Lineage]:
+        return {**self.outer, **_Follower._sources(self, scope)}
+
+
+class _AnyColumn(dict[str, Origins]):
+    """Columns of a generator: all come from all that it reads."""
+
+    def __init__(self, origins: Origins) -> None:
+        super().__init__()
+        self.origins = origins
+
+
+_CLAUSES = (
+    ("where", Kind.FILTER),
+    ("having", Kind.FILTER),
+    ("qualify", Kind.FILTER),
+    ("group", Kind.GROUPING),
+)
+
+
+def _column(node: Any, sources: _Relations) -> Origins:
+    source = sources.get(node.table)
+    if source is None:
+        raise _NotUnderstood
+    if isinstance(source.columns, _AnyColumn):
+        return source.columns.origins
+    origins = source.columns.get(node.name.lower())
+    if origins is None:
+        raise _NotUnderstood
+    return origins
+
+
+def _as(kind: Kind, origins: Iterable[Origins]) -> Origins:
+    return frozenset((alias, column, kind) for each in origins for alias, column, _ in each)
+
+
+# --- Kept answers ---
+
+
+def _key(transform: TransformSql, inputs: Names) -> str:
+    steps = [(step.alias, step.query) for step in transform.queries or ()]
+    text = repr((transform.engine, steps, sorted(inputs.items())))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _frozen(lineage: Lineage | None) -> Any:
+    if lineage is None:
+        return None
+    columns = [(name, _plain(origins)) for name, origins in lineage.columns.items()]
+    return columns, _plain(lineage.records)
+
+
+def _plain(origins: Origins) -> list[tuple[str, str, str]]:
+    return sorted((alias, column, kind.value) for alias, column, kind in origins)
+
+
+def _thawed(plain: Any) -> Lineage | None:
+    if plain is None:
+        return None
+    columns, records = plain
+    return Lineage({name: _origins(each) for name, each in columns}, _origins(records))
+
+
+def _origins(plain: Iterable[tuple[str, str, str]]) -> Origins:
+    return frozenset((alias, column, Kind(kind)) for alias, column, kind in plain)

@@ -1,0 +1,148 @@
+"""Where the columns and records of a query's result come from, told from its text."""
+
+from __future__ import annotations
+
+import marshal
+
+import pytest
+
+from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.plan.lineage import Kind, Lineage, Lineages, lineage_of
+
+INPUTS = {
+    "flights": ("event_time", "carrier", "dep_delay", "Distance"),
+    "ca.metro.airlines": ("event_time", "carrier", "name"),
+}
+
+
+def sql(*queries: str) -> TransformSql:
+    """Steps; all but the last are called `step0`, `step1` …"""
+    last = len(queries) - 1
+    steps = (
+        SqlQueryStep(alias=None if number == last else f"step{number}", query=query)
+        for number, query in enumerate(queries)
+    )
+    return TransformSql(engine="spark", queries=tuple(steps))
+
+
+def told(*queries: str) -> dict[str, str]:
+    """Lineage as text: `flights.dep_delay copy` by column; that of records under ``."""
+    found = lineage_of(sql(*queries), INPUTS)
+    assert found is not None
+    return {**{name: _text(each) for name, each in found.columns.items()}, "": _text(found.records)}
+
+
+def _text(origins: frozenset[tuple[str, str, Kind]]) -> str:
+    short = {"flights": "f", "ca.metro.airlines": "a"}
+    return ", ".join(f"{short[alias]}.{column} {kind}" for alias, column, kind in sorted(origins))
+
+
+def test_columns_are_copied_or_derived() -> None:
+    assert told(
+        "SELECT carrier, dep_delay AS delay, dep_delay / distance AS pace FROM flights"
+    ) == {
+        "carrier": "f.carrier copy",
+        "delay": "f.dep_delay copy",
+        "pace": "f.dep_delay derivation, f.distance derivation",
+        "": "",
+    }
+
+
+def test_filters_joins_and_groups_decide_records() -> None:
+    assert told(
+        """SELECT a.name, avg(f.dep_delay) AS delay
+        FROM flights f JOIN `ca.metro.airlines` a ON f.carrier = a.carrier
+        WHERE f.distance > 100 GROUP BY a.name HAVING count(*) > 3"""
+    ) == {
+        "name": "a.name copy",
+        "delay": "f.dep_delay derivation",
+        "": "a.carrier join, a.name grouping, f.carrier join, f.distance filter",
+    }
+
+
+def test_stars_and_names_with_dots_are_understood() -> None:
+    assert told("SELECT * FROM flights")["distance"] == "f.distance copy"
+    assert told("SELECT airlines.name FROM ca.metro.airlines") == {"name": "a.name copy", "": ""}
+    assert told("SELECT ca.metro.airlines.name FROM ca.metro.airlines")["name"] == "a.name copy"
+
+
+def test_steps_common_tables_and_subqueries_are_followed() -> None:
+    assert told(
+        "SELECT carrier, dep_delay * 2 AS d FROM flights WHERE distance > 1",
+        "WITH late AS (SELECT * FROM step0 WHERE d > 5) SELECT d FROM (SELECT d FROM late) AS x",
+    ) == {
+        "d": "f.dep_delay derivation",
+        "": "f.dep_delay filter, f.distance filter",
+    }
+    assert told(
+        """SELECT carrier, (SELECT max(name) FROM ca.metro.airlines a
+            WHERE a.carrier = f.carrier) AS n
+        FROM flights f WHERE dep_delay IN (SELECT length(name) FROM ca.metro.airlines)"""
+    ) == {
+        "carrier": "f.carrier copy",
+        "n": "a.carrier derivation, a.name derivation, f.carrier derivation",
+        "": "a.name filter, f.dep_delay filter",
+    }
+
+
+def test_unions_windows_generators_and_distinct_are_followed() -> None:
+    assert told("SELECT carrier FROM flights UNION ALL SELECT name FROM ca.metro.airlines") == {
+        "carrier": "a.name copy, f.carrier copy",
+        "": "",
+    }
+    assert told("SELECT carrier FROM flights UNION SELECT name FROM ca.metro.airlines")[""] == (
+        "a.name grouping, f.carrier grouping"
+    )
+    assert told("SELECT DISTINCT carrier FROM flights")[""] == "f.carrier grouping"
+    assert told(
+        "SELECT row_number() OVER (PARTITION BY carrier ORDER BY distance) AS n FROM flights"
+    )["n"] == ("f.carrier derivation, f.distance derivation")
+    assert told("SELECT w FROM flights LATERAL VIEW explode(split(carrier, ' ')) t AS w")["w"] == (
+        "f.carrier derivation"
+    )
+    assert told("SELECT carrier FROM flights ORDER BY distance LIMIT 3")[""] == "f.distance filter"
+    assert told("SELECT name FROM flights JOIN ca.metro.airlines USING (carrier)")[""] == (
+        "a.carrier join, f.carrier join"
+    )
+
+
+def test_an_alias_may_be_used_in_the_same_list() -> None:
+    found = told("SELECT dep_delay + 1 AS d, d * 2 AS e FROM flights")
+    assert found["e"] == "f.dep_delay derivation"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT nothing FROM flights",
+        "SELECT carrier FROM elsewhere",
+        "SELECT carrier FROM flights PIVOT (sum(dep_delay) FOR carrier IN ('AA'))",
+        "SELECT carrier FROM flights TABLESAMPLE (10 PERCENT)",
+        "not SQL at all (",
+        "SELECT 1; SELECT 2",
+        "DROP TABLE flights",
+    ],
+)
+def test_what_is_not_understood_is_not_guessed(query: str) -> None:
+    assert lineage_of(sql(query), INPUTS) is None
+
+
+def test_inputs_without_known_columns_and_other_engines_are_not_guessed() -> None:
+    assert lineage_of(sql("SELECT carrier FROM flights"), {"flights": None}) is None
+    other = TransformSql(engine="flink", queries=(SqlQueryStep(query="SELECT 1 AS a"),))
+    assert lineage_of(other, INPUTS) is None
+
+
+def test_answers_are_kept_by_content() -> None:
+    query = sql("SELECT carrier, dep_delay + 1 AS d FROM flights WHERE distance > 1")
+    first = Lineages()
+    answer = first.of(query, INPUTS)
+    assert isinstance(answer, Lineage)
+    assert first.is_changed
+    again = Lineages(marshal.loads(marshal.dumps(first.kept)))
+    assert again.of(query, INPUTS) == answer
+    assert not again.is_changed
+    assert again.of(query, {"flights": ("carrier", "dep_delay", "distance", "x")}) == answer
+    assert again.is_changed
+    assert again.of(sql("no SQL ("), INPUTS) is None
+    assert Lineages(again.kept).of(sql("no SQL ("), INPUTS) is None
