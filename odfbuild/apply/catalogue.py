@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.graph.selection import Catalogue, Matcher, Selection, labelled, paths_of, select
 from odfbuild.odf.model import DatasetKind, SetInfo
-from odfbuild.plan.document import category
+from odfbuild.plan.classify import category
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.project.load import TEMPLATE_SUFFIX
 
@@ -172,7 +172,7 @@ def _states(plan: Plan) -> dict[str, list[str]]:
     found = {}
     for dataset in plan.datasets:
         kind = category(dataset)
-        labels = [kind] if kind else []
+        labels: list[str] = [kind] if kind else []
         if kind not in (None, "new", "cosmetic"):
             labels.append("modified")
         if Action.FORGET in dataset.actions:

@@ -7,6 +7,7 @@ holds, and costs nothing here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
@@ -19,6 +20,8 @@ from odfbuild.plan.evolution import (
     query_evolution,
     source_evolution,
 )
+from odfbuild.plan.impact import Impact
+from odfbuild.plan.lineage import Lineages, Names
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.place import Place
 
@@ -30,10 +33,16 @@ class ColumnsAhead:
     reference.
     """
 
-    def __init__(self, states: Mapping[str, Projection], alias_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        states: Mapping[str, Projection],
+        alias_of: Callable[[str], str],
+        lineages: Lineages | None = None,
+    ) -> None:
         self._states = states
         self._alias_of = alias_of
         self._changed: dict[str, Columns | None] = {}
+        self._impact = Impact(lineages or Lineages())
 
     def follow(
         self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place
@@ -42,16 +51,47 @@ class ColumnsAhead:
         if state is None or state.schema is None or difference.refusal is not None:
             return UNCHANGED
         evolution = UNCHANGED
+        transform = state.transform
         for change in difference.changes:
             found = self._by_change(snapshot, change, state, place)
             evolution = evolution if found is UNCHANGED else found
             if evolution.refusal is not None:
                 return evolution
-        if evolution is UNCHANGED and self._changed and state.transform is not None:
-            evolution = self._by_inputs(snapshot, state.transform, state, place)
-        if evolution is not UNCHANGED:
-            self._changed[str(snapshot.name).lower()] = evolution.columns
+            if isinstance(change.after, SetTransform):
+                transform = change.after
+        if evolution is UNCHANGED and self._changed and transform is not None:
+            evolution = self._by_inputs(snapshot, transform, state, place)
+        effect = evolution.effect
+        if transform is not None and (effect is None or effect.known):
+            evolution = self._by_impact(transform, state, evolution)
+            effect = evolution.effect
+        if effect is not None:
+            name = str(snapshot.name)
+            if effect.added or not effect.known:
+                self._changed[name.lower()] = evolution.columns
+            self._impact.changed(name, effect)
         return evolution
+
+    def _by_impact(
+        self, transform: SetTransform, state: Projection, evolution: Evolution
+    ) -> Evolution:
+        """What comes from columns of inputs that are computed in another way."""
+        inputs = {
+            each.alias or name: name
+            for each in transform.inputs
+            for name in [self._alias_of(str(each.dataset_ref))]
+        }
+        if not self._impact.touches(inputs.values()):
+            return evolution
+        own = evolution.columns or committed_columns(state) or ()
+        effect = self._impact.on_reader(
+            transform.transform,
+            inputs,
+            lambda: _names(self._of_inputs(transform)),
+            tuple(column.name for column in own),
+            evolution.effect,
+        )
+        return replace(evolution, effect=effect)
 
     def _by_change(
         self, snapshot: DatasetSnapshot, change: EventChange, state: Projection, place: Place
@@ -89,3 +129,10 @@ class ColumnsAhead:
             else:
                 found[each.alias or name] = committed_columns(state)
         return found
+
+
+def _names(inputs: Mapping[str, Columns | None]) -> Names:
+    return {
+        alias: None if columns is None else tuple(column.name for column in columns)
+        for alias, columns in inputs.items()
+    }

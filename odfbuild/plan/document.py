@@ -11,9 +11,9 @@ import json
 from typing import Any
 
 from odfbuild.errors import Location
-from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
+from odfbuild.plan.classify import category
 from odfbuild.plan.model import (
     Action,
     ColumnEffect,
@@ -21,7 +21,6 @@ from odfbuild.plan.model import (
     EventChange,
     Plan,
     Reason,
-    ReasonCode,
 )
 
 FORMAT_VERSION = "1.0"
@@ -83,25 +82,6 @@ def summary(plan: Plan) -> dict[str, int]:
     }
 
 
-def category(dataset: DatasetPlan) -> str | None:
-    """What kind of change the definition brings; `None` when it brings none."""
-    if dataset.refusal is not None:
-        return "breaking"
-    if Action.CREATE in dataset.actions:
-        return "new"
-    if Action.REBUILD in dataset.actions:
-        return "rebuild"
-    if dataset.changes:
-        shaping = SetTransform | SetPollingSource
-        forward = any(isinstance(change.after, shaping) for change in dataset.changes)
-        return "forward-only" if forward else "metadata"
-    if dataset.renamed_from is not None:
-        return "metadata"
-    if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
-        return "cosmetic"
-    return None
-
-
 def dataset_reasons(dataset: DatasetPlan) -> list[dict[str, Any]]:
     """The reasons of a dataset with their evidence, as the document has them."""
     return [_reason(reason) for reason in dataset.reasons]
@@ -148,6 +128,15 @@ def _columns(effect: ColumnEffect | None) -> dict[str, Any] | None:
         "added": list(effect.added),
         "changed": list(effect.changed),
         "records": effect.records,
+        "causes": [
+            {
+                "column": cause.column,
+                "by": cause.by.value,
+                "input": cause.input,
+                "input_column": cause.input_column,
+            }
+            for cause in effect.causes
+        ],
     }
 
 

@@ -10,32 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import TransformSql
+from odfbuild.plan.model import Influence
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
 
 
-class Kind(StrEnum):
-    """How a column of an input matters to the result.
-
-    `COPY` and `DERIVATION` make a column, `FILTER`, `JOIN` and `GROUPING` decide which records
-    there are. `RECORDS`: an input has other records. `UNKNOWN`: the query was not understood.
-    """
-
-    COPY = "copy"
-    DERIVATION = "derivation"
-    FILTER = "filter"
-    JOIN = "join"
-    GROUPING = "grouping"
-    RECORDS = "records"
-    UNKNOWN = "unknown"
-
-
-Origin = tuple[str, str, Kind]
+Origin = tuple[str, str, Influence]
 """Alias of an input and name of its column, both in lower case, and how it matters."""
 
 Origins = frozenset[Origin]
@@ -84,7 +68,10 @@ def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
 
     relations = {
         alias.lower(): Lineage(
-            {name: frozenset([(alias, name, Kind.COPY)]) for name in map(str.lower, names or ())},
+            {
+                name: frozenset([(alias, name, Influence.COPY)])
+                for name in map(str.lower, names or ())
+            },
             frozenset(),
         )
         for alias, names in ((alias.lower(), names) for alias, names in inputs.items())
@@ -190,7 +177,7 @@ class _Follower:
         records = left.records | right.records
         node = scope.expression
         if not isinstance(node, exp.Union) or node.args.get("distinct"):
-            records |= _as(Kind.GROUPING, columns.values())
+            records |= _as(Influence.GROUPING, columns.values())
         return Lineage(columns, records)
 
     def _select(self, scope: Scope) -> Lineage:
@@ -204,7 +191,7 @@ class _Follower:
         )
         for join in node.args.get("joins") or ():
             if (condition := join.args.get("on")) is not None:
-                records |= _as(Kind.JOIN, [self._origins(condition, scope, sources)])
+                records |= _as(Influence.JOIN, [self._origins(condition, scope, sources)])
         columns: dict[str, Origins] = {}
         for item in node.expressions:
             if isinstance(item, exp.Star) or item.is_star:
@@ -212,17 +199,17 @@ class _Follower:
             inner = item.unalias()
             origins = self._origins(inner, scope, sources)
             if not isinstance(inner, exp.Column):
-                origins = _as(Kind.DERIVATION, [origins])
+                origins = _as(Influence.DERIVATION, [origins])
             columns[item.alias_or_name.lower()] = origins
         if node.args.get("distinct"):
-            records |= _as(Kind.GROUPING, columns.values())
+            records |= _as(Influence.GROUPING, columns.values())
         if node.args.get("limit") and (order := node.args.get("order")) is not None:
-            records |= _as(Kind.FILTER, [self._origins(order, scope, sources)])
+            records |= _as(Influence.FILTER, [self._origins(order, scope, sources)])
         if len(columns) != len(node.expressions):
             raise _NotUnderstood
         return Lineage(columns, records)
 
-    def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Kind) -> Origins:
+    def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Influence) -> Origins:
         clause = scope.expression.args.get(key)
         return frozenset() if clause is None else _as(kind, [self._origins(clause, scope, sources)])
 
@@ -239,7 +226,7 @@ class _Follower:
             elif name in scope.selected_sources:
                 found[name] = self.lineage(source)
         for name, source in laterals:
-            made = _as(Kind.DERIVATION, [self._origins(source.expression, scope, found)])
+            made = _as(Influence.DERIVATION, [self._origins(source.expression, scope, found)])
             found[name] = Lineage(_AnyColumn(made), frozenset())
         return found
 
@@ -289,10 +276,10 @@ class _AnyColumn(dict[str, Origins]):
 
 
 _CLAUSES = (
-    ("where", Kind.FILTER),
-    ("having", Kind.FILTER),
-    ("qualify", Kind.FILTER),
-    ("group", Kind.GROUPING),
+    ("where", Influence.FILTER),
+    ("having", Influence.FILTER),
+    ("qualify", Influence.FILTER),
+    ("group", Influence.GROUPING),
 )
 
 
@@ -308,7 +295,7 @@ def _column(node: Any, sources: _Relations) -> Origins:
     return origins
 
 
-def _as(kind: Kind, origins: Iterable[Origins]) -> Origins:
+def _as(kind: Influence, origins: Iterable[Origins]) -> Origins:
     return frozenset((alias, column, kind) for each in origins for alias, column, _ in each)
 
 
@@ -340,4 +327,4 @@ def _thawed(plain: Any) -> Lineage | None:
 
 
 def _origins(plain: Iterable[tuple[str, str, str]]) -> Origins:
-    return frozenset((alias, column, Kind(kind)) for alias, column, kind in plain)
+    return frozenset((alias, column, Influence(kind)) for alias, column, kind in plain)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from odfbuild.engine.mode import Choice
 from odfbuild.errors import Location, OdfbuildError
@@ -99,18 +99,47 @@ class EventChange:
     location: Location | None = None
 
 
+class Influence(StrEnum):
+    """How a column of an input matters to a dataset: a closed list, part of the output format.
+
+    `COPY` and `DERIVATION` make a column; `FILTER`, `JOIN` and `GROUPING` decide which records
+    there are. `RECORDS`: the input has other records. `UNKNOWN`: the query was not understood, and
+    everything counts as affected.
+    """
+
+    COPY = "copy"
+    DERIVATION = "derivation"
+    FILTER = "filter"
+    JOIN = "join"
+    GROUPING = "grouping"
+    RECORDS = "records"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnCause:
+    """Why a `column` of a dataset (`None`: its records) is affected: by what of which input."""
+
+    column: str | None
+    by: Influence
+    input: str
+    input_column: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEffect:
-    """What a changed query or source does to the columns of new records.
+    """What a change, in the dataset itself or upstream, does to the columns of new records.
 
     `added` columns join the schema, `changed` ones are computed or read in another way; `records`
-    tells that other records may come, too. When not `known`, only the run can tell.
+    tells that other records may come, too. When not `known`, only the run can tell. `causes` are
+    those of what comes from inputs.
     """
 
     known: bool = True
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     records: bool = False
+    causes: tuple[ColumnCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

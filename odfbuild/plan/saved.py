@@ -20,9 +20,11 @@ from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.model import (
     Action,
+    ColumnCause,
     ColumnEffect,
     DatasetPlan,
     EventChange,
+    Influence,
     Pending,
     Plan,
     Reason,
@@ -177,6 +179,15 @@ def _columns(data: Mapping[str, Any] | None) -> ColumnEffect | None:
         added=tuple(data["added"]),
         changed=tuple(data["changed"]),
         records=data["records"],
+        causes=tuple(
+            ColumnCause(
+                column=cause["column"],
+                by=Influence(cause["by"]),
+                input=cause["input"],
+                input_column=cause["input_column"],
+            )
+            for cause in data["causes"]
+        ),
     )
 
 

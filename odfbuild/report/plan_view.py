@@ -16,8 +16,17 @@ from odfbuild.engine.mode import Mode
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.plan.document import category, summary
-from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.plan.classify import category
+from odfbuild.plan.document import summary
+from odfbuild.plan.model import (
+    Action,
+    ColumnEffect,
+    DatasetPlan,
+    Plan,
+    Reason,
+    ReasonCode,
+)
+from odfbuild.report.readers import Readers
 from odfbuild.report.words import count, short, size
 from odfbuild.report.yaml_text import yaml_lines
 
@@ -87,7 +96,7 @@ def view(plan: Plan) -> PlanView:
     return PlanView(
         project=plan.project,
         head=f"Plan for {plan.project}: {total}, {affected} affected",
-        rows=_Rows(found),
+        rows=_Rows(found, Readers(plan)),
         notes=tuple(_notes(plan)),
         closing=closing_line(plan),
     )
@@ -109,10 +118,10 @@ def _is_cosmetic(dataset: DatasetPlan) -> bool:
 class _Rows(Sequence[Row]):
     """Rows that are made up to the last one looked at: most of a large plan is never shown."""
 
-    def __init__(self, datasets: Sequence[DatasetPlan]) -> None:
+    def __init__(self, datasets: Sequence[DatasetPlan], readers: Readers) -> None:
         self._length = len(datasets)
         self._made: list[Row] = []
-        self._rest = grouped((_row(dataset), dataset.location) for dataset in datasets)
+        self._rest = grouped((_row(dataset, readers), dataset.location) for dataset in datasets)
 
     def __len__(self) -> int:
         return self._length
@@ -149,7 +158,7 @@ def _fingerprint(row: Row, place: Location | None) -> object:
     return place.file, text
 
 
-def _row(dataset: DatasetPlan) -> Row:
+def _row(dataset: DatasetPlan, readers: Readers) -> Row:
     action = dataset.actions[0] if dataset.actions else None
     place = str(dataset.location) if dataset.location else None
     if dataset.refusal is not None or action in (None, Action.FORGET):
@@ -171,7 +180,12 @@ def _row(dataset: DatasetPlan) -> Row:
         what=_what(dataset, action),
         place=place,
         events=tuple(event_view(c.before, c.after, c.location) for c in shown),
-        notes=(*_columns(dataset), *_mode(dataset), *_vintage(dataset)),
+        notes=(
+            *_columns(dataset),
+            *readers.of(dataset),
+            *_mode(dataset),
+            *_vintage(dataset),
+        ),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
         reasons=tuple(
@@ -243,16 +257,20 @@ def _without_kind(event: MetadataEvent | None) -> dict[str, Any]:
 def _columns(dataset: DatasetPlan) -> list[str]:
     """What becomes of the columns, where a query or source changed."""
     effect = dataset.columns
-    if effect is None:
-        return []
+    if effect is None or not dataset.changes:
+        return [] if effect is None else _gained(effect)
     if not effect.known:
         return ["which columns it gives is known when it runs; apply checks them before it commits"]
-    lines = []
-    if effect.added:
-        lines.append(f"adds columns, empty in the records that exist: {', '.join(effect.added)}")
+    lines = _gained(effect)
     if effect.changed:
         lines.append(f"computes differently: {', '.join(effect.changed)}")
     return lines
+
+
+def _gained(effect: ColumnEffect) -> list[str]:
+    if not effect.added:
+        return []
+    return [f"adds columns, empty in the records that exist: {', '.join(effect.added)}"]
 
 
 def _mode(dataset: DatasetPlan) -> list[str]:

@@ -7,7 +7,8 @@ import marshal
 import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.lineage import Kind, Lineage, Lineages, lineage_of
+from odfbuild.plan.lineage import Lineage, Lineages, lineage_of
+from odfbuild.plan.model import Influence
 
 INPUTS = {
     "flights": ("event_time", "carrier", "dep_delay", "Distance"),
@@ -32,7 +33,7 @@ def told(*queries: str) -> dict[str, str]:
     return {**{name: _text(each) for name, each in found.columns.items()}, "": _text(found.records)}
 
 
-def _text(origins: frozenset[tuple[str, str, Kind]]) -> str:
+def _text(origins: frozenset[tuple[str, str, Influence]]) -> str:
     short = {"flights": "f", "ca.metro.airlines": "a"}
     return ", ".join(f"{short[alias]}.{column} {kind}" for alias, column, kind in sorted(origins))
 

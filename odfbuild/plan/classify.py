@@ -1,0 +1,67 @@
+"""What kind of change a definition brings to its dataset.
+
+Told from the plan of the dataset alone: its events, what they do to columns, and refusals. Reads
+no files, runs no queries.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from odfbuild.odf.model import AddPushSource, SetPollingSource, SetTransform
+from odfbuild.plan.model import Action, ColumnEffect, DatasetPlan, EventChange, ReasonCode
+
+
+class Category(StrEnum):
+    """Kinds of change, from the harmless to what is refused; part of the output format.
+
+    `METADATA` is appended and runs nothing. `COSMETIC` appends nothing. `ADDITIVE` brings new
+    columns and leaves all others as they are computed. `FORWARD_ONLY` makes new records in another
+    way than those that stay. `REBUILD` gives up history and makes it anew. `BREAKING` is refused.
+    """
+
+    NEW = "new"
+    METADATA = "metadata"
+    COSMETIC = "cosmetic"
+    ADDITIVE = "additive"
+    FORWARD_ONLY = "forward-only"
+    REBUILD = "rebuild"
+    BREAKING = "breaking"
+
+
+def category(dataset: DatasetPlan) -> Category | None:
+    """The kind of change; `None` when the definition brings none, or another thing is refused."""
+    if dataset.refusal is not None:
+        is_change = any(reason.code is ReasonCode.BREAKING for reason in dataset.reasons)
+        return Category.BREAKING if is_change else None
+    if Action.CREATE in dataset.actions:
+        return Category.NEW
+    if Action.REBUILD in dataset.actions:
+        return Category.REBUILD
+    if any(_makes_records(change) for change in dataset.changes):
+        return Category.ADDITIVE if _only_adds(dataset.columns) else Category.FORWARD_ONLY
+    if dataset.changes or dataset.renamed_from is not None:
+        return Category.METADATA
+    if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
+        return Category.COSMETIC
+    return None
+
+
+def _makes_records(change: EventChange) -> bool:
+    """Whether later records are made by what changed; a further push source changes no others."""
+    match change.after:
+        case SetTransform() | SetPollingSource():
+            return True
+        case AddPushSource():
+            return change.before is not None
+    return False
+
+
+def _only_adds(effect: ColumnEffect | None) -> bool:
+    return (
+        effect is not None
+        and effect.known
+        and bool(effect.added)
+        and not effect.changed
+        and not effect.records
+    )

@@ -1,0 +1,174 @@
+"""Whom a change reaches: column by column through the readers, and not one column further."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from odfbuild.odf.model import SetInfo
+from odfbuild.plan import impact
+from odfbuild.plan.build import build_plan
+from odfbuild.plan.document import plan_document
+from odfbuild.plan.model import ColumnEffect, Plan
+from odfbuild.plan.slices import ChainSlices
+from odfbuild.report.plan_view import view
+
+from .worlds import UNCHANGED, World, polling
+
+LATE = "SELECT event_time, id, name FROM flights WHERE id > 0"
+READERS = {
+    "shown": "SELECT event_time, id, upper(name) AS name FROM late",
+    "early": "SELECT event_time, id, 'x' AS name FROM late WHERE name > 'a'",
+    "ids": "SELECT event_time, id, 'x' AS name FROM late",
+    "strange": "SELECT event_time, id, name FROM late TABLESAMPLE (10 PERCENT)",
+}
+
+
+def world() -> World:
+    """flights → late → four readers; shown → far, ids → further: everything is up to date."""
+    made = World().root("flights", polling(), SetInfo(description="All flights"))
+    made.has("flights", UNCHANGED)
+    flights = made.commit("flights").add(50)
+    made.derivative("late", "flights", query=LATE)
+    late = made.commit("late").run(20, flights)
+    for name, query in READERS.items():
+        made.derivative(name, "late", query=query)
+        made.commit(name).run(5, late)
+    for name, source in (("far", "shown"), ("further", "ids")):
+        made.derivative(name, source, query=f"SELECT event_time, id, name AS name FROM {source}")
+        made.commit(name).run(5, made.chains[source])
+    return made
+
+
+def changed(query: str) -> Plan:
+    made = world()
+    made.derivative("late", "flights", query=query)
+    return made.plan()
+
+
+def effects(plan: Plan) -> dict[str, str]:
+    """What reaches each dataset, as text: `name by derivation of late.name`."""
+    return {d.name: _text(d.columns) for d in plan.datasets if d.columns is not None}
+
+
+def _text(effect: ColumnEffect) -> str:
+    return ", ".join(
+        f"{each.column or '*'} by {each.by} of {each.input}"
+        + (f".{each.input_column}" if each.input_column else "")
+        for each in effect.causes
+    )
+
+
+def test_a_column_that_is_computed_otherwise_is_followed_to_the_last_reader() -> None:
+    plan = changed(LATE.replace("name FROM", "lower(name) AS name FROM"))
+    assert effects(plan) == {
+        "late": "",
+        "shown": "name by derivation of late.name",
+        "early": "* by filter of late.name",
+        "strange": "* by unknown of late",
+        "far": "name by copy of shown.name",
+    }
+    by_name = {dataset.name: dataset for dataset in plan.datasets}
+    shown, early, strange = (by_name[n].columns for n in ("shown", "early", "strange"))
+    assert shown == ColumnEffect(changed=("name",), causes=shown.causes)
+    assert early == ColumnEffect(records=True, causes=early.causes)
+    assert strange.records
+    assert strange.changed == ("offset", "op", "system_time", "event_time", "id", "name")
+    assert by_name["ids"].columns is None
+
+
+def test_other_records_reach_every_reader() -> None:
+    plan = changed(LATE.replace("id > 0", "id > 1"))
+    assert effects(plan) == {
+        "late": "",
+        "shown": "* by records of late",
+        "early": "* by records of late",
+        "ids": "* by records of late",
+        "strange": "* by records of late, * by unknown of late",
+        "far": "* by records of shown",
+        "further": "* by records of ids",
+    }
+
+
+def test_what_cannot_be_told_counts_as_affected() -> None:
+    found = effects(changed(LATE.replace("name FROM", "name, id + 1 FROM")))
+    assert found.pop("late") == ""
+    assert set(found) == {*READERS, "far", "further"}
+    assert {found[name] for name in READERS} == {"* by unknown of late"}
+
+
+def test_metadata_and_white_space_reach_nobody() -> None:
+    made = world()
+    made.root("flights", polling(), SetInfo(description="Other words"))
+    assert effects(made.plan()) == {}
+    assert effects(changed(LATE.replace(" ", "\n"))) == {}
+
+
+def test_a_reader_that_changes_itself_is_told_both() -> None:
+    made = world()
+    made.derivative("late", "flights", query=LATE.replace("name FROM", "lower(name) AS name FROM"))
+    made.derivative("early", "late", query=READERS["early"].replace("'x'", "'y'"))
+    effect = made.planned("early").columns
+    assert effect is not None
+    assert (effect.changed, effect.records) == (("name",), True)
+    assert _text(effect) == "* by filter of late.name"
+
+
+def test_the_plan_lists_the_readers_below_the_change() -> None:
+    plan = changed(LATE.replace("name FROM", "lower(name) AS name FROM"))
+    (row,) = (row for row in view(plan).rows if row.name == "late")
+    assert row.notes[:5] == (
+        "computes differently: name",
+        "reaches shown: name (derivation)",
+        "reaches early: records (filter)",
+        "reaches strange: everything, since it cannot be told from its query",
+        "reaches far: name (copy)",
+    )
+
+
+def test_a_long_list_of_readers_is_cut() -> None:
+    made = world()
+    for number in range(20):
+        made.derivative(f"r{number}", "late", query=READERS["shown"])
+        made.commit(f"r{number}").run(5, made.chains["late"])
+    made.derivative("late", "flights", query=LATE.replace("id > 0", "id > 1"))
+    (row,) = (row for row in view(made.plan()).rows if row.name == "late")
+    reaching = [note for note in row.notes if note.startswith("reaches")]
+    assert reaching[-1] == "reaches 18 more datasets"
+    assert len(reaching) == 9
+
+
+def test_the_document_holds_causes_and_fits_its_schema() -> None:
+    document: dict[str, Any] = plan_document(changed(LATE.replace("name FROM", "'z' AS name FROM")))
+    schema = Path(__file__).parents[2] / "schemas" / "plan.schema.json"
+    affected = json.loads(schema.read_text())["$defs"]["dataset"]["properties"]["affected_columns"]
+    for dataset in document["datasets"]:
+        Draft202012Validator(affected).validate(dataset["affected_columns"])
+    (shown,) = (d for d in document["datasets"] if d["name"] == "shown")
+    assert shown["affected_columns"]["causes"] == [
+        {"column": "name", "by": "derivation", "input": "late", "input_column": "name"}
+    ]
+
+
+def test_queries_beyond_a_bound_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(impact, "LOOKED_INTO", 1)
+    found = effects(changed(LATE.replace("name FROM", "lower(name) AS name FROM")))
+    assert found["shown"] == "name by derivation of late.name"
+    assert found["ids"] == "* by unknown of late"
+
+
+def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(*_: object) -> None:
+        pytest.fail("a query was parsed")
+
+    monkeypatch.setattr("odfbuild.plan.lineage.lineage_of", parse)
+    made = world()
+    projections = {name: chain.now for name, chain in made.chains.items()}
+    slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])
+    build_plan(made.project, made, projections, made.facts, slices)
+    made.chains["flights"].add(5)
+    made.plan()
