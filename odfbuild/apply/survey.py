@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.places import with_places
 from odfbuild.errors import IngestError, Location, OdfbuildError
@@ -23,6 +23,7 @@ from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_s
 from odfbuild.odf.model import SetPollingSource
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.build import build_plan
+from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Plan
 from odfbuild.plan.rebuild import Rebuild, to_rebuild
@@ -135,12 +136,22 @@ def _survey(start: Path | None, wishes: Wishes) -> Survey:
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
+        fresh = Memory({}, {}, memory.lineages)
         facts, refusals = _probe_all(
-            project, selected, projections, Memory({}, {}), wishes.fetch_uncacheable
+            project, selected, projections, fresh, wishes.fetch_uncacheable
         )
         rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
         plan = build_plan(
-            project, graph, projections, facts, slices, refusals, left_out, rebuilt, place_of=places
+            project,
+            graph,
+            projections,
+            facts,
+            slices,
+            refusals,
+            left_out,
+            rebuilt,
+            places,
+            fresh,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
@@ -175,12 +186,36 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     file = config.cache / "decisions.bin"
     settings = hashlib.sha256(repr(config).encode()).digest()
     stamp = b"odfbuild decisions 1\n" + code_stamp() + LAYOUT + settings
+    lineages = _Lineages(config.cache / "lineages.bin")
     memory = Memory(
-        read_disposable(file, stamp) or {}, {name.lower(): text for name, text in heads.items()}
+        read_disposable(file, stamp) or {},
+        {name.lower(): text for name, text in heads.items()},
+        Lineages(lineages.load),
     )
     yield memory
     if memory.is_changed:
         write_disposable(file, stamp, memory.kept)
+    if memory.lineages.is_changed:
+        lineages.save(memory.lineages.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lineages:
+    """The file of what was told about columns of queries; opened only when something is asked."""
+
+    file: Path
+
+    def load(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = read_disposable(self.file, self._stamp())
+        return found
+
+    def save(self, kept: Mapping[str, Any]) -> None:
+        write_disposable(self.file, self._stamp(), dict(kept))
+
+    def _stamp(self) -> bytes:
+        from importlib.metadata import version
+
+        return b"odfbuild lineages 1\n" + code_stamp() + version("sqlglot").encode()
 
 
 def _probe_all(

@@ -112,7 +112,7 @@ class _Planner:
         states = self.ids.states
         self.states = {k: v for k, v in states.items() if k not in rebuilt} if rebuilt else states
         self.decided: set[str] = set()
-        self.columns = ColumnsAhead(self.states, self._alias)
+        self.columns = ColumnsAhead(self.states, self._alias, memory.lineages)
         self.unborn: set[str] = set()
         """Datasets that have no chain and will not get one, because they are refused."""
 

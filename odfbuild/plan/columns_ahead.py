@@ -37,12 +37,12 @@ class ColumnsAhead:
         self,
         states: Mapping[str, Projection],
         alias_of: Callable[[str], str],
-        lineages: Lineages | None = None,
+        lineages: Lineages,
     ) -> None:
         self._states = states
         self._alias_of = alias_of
         self._changed: dict[str, Columns | None] = {}
-        self._impact = Impact(lineages or Lineages())
+        self._impact = Impact(lineages)
 
     def follow(
         self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place

@@ -8,8 +8,8 @@ only readers of what changed are asked about, and answers are kept by content. R
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import TransformSql
@@ -37,19 +37,26 @@ Names = Mapping[str, tuple[str, ...] | None]
 """Names of the columns of each input by alias; `None` where they are not known."""
 
 
-@dataclass(slots=True)
 class Lineages:
-    """Answers that were given before (`entries`), as plain values, and those given now (`kept`)."""
+    """Answers that were given before, as plain values that `load` gets, and those given now.
 
-    entries: Mapping[str, Any] = field(default_factory=dict)
-    kept: dict[str, Any] = field(default_factory=dict)
+    Nothing is loaded before something is asked.
+    """
+
+    def __init__(self, load: Callable[[], Mapping[str, Any] | None] = lambda: None) -> None:
+        self._load = load
+        self._before: Mapping[str, Any] | None = None
+        self.kept: dict[str, Any] = {}
 
     def of(self, transform: TransformSql, inputs: Names) -> Lineage | None:
         """The lineage of a transformation; `None` when it cannot be told."""
+        if self._before is None:
+            self._before = self._load() or {}
         key = _key(transform, inputs)
-        if key in self.kept or key in self.entries:
-            plain = self.kept[key] = self.kept.get(key, self.entries.get(key))
-            return _thawed(plain)
+        for known in (self.kept, self._before):
+            if key in known:
+                self.kept[key] = known[key]
+                return _thawed(known[key])
         found = lineage_of(transform, inputs)
         self.kept[key] = _frozen(found)
         return found
@@ -57,7 +64,7 @@ class Lineages:
     @property
     def is_changed(self) -> bool:
         """Whether `kept` holds an answer that was not there before."""
-        return not self.kept.keys() <= self.entries.keys()
+        return self._before is not None and not self.kept.keys() <= self._before.keys()
 
 
 def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from odfbuild.odf.model import MetadataEvent
+from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
@@ -48,10 +49,13 @@ class Memory:
     """What was decided last time (`entries`), and what is decided now (`kept`): by folded alias.
 
     `heads` are those of all chains now. How the source of a dataset looks now is told by `watched`;
-    a dataset of which that is not known is decided anew.
+    a dataset of which that is not known is decided anew. `lineages` are kept by content beside.
     """
 
-    def __init__(self, entries: Mapping[str, Entry], heads: Heads) -> None:
+    def __init__(
+        self, entries: Mapping[str, Entry], heads: Heads, lineages: Lineages | None = None
+    ) -> None:
+        self.lineages = lineages or Lineages()
         self._entries = entries
         self._heads = heads
         self._watches: dict[str, Any] = {}
