@@ -100,6 +100,7 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
     return StaleHeadError(
         f"another process is at work on '{name}' ({holder})",
         code="E0702",
+        exit_code=9,
         dataset=name,
         help="wait until it is done, then run the same command again",
     )

@@ -51,13 +51,16 @@ class ApplyOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 done; 1 failed; 4 some committed and some not; 5 another writer was first; 130."""
+        """0 done; 1 failed; 4 some committed, some not; 5 another writer was first; 9 is; 130."""
         if self.interrupted:
             return 130
         failed = bool(self.having(Status.FAILED))
-        lost = bool(self.having(Status.LOST))
+        lost = self.having(Status.LOST)
         if not failed and not lost:
             return 0
         if any(outcome.blocks for outcome in self.datasets):
             return 4
-        return 1 if failed else 5
+        if failed:
+            return 1
+        held = (outcome.error is not None and outcome.error.exit_code == 9 for outcome in lost)
+        return 9 if all(held) else 5

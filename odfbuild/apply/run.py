@@ -60,6 +60,7 @@ class Listener(Protocol):
 class ApplyOptions:
     """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
 
+    Datasets that another process works on are waited for, up to `lock_timeout` seconds.
     With `fail_fast` no new ones either once a dataset did not complete. `locate` maps an error
     about a query to the place in the project's files.
     """
@@ -70,6 +71,7 @@ class ApplyOptions:
     jobs: int = os.cpu_count() or 1
     cancel: Event
     fail_fast: bool = False
+    lock_timeout: float = 0.0
 
 
 def apply_plan(
@@ -85,7 +87,7 @@ def apply_plan(
     engine = LazyEngine(options.factory)
     try:
         with (
-            workspace.claim(names) as claim,
+            workspace.claim(names, wait=options.lock_timeout) as claim,
             scratch_folder(project.config.cache, "apply") as scratch,
         ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))

@@ -202,7 +202,7 @@ def past_runs(cache: Path) -> list[PastRun]:
 def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
     """The run with that id, or its unique beginning, or `last`; and those after it.
 
-    Raises `PlanError` E0360 when there is none, or several.
+    Raises `PlanError` E0364 when there is none, or several.
     """
     runs = past_runs(cache)
     matching = runs[-1:] if run == "last" else [each for each in runs if each.id.startswith(run)]
@@ -210,7 +210,7 @@ def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
         newest = ", ".join(each.id for each in runs[-3:]) or "none"
         raise PlanError(
             f"{'several runs begin' if matching else 'no run begins'} with '{run}'",
-            code="E0360",
+            code="E0364",
             notes=(f"newest runs: {newest}",),
             help="give more of its id, or `last`; all are in .odfbuild/runs",
         )

@@ -80,6 +80,16 @@ def apply(
             help="After a failure do what does not depend on it, or begin nothing more.",
         ),
     ] = True,
+    lock_timeout: Annotated[
+        float,
+        typer.Option(
+            "--lock-timeout",
+            min=0,
+            metavar="SECONDS",
+            envvar="ODFBUILD_LOCK_TIMEOUT",
+            help="Wait so long for datasets that another process works on.",
+        ),
+    ] = 0.0,
     log_format: Annotated[
         LogFormat,
         typer.Option("--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Form of the progress."),
@@ -113,7 +123,9 @@ def apply(
         console.note("Nothing was done.")
         return 1
     outcome = (
-        _carry_out(state, found, jobs, log_format, fail_fast=not keep_going) if todo else _nothing()
+        _carry_out(state, found, jobs, log_format, lock_timeout, fail_fast=not keep_going)
+        if todo
+        else _nothing()
     )
     if as_json:
         from odfbuild.report.listing import outcome_to_data
@@ -175,6 +187,7 @@ def _carry_out(
     found: Survey | Approved,
     jobs: int | None,
     log_format: LogFormat,
+    lock_timeout: float,
     *,
     fail_fast: bool,
 ) -> ApplyOutcome:
@@ -203,6 +216,7 @@ def _carry_out(
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
             fail_fast=fail_fast,
+            lock_timeout=lock_timeout,
         )
         outcome = apply_plan(found.plan, found.project, found.workspace, options)
         log.ended(found.plan, digest, outcome, found.workspace)

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
 from odfbuild.errors import PlanError
 
 
 def explain(
     context: typer.Context,
-    dataset: DatasetArgument,
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET|CODE", help="A dataset, or the code of an error.")
+    ],
     since: Annotated[
         str | None,
         typer.Option(
@@ -22,7 +24,11 @@ def explain(
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
-    """Tell why a dataset is stale or not, down to the root causes, with blocks and offsets."""
+    """Tell why a dataset is stale or not, down to the root causes; or what an error means."""
+    from odfbuild.report.error_codes import is_error_code
+
+    if is_error_code(dataset):
+        return _explain_code(context.obj, dataset.upper(), as_json or format is Format.json)
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
         explanation_to_data,
@@ -47,6 +53,22 @@ def explain(
     else:
         shown = render_explanation(explanation, color=state.console.color)
         state.console.result("\n\n".join(filter(None, (shown, text))))
+    return 0
+
+
+def _explain_code(state: Context, code: str, as_json: bool) -> int:
+    from dataclasses import asdict
+    from textwrap import fill
+
+    from odfbuild.report.error_codes import error_codes
+
+    entry = error_codes().get(code)
+    if entry is None:
+        raise typer.BadParameter(f"there is no error with the code {code}", param_hint="CODE")
+    if as_json:
+        state.console.data(asdict(entry))
+    else:
+        state.console.result(f"{entry.code}: {entry.title}\n\n{fill(entry.text, 100)}")
     return 0
 
 

@@ -19,6 +19,7 @@ from odfbuild.cli import (
     explain,
     gc,
     init,
+    lock,
     log,
     ls,
     migrate,
@@ -43,7 +44,8 @@ EXIT_INTERRUPTED = 130
 _EPILOG = (
     "Exit codes: 0 done, no changes; 1 failed; 2 there are changes (--detailed-exitcode); "
     "3 data differs from what was committed; 4 some datasets committed, some not; "
-    "5 a dataset was moved by another writer, nothing written; 64 wrong usage; 130 interrupted."
+    "5 a dataset was moved by another writer, nothing written; 9 another process is at work on it; "
+    "64 wrong usage; 130 interrupted."
 )
 
 app = typer.Typer(
@@ -96,6 +98,7 @@ app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("tail")(tail.tail)
 app.command("verify")(verify.verify)
+app.add_typer(lock.lock, name="lock")
 app.command("reset")(reset.reset)
 app.command("gc")(gc.gc)
 app.command("decode")(decode.decode)

@@ -11,9 +11,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import random
 import struct
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,6 +57,42 @@ class Claim:
         with _mutex:
             for file, offset in owned:
                 file.free(offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that works on datasets: its id, its start (empty: unknown), what it holds."""
+
+    pid: int
+    since: str
+    aliases: tuple[str, ...]
+
+
+def holders(folder: Path, aliases: Iterable[str]) -> list[Holder]:
+    """Other processes that hold any of `aliases`, in order of their ids; claims nothing."""
+    if not folder.is_dir():
+        return []
+    found: dict[int, list[str]] = {}
+    with _mutex:
+        files = [_lock_file(folder.resolve() / f"claims-{n:x}") for n in range(_FILES)]
+        for alias in aliases:
+            offset = _offset(alias)
+            if pid := _holder(files[offset % _FILES].fd, offset):
+                found.setdefault(pid, []).append(alias)
+    return [Holder(pid, _since(folder, pid), tuple(names)) for pid, names in sorted(found.items())]
+
+
+def claim_within(folder: Path, aliases: Iterable[str], seconds: float) -> Claim:
+    """Claim every alias; waits up to `seconds` for those that others hold."""
+    names = list(aliases)
+    deadline = time.monotonic() + seconds
+    won = claim(folder, names)
+    while won.held and time.monotonic() < deadline:
+        # Giving up all of it keeps two that wait for each other from waiting for ever.
+        won.release()
+        time.sleep(random.uniform(0.05, 0.25))
+        won = claim(folder, names)
+    return won
 
 
 def claim(folder: Path, aliases: Iterable[str]) -> Claim:
@@ -170,8 +208,12 @@ def _is_alive(pid: int) -> bool:
 def _describe(folder: Path, pid: int) -> str:
     if pid <= 0:
         return "another process"
+    since = _since(folder, pid)
+    return f"process {pid}, since {since}" if since else f"process {pid}"
+
+
+def _since(folder: Path, pid: int) -> str:
     try:
-        since = (folder / str(pid)).read_text(encoding="ascii")
+        return (folder / str(pid)).read_text(encoding="ascii")
     except OSError:
-        return f"process {pid}"
-    return f"process {pid}, since {since}"
+        return ""

@@ -17,7 +17,7 @@ from odfbuild.errors import ChainError, Errors, OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
-from odfbuild.store.claims import Claim, claim
+from odfbuild.store.claims import Claim, Holder, claim_within, holders
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
@@ -185,13 +185,17 @@ class Workspace:
 
     # --- Working ---
 
-    def claim(self, aliases: Iterable[str]) -> Claim:
-        """Claim datasets for this process, those that nobody else holds; never waits.
+    def claim(self, aliases: Iterable[str], *, wait: float = 0.0) -> Claim:
+        """Claim datasets for this process, those that nobody else holds after `wait` seconds.
 
         Works for datasets that do not exist yet, too. Use as a context manager.
         """
         prepare_cache_folder(self.cache)
-        return claim(self.cache / "locks", aliases)
+        return claim_within(self.cache / "locks", aliases, wait)
+
+    def holders(self, aliases: Iterable[str]) -> list[Holder]:
+        """Other processes that work on any of these datasets now."""
+        return holders(self.cache / "locks", aliases)
 
     def create(
         self,

@@ -154,8 +154,8 @@ def test_explain_tells_what_happened_since_a_run(tiny: Tiny, odfbuild: Program) 
     ("arguments", "message"),
     [
         (["explain", "derved"], "error[E0301]: there is no dataset 'derved' here"),
-        (["explain", "derived", "--since", "2000"], "error[E0360]: no run begins with '2000'"),
-        (["explain", "derived", "--since", "last"], "error[E0360]: no run begins with 'last'"),
+        (["explain", "derived", "--since", "2000"], "error[E0364]: no run begins with '2000'"),
+        (["explain", "derived", "--since", "last"], "error[E0364]: no run begins with 'last'"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(
@@ -164,6 +164,13 @@ def test_what_cannot_be_explained_is_refused(
     said = odfbuild(*arguments)
     assert said.code == 1
     assert message in said.err
+
+
+def test_error_codes_are_explained(odfbuild: Program) -> None:
+    said = odfbuild.ok("explain", "e0364")
+    assert said.out.startswith("E0364: No such run\n\nRuns are kept in")
+    assert odfbuild.ok("explain", "E0364", "--json").data["title"] == "No such run"
+    assert odfbuild("explain", "E9999").code == 64
 
 
 def test_a_damaged_record_of_a_run_is_passed_over(tiny: Tiny, odfbuild: Program) -> None:
