@@ -199,6 +199,6 @@ def validated_schema(
     return engine.validate(
         dataset,
         transform.transform,
-        [(each.alias, each.as_slices().schema) for each in inputs],
+        [each.as_slices() for each in inputs],
         vocab,
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import BadRecord, Engine, IngestTask, vocabulary_of
+from odfbuild.engine.contract import BadRecord, Engine, IngestTask, InputSlices, vocabulary_of
 from odfbuild.engine.key_index import key_index
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -190,8 +190,9 @@ def validate_source(
         return
     vocab = vocabulary_of(state.vocab)
     if source.preprocess is not None:
+        given = InputSlices(alias="input", schema=columns, vocab=vocab)
         columns = get_engine().validate(
-            transaction.alias, source.preprocess, [("input", columns)], vocab, preprocess=True
+            transaction.alias, source.preprocess, [given], vocab, preprocess=True
         )
     if vocab.event_time not in columns.names:
         columns = columns.append(schema_of(state.schema).field(vocab.event_time))

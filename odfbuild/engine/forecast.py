@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -23,13 +22,9 @@ from odfbuild.engine.mode import (
     Choice,
     Mode,
 )
+from odfbuild.engine.sql_words import Word, closing, words_of
 from odfbuild.odf.model import TransformSql
 
-_TOKEN = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-    |(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 _AGGREGATE = re.compile(
     "any_value|approx_count_distinct|array_agg|avg|bit_and|bit_or|bit_xor|bool_and|bool_or|"
     "collect_list|collect_set|corr|count|count_if|every|listagg|max|max_by|mean|median|min|min_by|"
@@ -50,22 +45,14 @@ _WORDS = {
     "exists": SUBQUERY,
     "values": "rows that stand in the query itself",
 }
+_CLAUSES = frozenset({"select", "where", "by", "having", "view", "values", "with", "window"})
 _HINT = re.compile(
-    rf"\b(?:(?:group|union|select.*select|{'|'.join(_WORDS)})\b|(?:{_AGGREGATE.pattern})\s*\()",
+    rf"\b(?:(?:group|union|{'|'.join(_WORDS)})\b|(?:{_AGGREGATE.pattern})\s*\("
+    r"|select\b.*\bselect\b|from\b[^()]*,|lateral\s+table)",
     re.IGNORECASE | re.DOTALL,
 )
 """Found in any query that is not simply record by record, and in some that are."""
-_OUTER = frozenset({"left", "right", "full", "outer", "semi", "anti", "natural", "lateral"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    text: str
-    line: int
-    column: int
-
-    def says(self, words: str) -> str:
-        return f"{words} at line {self.line}, column {self.column}"
+_OTHER_JOIN = re.compile("left|right|full|outer|semi|anti|natural|lateral|system_time")
 
 
 def expected_mode(transform: TransformSql) -> Choice:
@@ -75,9 +62,9 @@ def expected_mode(transform: TransformSql) -> Choice:
 
 @lru_cache(maxsize=1000)
 def _mode_of(queries: tuple[str, ...]) -> Choice:
-    steps = [_words(query) for query in queries if _HINT.search(query)]
+    steps = [words_of(query) for query in queries if _HINT.search(query)]
     if steps and len(steps) < len(queries):
-        steps = [_words(query) for query in queries]
+        steps = [words_of(query) for query in queries]
     found = [each for words in steps for each in _constructs(words)]
     if not found:
         return RECORD_BY_RECORD
@@ -87,23 +74,10 @@ def _mode_of(queries: tuple[str, ...]) -> Choice:
     if kinds == {JOIN} and _joins_inner(steps):
         return PAIRS
     kind, word = found[0]
-    return Choice(Mode.CHANGELOG, word.says(kind))
+    return Choice(Mode.CHANGELOG, f"{kind} at line {word.line}, column {word.column}")
 
 
-def _words(sql: str) -> list[_Word]:
-    """Words in lower case and signs, without strings and comments."""
-    words = []
-    for match in _TOKEN.finditer(sql):
-        if match.lastgroup == "skip":
-            continue
-        start = match.start()
-        line = sql.count("\n", 0, start) + 1
-        column = start - sql.rfind("\n", 0, start)
-        words.append(_Word(match.group().lower(), line, column))
-    return words
-
-
-def _constructs(words: Sequence[_Word]) -> list[tuple[str, _Word]]:
+def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
     """What no single record can answer, in the order of the text."""
     found = []
     texts = [word.text for word in words]
@@ -119,25 +93,30 @@ def _constructs(words: Sequence[_Word]) -> list[tuple[str, _Word]]:
         elif word.text == "group" and after == "by":
             kind = AGGREGATION
         elif _AGGREGATE.fullmatch(word.text) and after == "(":
-            kind = OVER if _is_over(texts, at + 1) else AGGREGATION
+            end = closing(words, at + 1)
+            kind = OVER if end and texts[end + 1 : end + 2] == ["over"] else AGGREGATION
         elif word.text == "union" and after != "all":
             kind = "DISTINCT"
         elif word.text == "select" and before == "(" and _is_value(texts, at):
             kind = SUBQUERY
         elif word.text == "distinct" and before == "(":
             kind = None  # COUNT(DISTINCT …) is an aggregation already
+        elif word.text == "," and _is_between_relations(texts, at):
+            kind = JOIN
         if kind is not None:
             found.append((kind, word))
     return found
 
 
-def _is_over(texts: Sequence[str], opening: int) -> bool:
-    """Whether the call whose parenthesis opens there is followed by OVER."""
+def _is_between_relations(texts: Sequence[str], comma: int) -> bool:
+    """Whether a comma stands in a FROM clause: going back, FROM comes before anything else."""
     depth = 0
-    for at in range(opening, len(texts)):
-        depth += {"(": 1, ")": -1}.get(texts[at], 0)
-        if depth == 0:
-            return "over" in texts[at + 1 : at + 2]
+    for text in reversed(texts[:comma]):
+        depth += {")": 1, "(": -1}.get(text, 0)
+        if depth < 0 or (depth == 0 and text in _CLAUSES):
+            return False
+        if depth == 0 and text == "from":
+            return True
     return False
 
 
@@ -148,7 +127,7 @@ def _is_value(texts: Sequence[str], at: int) -> bool:
     )
 
 
-def _has_one_window(steps: Sequence[Sequence[_Word]]) -> bool:
+def _has_one_window(steps: Sequence[Sequence[Word]]) -> bool:
     """Whether the one GROUP BY is of the last query, and groups by `window(event_time, …)`."""
     texts = [[word.text for word in words] for words in steps]
     places = [(n, at) for n, step in enumerate(texts) for at in _places(step, "group", "by")]
@@ -159,10 +138,10 @@ def _has_one_window(steps: Sequence[Sequence[_Word]]) -> bool:
     return len(windows) == 1 and clause[windows[0] + 3 : windows[0] + 4] in ([","], ["."])
 
 
-def _joins_inner(steps: Sequence[Sequence[_Word]]) -> bool:
+def _joins_inner(steps: Sequence[Sequence[Word]]) -> bool:
     """Whether all joins are inner ones, and no relation is read twice."""
     texts = [word.text for words in steps for word in words]
-    if _OUTER & set(texts) or "union" in texts:
+    if "union" in texts or any(map(_OTHER_JOIN.fullmatch, texts)):
         return False
     read = [
         name.strip("`")

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
+    InputSlices,
     TransformResult,
     TransformTask,
     Vocabulary,
@@ -37,7 +38,7 @@ class PlainEngine:
         self,
         dataset: str,
         transform: TransformSql,
-        inputs: Sequence[tuple[str, pa.Schema]],
+        inputs: Sequence[InputSlices],
         vocab: Vocabulary,
         *,
         preprocess: bool = False,

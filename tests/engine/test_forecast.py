@@ -21,6 +21,7 @@ STREAMS = [
 ]
 JOINS = [
     "SELECT a.event_time FROM a JOIN b ON a.x = b.x",
+    "SELECT a.event_time FROM a, b WHERE a.x = b.x",
     "SELECT a.event_time FROM a INNER JOIN (SELECT * FROM b) b USING (x) CROSS JOIN c",
 ]
 CHANGELOGS = {
@@ -34,6 +35,11 @@ CHANGELOGS = {
     "SELECT a FROM t ORDER BY a LIMIT 3": "ORDER BY at line 1, column 17",
     "SELECT a.event_time FROM a LEFT JOIN b ON a.x = b.x": "a join at line 1, column 33",
     "SELECT a.event_time FROM a JOIN a AS b ON a.x = b.x": "a join at line 1, column 28",
+    "SELECT a.event_time FROM a JOIN b FOR SYSTEM_TIME AS OF a.event_time ON a.x = b.x": (
+        "a join at line 1, column 28"
+    ),
+    "SELECT a.event_time FROM a, LATERAL TABLE (b(a.event_time)) AS b": "a join at line 1,"
+    " column 27",
     "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)": "a subquery at line 1, column 23",
     "SELECT a FROM t WHERE a IN (SELECT a FROM u)": "a subquery at line 1, column 29",
     "SELECT window.start AS event_time, COUNT(*) AS n FROM a JOIN b USING (x) "

@@ -6,11 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfbuild.engine.contract import Engine, Vocabulary
+from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
 from odfbuild.errors import Errors, OdfbuildError, QueryError
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark
+VOCAB = Vocabulary()
+CITIES = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
 
 
 def test_records_keep_the_order_of_their_offsets(spark_engine: Engine, tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_operations_carry_over_through_steps_unions_and_generators(
 
 def test_validation_gives_the_schema_without_any_data(spark_engine: Engine) -> None:
     query = sql("SELECT event_time, city, population * 1.5 AS more FROM cities")
-    found = spark_engine.validate("tests", query, [("cities", SCHEMA)], Vocabulary())
+    found = spark_engine.validate("tests", query, [CITIES], VOCAB)
     assert found.names == ["event_time", "city", "more"]
     assert pa.types.is_decimal(found.field("more").type)
     assert not found.field("event_time").nullable
@@ -131,7 +133,7 @@ def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
 ) -> None:
     code, line, column, hint = REFUSED[query]
     with pytest.raises(OdfbuildError) as caught:
-        spark_engine.validate("tests", sql(query), [("cities", SCHEMA)], Vocabulary())
+        spark_engine.validate("tests", sql(query), [CITIES], VOCAB)
     error = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
     assert error.code == code
     assert hint in (error.help or "")

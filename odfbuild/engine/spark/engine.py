@@ -11,12 +11,14 @@ import pyarrow as pa
 from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
+    InputSlices,
     TransformResult,
     TransformTask,
     Vocabulary,
 )
 from odfbuild.engine.spark.bad_records import BadRecords
-from odfbuild.engine.spark.frames import to_arrow_schema, to_spark_schema
+from odfbuild.engine.spark.frames import to_arrow_schema
+from odfbuild.engine.spark.inputs import empty_view
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.session import Session
@@ -44,7 +46,7 @@ class SparkEngine:
         self,
         dataset: str,
         transform: TransformSql,
-        inputs: Sequence[tuple[str, pa.Schema]],
+        inputs: Sequence[InputSlices],
         vocab: Vocabulary,
         *,
         preprocess: bool = False,
@@ -52,8 +54,8 @@ class SparkEngine:
         """See `contract.Engine`."""
         with self.request(dataset) as spark:
             if preprocess:
-                for name, schema in inputs:
-                    spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
+                for each in inputs:
+                    empty_view(spark, each)
                 return to_arrow_schema(_preprocess(spark, dataset, transform))
             report = checked(spark, dataset, transform, inputs, vocab)
             return to_arrow_schema(report.result, [vocab.event_time])

@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
-from odfbuild.engine.spark.frames import quote, read_slices
+from odfbuild.engine.spark.frames import quote, read_slices, to_spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 """Operations, as the column `op` holds them."""
+
+
+def empty_view(spark: SparkSession, each: InputSlices) -> None:
+    """Make a view without records, with the columns of an input."""
+    frame = spark.createDataFrame([], to_spark_schema(each.schema))
+    frame.createOrReplaceTempView(each.alias)
 
 
 def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:

@@ -15,12 +15,13 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.mode import SUBQUERY, Mode
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
-from odfbuild.engine.spark.frames import quote, to_arrow_schema, to_spark_schema, write_parts
-from odfbuild.engine.spark.inputs import has_operations
+from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.inputs import empty_view, has_operations
 from odfbuild.engine.spark.modes import changelog, map, stream
 from odfbuild.engine.spark.modes.bounds import bounds_of
 from odfbuild.engine.spark.modes.choose import choose, key_of
 from odfbuild.engine.spark.modes.shape import Joined, Windowed, shape_of
+from odfbuild.engine.spark.temporal import make_view, rewrite, versions_of
 from odfbuild.engine.spark.validate import check_steps, result_of
 from odfbuild.errors import Errors, QueryError
 
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
 def steps_of(transform: TransformSql) -> list[Step]:
     """The queries of a transformation in normal form."""
-    return [Step(step.alias, step.query) for step in transform.queries or ()]
+    tables = [table.name for table in transform.temporal_tables or ()]
+    return [Step(step.alias, rewrite(step.query, tables)) for step in transform.queries or ()]
 
 
 def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
-    schemas = [(each.alias, each.schema) for each in task.inputs]
-    report = checked(spark, task.dataset, task.transform, schemas, task.vocab)
+    report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab)
     shape = None if report.row_wise else _shape(spark, report, task)
     retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
     choice = choose(report, shape, retracting)
@@ -117,6 +118,8 @@ def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
     for each in task.inputs:
         changelog.history_view(spark, each)
+    for table in versions_of(task.dataset, task.transform, task.inputs):
+        make_view(spark, table)
     plan, result = result_of(spark, steps_of(task.transform))
     frame = changelog.changes(spark, task, result, schema, key_of(plan))
     return write_parts(frame, task.scratch / "parts")
@@ -126,7 +129,7 @@ def checked(
     spark: SparkSession,
     dataset: str,
     transform: TransformSql,
-    inputs: Sequence[tuple[str, pa.Schema]],
+    inputs: Sequence[InputSlices],
     vocab: Vocabulary,
 ) -> Report:
     """What there is to know of a transformation of a derivative without its data.
@@ -134,9 +137,13 @@ def checked(
     Raises `Errors` with all problems.
     """
     _check_engine(dataset, transform)
-    for name, schema in inputs:
-        spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView(name)
-    report = check_steps(spark, dataset, steps_of(transform), [name for name, _ in inputs])
+    for each in inputs:
+        empty_view(spark, each)
+    tables = versions_of(dataset, transform, inputs)
+    for table in tables:
+        make_view(spark, table)
+    names = [each.alias for each in inputs] + [table.view for table in tables]
+    report = check_steps(spark, dataset, steps_of(transform), names)
     _raise_first_of_each([*report.errors, *report.order_bound])
     frame = _result(report)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)

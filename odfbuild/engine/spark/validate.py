@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark import functions as lists
+from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of, position_of, text_of
 from odfbuild.engine.spark.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
 from odfbuild.engine.spark.findings import Findings, Report, Step, closest, from_spark, words
@@ -86,7 +87,7 @@ class _Fence:
 
     def __init__(self, catalyst: Catalyst, names: Sequence[str], findings: Findings) -> None:
         self.catalyst = catalyst
-        self.names = names
+        self.names = [name for name in names if not name.startswith(PREFIX)]
         self.known = frozenset(name.lower() for name in names)
         self.findings = findings
 
