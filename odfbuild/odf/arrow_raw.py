@@ -34,9 +34,9 @@ def from_raw(raw: bytes) -> pa.Schema:
     Arrow reads schemas only inside a `Message`. Offsets in FlatBuffers are relative, so a message
     table put in front of the bytes can point at the schema in them.
     """
-    if len(raw) < 8:
-        raise ValueError("not an Arrow schema: too short")
-    root = struct.unpack_from("<I", raw)[0]
+    root = struct.unpack_from("<I", raw)[0] if len(raw) >= 8 else len(raw)
+    if root >= len(raw):
+        raise ValueError(f"not an Arrow schema: its table is not in its {len(raw)} bytes")
     vtable = struct.pack("<HHHHH", 10, 12, 8, 10, 4)  # sizes; version, header_type, header
     table = struct.pack("<iIhBx", 12, 32 + root - 20, 4, 1)  # metadata version 5, Schema
     front = (struct.pack("<I", 16) + vtable).ljust(16, b"\0") + table.ljust(16, b"\0")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.errors import QueryError
+from odfbuild.errors import IntegrityError, QueryError
 from odfbuild.odf.arrow_raw import UnsupportedSchemaError, from_raw, to_raw
 from odfbuild.odf.model import (
     DataField,
@@ -82,12 +82,21 @@ class InvalidAttributeError(QueryError):
 
 
 def schema_of(event: SetDataSchema) -> pa.Schema:
-    """The Arrow schema that an event sets, in whichever form it stands there."""
-    if event.raw_arrow_schema is not None:
-        return from_raw(event.raw_arrow_schema)
-    if event.schema is None:
-        raise ValueError("a SetDataSchema event without a schema")
-    return from_odf(event.schema)
+    """The Arrow schema that an event sets, in whichever form it stands there.
+
+    `IntegrityError` E0806 when there is none that can be read.
+    """
+    if event.schema is not None:
+        return from_odf(event.schema)
+    try:
+        return from_raw(event.raw_arrow_schema or b"")
+    except ValueError as error:
+        raise IntegrityError(
+            "the schema in a chain cannot be read",
+            code="E0806",
+            notes=(str(error),),
+            help="`odfbuild verify` names the dataset and the block",
+        ) from None
 
 
 # --- ODF form ---

@@ -7,6 +7,7 @@ read. Source: Open Data Fabric, "Metadata Chain"; reference behaviour, "chain va
 
 from __future__ import annotations
 
+from odfbuild.errors import IntegrityError
 from odfbuild.odf.chain_state import ChainState
 from odfbuild.odf.data_rules import check_data, check_data_follows
 from odfbuild.odf.defaults import same_meaning
@@ -52,8 +53,8 @@ def check(state: ChainState | None, block: MetadataBlock) -> None:
             _check_polling(event)
         case SetTransform():
             _check_transform(event)
-        case SetDataSchema(schema=DataSchema() as schema):
-            _check_depth(schema)
+        case SetDataSchema():
+            _check_schema_alone(event)
     if state is None:
         return
     _check_link(state, block)
@@ -196,6 +197,20 @@ def _check_source_change(state: ChainState, event: SourceChange) -> None:
 
 _MAX_NESTED = 20
 """Types in types: three tables each, of which a reader follows 64."""
+
+
+def _check_schema_alone(event: SetDataSchema) -> None:
+    if (event.raw_arrow_schema is None) == (event.schema is None):
+        refuse("E0658", "the event holds one schema, as `schema` or as `rawArrowSchema`")
+    if event.schema is not None:
+        _check_depth(event.schema)
+        return
+    from odfbuild.odf.arrow_schema import schema_of
+
+    try:
+        schema_of(event)
+    except IntegrityError as error:
+        refuse("E0659", error.message, *error.notes)
 
 
 def _check_depth(schema: DataSchema) -> None:

@@ -1,9 +1,17 @@
 import subprocess
 import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from odfbuild.errors import ChainError
+from odfbuild.errors import ChainError, IntegrityError
+from odfbuild.odf.arrow_raw import to_raw
+from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.chain_state import ChainState, advance
 from odfbuild.odf.flatbuffers_form import decode_block, encode_block
 from odfbuild.odf.identity import DatasetId
@@ -116,6 +124,36 @@ def test_the_deepest_schema_that_is_taken_is_read_back() -> None:
     assert decode_block(encode_block(block)) == block
     with pytest.raises(ChainError, match="nested more than 20 deep"):
         append(chain(), nested(21))
+
+
+ARROW = SetDataSchema(raw_arrow_schema=to_raw(pa.schema([("a", pa.list_(pa.int64()))])))
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        (SetDataSchema(), "holds one schema"),
+        (replace(ARROW, schema=DataSchema(fields=())), "holds one schema"),
+        (SetDataSchema(raw_arrow_schema=b""), "cannot be read"),
+        (SetDataSchema(raw_arrow_schema=b"\xff" * 40), "cannot be read"),
+    ],
+)
+def test_a_schema_that_nobody_could_read_is_not_appended(
+    event: SetDataSchema, problem: str
+) -> None:
+    append(chain(), ARROW)
+    with pytest.raises(ChainError, match=problem):
+        append(chain(), event)
+
+
+@given(st.binary(max_size=200) | st.data())
+def test_an_arrow_schema_is_read_or_refused(data: Any) -> None:
+    if not isinstance(data, bytes):
+        raw = bytearray(ARROW.raw_arrow_schema or b"")
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+        data = bytes(raw)
+    with suppress(IntegrityError):
+        schema_of(SetDataSchema(raw_arrow_schema=data))
 
 
 def test_planning_imports_nothing_heavy() -> None:
