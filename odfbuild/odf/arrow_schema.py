@@ -255,10 +255,12 @@ def from_odf(schema: DataSchema, layouts: Layouts = _DEFAULT) -> pa.Schema:
 
 
 def _arrow_field(field: DataField, layouts: Layouts) -> pa.Field:
-    kind, nullable = _unwrap(field.type)
     try:
+        kind, nullable = _unwrap(field.type)
         arrow = _arrow_type(kind, encoding_of(field.extra) or {}, layouts)
     except UnsupportedSchemaError as error:
+        raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
+    except (ValueError, OverflowError) as error:  # lengths and keys that Arrow has not
         raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
     return pa.field(field.name, arrow, nullable=nullable, metadata=_to_metadata(field.extra))
 

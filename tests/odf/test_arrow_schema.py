@@ -1,9 +1,12 @@
+from contextlib import suppress
+
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.arrow_schema import (
+    InvalidAttributeError,
     UnsupportedSchemaError,
     from_odf,
     from_raw,
@@ -13,6 +16,7 @@ from odfbuild.odf.arrow_schema import (
 )
 from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
 from odfbuild.odf.schema_compare import incompatibilities, strip_encoding
+from tests.odf.values import objects
 
 LEAVES = [
     pa.bool_(),
@@ -122,3 +126,10 @@ def test_a_slice_must_have_the_committed_columns(new: list[pa.Field], words: str
 def test_a_column_of_nulls_is_nullable_in_arrow() -> None:
     schema = DataSchema(fields=(DataField(name="x", type=DataTypeNull()),))
     assert from_odf(schema) == pa.schema([("x", pa.null())])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(objects(DataSchema))
+def test_any_schema_of_a_chain_has_an_arrow_form_or_says_why_not(schema: DataSchema) -> None:
+    with suppress(UnsupportedSchemaError, InvalidAttributeError):
+        assert len(schema_of(SetDataSchema(schema=schema))) == len(schema.fields)
