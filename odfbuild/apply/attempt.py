@@ -8,7 +8,7 @@ from pathlib import Path
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import BadRecord
+from odfbuild.engine.contract import BadRecord, Drift
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.model import DatasetKind
@@ -28,6 +28,7 @@ class Progress:
         self.records = 0
         self.skipped = 0
         self.bad_records: tuple[BadRecord, ...] = ()
+        self.drift = Drift()
         self.renamed_from: str | None = None
 
     def add(self, blocks: int, records: int = 0) -> None:
@@ -39,6 +40,10 @@ class Progress:
         """Count bad records that were left out, `examples` among them."""
         self.skipped += count
         self.bad_records = (*self.bad_records, *examples)[:_EXAMPLES]
+
+    def tolerate(self, drift: Drift) -> None:
+        """Note columns of a source that were not the expected ones."""
+        self.drift = self.drift.and_then(drift)
 
 
 def attempt(
@@ -64,6 +69,7 @@ def attempt(
             records=progress.records,
             skipped=progress.skipped,
             bad_records=progress.bad_records,
+            drift=progress.drift,
             error=error,
         )
 

@@ -14,7 +14,16 @@ import pyarrow as pa
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import BadRecord, Engine, IngestTask, InputSlices, vocabulary_of
+from odfbuild.engine.contract import (
+    NO_DRIFT,
+    BadRecord,
+    Drift,
+    Engine,
+    IngestTask,
+    InputSlices,
+    OnSchemaChange,
+    vocabulary_of,
+)
 from odfbuild.engine.key_index import key_index
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
@@ -44,7 +53,7 @@ class Arrival:
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it. Records that do not
-    fit are an error unless `skip_bad_records`.
+    fit are an error unless `skip_bad_records`; `on_schema_change` is about other columns.
     """
 
     source: SetPollingSource | AddPushSource
@@ -53,15 +62,17 @@ class Arrival:
     event_time: Timestamp | None
     source_state: SourceState | None
     skip_bad_records: bool = False
+    on_schema_change: OnSchemaChange = "fail"
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """New records, and bad ones that were skipped: how many, and the first of them."""
+    """New records, and bad ones that were skipped: how many, and the first of them; drift."""
 
     records: int = 0
     skipped: int = 0
     bad_records: tuple[BadRecord, ...] = ()
+    drift: Drift = NO_DRIFT
 
 
 def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> FetchContext:
@@ -104,6 +115,7 @@ def stage_polled(
         event_time=fetched.event_time,
         source_state=fetched.state,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
+        on_schema_change=settings.schema_policy(transaction.alias),
     )
     return stage_ingest(transaction, get_engine(), arrival, scratch)
 
@@ -131,15 +143,19 @@ def stage_ingest(
         event_time=arrival.event_time or transaction.system_time,
         scratch=scratch,
         skip_bad_records=arrival.skip_bad_records,
+        on_schema_change=arrival.on_schema_change,
     )
     try:
         result = engine.ingest(task)
-        staged = stage_slice(transaction, result, vocab, scratch)
+        may_grow = arrival.on_schema_change == "append_new_columns"
+        staged = stage_slice(transaction, result, vocab, scratch, may_grow=may_grow)
     except QueryError as error:
         error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
         raise
     _add_event(transaction, staged, arrival.source_state)
-    return Ingested(staged.records if staged else 0, result.skipped, result.bad_records)
+    return Ingested(
+        staged.records if staged else 0, result.skipped, result.bad_records, result.drift
+    )
 
 
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from odfbuild.engine.contract import BadRecord
+from odfbuild.engine.contract import NO_DRIFT, BadRecord, Drift
 from odfbuild.errors import OdfbuildError
 
 
@@ -24,7 +24,8 @@ class DatasetOutcome:
     """The end of one dataset: blocks and records added, seconds of wall time, and why.
 
     `LOST` means that another writer holds or has moved the dataset; nothing was written then.
-    `skipped` counts bad records that were left out, `bad_records` are the first of them.
+    `skipped` counts bad records that were left out, `bad_records` are the first of them; `drift` is
+    about columns of a source that were not the expected ones.
     """
 
     name: str
@@ -34,6 +35,7 @@ class DatasetOutcome:
     records: int = 0
     skipped: int = 0
     bad_records: tuple[BadRecord, ...] = ()
+    drift: Drift = NO_DRIFT
     seconds: float = 0.0
     error: OdfbuildError | None = None
 

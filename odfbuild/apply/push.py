@@ -19,7 +19,7 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
-from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.contract import EngineFactory, OnSchemaChange
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.push import block_with_state, choose_source, key_state
@@ -36,7 +36,7 @@ class Push:
 
     `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
     by one source with the same key only the first one counts. Records that do not fit are an error
-    unless `skip_bad_records`.
+    unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected.
     """
 
     dataset: str
@@ -45,6 +45,7 @@ class Push:
     event_time: Timestamp | None = None
     key: str | None = None
     skip_bad_records: bool = False
+    on_schema_change: OnSchemaChange = "fail"
 
 
 def push(
@@ -106,10 +107,12 @@ def _append(
         event_time=request.event_time,
         source_state=state,
         skip_bad_records=request.skip_bad_records,
+        on_schema_change=request.on_schema_change,
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)
     progress.add(transaction.commit(), found.records)
     progress.skip(found.skipped, found.bad_records)
+    progress.tolerate(found.drift)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)
     return "" if found.records else "the data holds nothing new"

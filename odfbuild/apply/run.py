@@ -240,6 +240,7 @@ class _Run:
                 came = stage_polled(transaction, self.engine.get, fetched, scratch, config)
                 progress.add(transaction.commit(), came.records)
                 progress.skip(came.skipped, came.bad_records)
+                progress.tolerate(came.drift)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
                 transaction = begin(self.workspace, item.name, item.kind, base)

@@ -14,12 +14,15 @@ from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPol
 from odfbuild.odf.schema_evolution import grow, grown_event
 
 
-def ensure_schema(transaction: Transaction, result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
+def ensure_schema(
+    transaction: Transaction, result: pa.Schema, vocab: Vocabulary, *, may_grow: bool = False
+) -> pa.Schema:
     """The schema in which new records are written.
 
-    The first result sets it, and a changed definition may add optional columns: a `SetDataSchema`
-    joins the transaction. Otherwise the result must fit the committed schema, or `QueryError` names
-    every difference and column that no dataset can hold. Source: specification, "Schema Evolution".
+    The first result sets it, and a changed definition (with `may_grow` also the data) may add
+    optional columns: a `SetDataSchema` joins the transaction. Otherwise the result must fit the
+    committed schema, or `QueryError` names every difference and column that no dataset can hold.
+    Source: specification, "Schema Evolution".
     """
     new = dataset_schema(result, vocab)
     LogicalHasher(new)  # columns without a hash are refused before the first record comes
@@ -35,10 +38,11 @@ def ensure_schema(transaction: Transaction, result: pa.Schema, vocab: Vocabulary
             dataset=transaction.alias,
             notes=growth.problems,
             help="cast or rename the columns back, or define a new dataset, "
-            f"'{transaction.alias}.v2'",
+            f"'{transaction.alias}.v2'{_tolerance(transaction)}",
         )
     if growth.added:
-        _ask_for_growth(transaction, growth.added)
+        if not may_grow:
+            _ask_for_growth(transaction, growth.added)
         transaction.add(grown_event(committed, growth))
     return growth.schema
 
@@ -57,5 +61,14 @@ def _ask_for_growth(transaction: Transaction, added: tuple[str, ...]) -> None:
         code="E0522",
         dataset=transaction.alias,
         help="list all its columns in `read.ddlSchema` to take them in, or select the old ones in "
-        "`preprocess`",
+        f"`preprocess`{_tolerance(transaction)}",
+    )
+
+
+def _tolerance(transaction: Transaction) -> str:
+    if transaction.kind is DatasetKind.Derivative:
+        return ""
+    return (
+        f"; `ingest.onSchemaChange: {{{transaction.alias}: ignore}}` in odfbuild.yaml goes on with "
+        "the columns that are known, `append_new_columns` takes new ones in"
     )

@@ -15,17 +15,23 @@ from odfbuild.odf.projection import Projection
 
 
 def stage_slice(
-    transaction: Transaction, result: EngineResult, vocab: Vocabulary, scratch: Path
+    transaction: Transaction,
+    result: EngineResult,
+    vocab: Vocabulary,
+    scratch: Path,
+    *,
+    may_grow: bool = False,
 ) -> StagedSlice | None:
     """Write the records behind those of the dataset and hand the file to the transaction.
 
-    Adds the schema if there is none yet. `None` when the result has no records. Raises `QueryError`
-    when the result does not fit the dataset.
+    Adds the schema if there is none yet, and with `may_grow` new columns. `None` when the result
+    has no records. Raises `QueryError` when the result does not fit the dataset.
     """
     if result.schema is None:
         return None
     last = transaction.state.last_offset
-    schema = ensure_schema(transaction, _as_required(result.schema, transaction.state), vocab)
+    new = _as_required(result.schema, transaction.state)
+    schema = ensure_schema(transaction, new, vocab, may_grow=may_grow)
     staged = write_slice(
         result,
         dataset=transaction.alias,

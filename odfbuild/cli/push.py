@@ -62,13 +62,15 @@ def push(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
+    settings = state.config().ingest
     request = Push(
         dataset=name,
         source=source,
         data=sys.stdin.buffer if file == "-" else Path(file),
         event_time=parse_time(event_time, "--event-time") if event_time else None,
         key=idempotency_key,
-        skip_bad_records=state.config().ingest.skips_bad_records(name),
+        skip_bad_records=settings.skips_bad_records(name),
+        on_schema_change=settings.schema_policy(name),
     )
     with listener_for(state.console) as listener:
         outcome = carry_out(

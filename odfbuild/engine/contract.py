@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from odfbuild.engine.mode import Choice
 
@@ -117,6 +117,31 @@ class BadRecord:
     location: Location
 
 
+OnSchemaChange = Literal["fail", "ignore", "append_new_columns"]
+"""What becomes of a source whose columns are not the expected ones: `fail` is an error, `ignore`
+leaves new columns out, `append_new_columns` takes them in; both leave missing ones empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How the columns of a source differ from those that were expected, where that is tolerated."""
+
+    new: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    retyped: tuple[str, ...] = ()
+
+    def and_then(self, other: Drift) -> Drift:
+        """Both together, each column once."""
+        return Drift(
+            tuple(dict.fromkeys((*self.new, *other.new))),
+            tuple(dict.fromkeys((*self.missing, *other.missing))),
+            tuple(dict.fromkeys((*self.retyped, *other.retyped))),
+        )
+
+
+NO_DRIFT = Drift()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
@@ -140,6 +165,17 @@ class IngestTask:
     event_time: Timestamp
     scratch: Path
     skip_bad_records: bool = False
+    on_schema_change: OnSchemaChange = "fail"
+
+    @property
+    def another_way(self) -> str:
+        """Help for a source that has changed its columns."""
+        if self.preprocess is not None or self.on_schema_change != "fail":
+            return f"define a new dataset, '{self.dataset}.v2'"
+        return (
+            f"let `ingest.onSchemaChange: {{{self.dataset}: ignore}}` in odfbuild.yaml convert it, "
+            f"or define a new dataset, '{self.dataset}.v2'"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +193,7 @@ class EngineResult:
     schema: pa.Schema | None
     skipped: int = 0
     bad_records: tuple[BadRecord, ...] = ()
+    drift: Drift = NO_DRIFT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odfbuild.engine.contract import OnSchemaChange
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _COUNT = {"type": "integer", "minimum": 1}
@@ -42,6 +45,15 @@ SCHEMA: dict[str, Any] = {
             "additionalProperties": {"type": "string", "enum": ["fail", "skip"]},
             "description": "By pattern of dataset names, what becomes of records that do not fit "
             "their schema; the last pattern that matches counts; default: fail",
+        },
+        "onSchemaChange": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "string",
+                "enum": ["fail", "ignore", "append_new_columns"],
+            },
+            "description": "By pattern of dataset names, what becomes of a source with other "
+            "columns than expected; the last pattern that matches counts; default: fail",
         },
         "targetRecordsPerSlice": {
             **_COUNT,
@@ -110,6 +122,7 @@ class IngestSettings:
     max_bytes: int = 50 << 30
     max_unpacked_bytes: int = 50 << 30
     bad_records: Mapping[str, str] = field(default_factory=dict)
+    on_schema_change: Mapping[str, str] = field(default_factory=dict)
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
@@ -121,9 +134,22 @@ class IngestSettings:
 
     def skips_bad_records(self, dataset: str) -> bool:
         """Whether records of a dataset that do not fit are left out instead of an error."""
-        name = dataset.lower()
-        found = [v for k, v in self.bad_records.items() if fnmatchcase(name, k.lower())]
-        return found[-1:] == ["skip"]
+        return _last_match(self.bad_records, dataset) == "skip"
+
+    def schema_policy(self, dataset: str) -> OnSchemaChange:
+        """What becomes of a source of a dataset whose columns are not the expected ones."""
+        match _last_match(self.on_schema_change, dataset):
+            case "ignore":
+                return "ignore"
+            case "append_new_columns":
+                return "append_new_columns"
+        return "fail"
+
+
+def _last_match(patterns: Mapping[str, str], dataset: str) -> str | None:
+    name = dataset.lower()
+    found = [v for k, v in patterns.items() if fnmatchcase(name, k.lower())]
+    return found[-1] if found else None
 
 
 _KEYS = {
@@ -134,6 +160,7 @@ _KEYS = {
     "maxBytes": "max_bytes",
     "maxUnpackedBytes": "max_unpacked_bytes",
     "badRecords": "bad_records",
+    "onSchemaChange": "on_schema_change",
     "targetRecordsPerSlice": "target_records",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.engine.contract import Drift
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.words import count, paint
 
@@ -57,6 +58,11 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                 "bad_records": [
                     {"reason": bad.reason, "location": str(bad.location)} for bad in d.bad_records
                 ],
+                "drift": {
+                    "new": list(d.drift.new),
+                    "missing": list(d.drift.missing),
+                    "retyped": list(d.drift.retyped),
+                },
                 "seconds": round(d.seconds, 3),
                 "error": d.error and _error(d.error),
             }
@@ -95,4 +101,13 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
     bad = [f"             {bad.location}: {bad.reason}" for bad in dataset.bad_records]
     more = dataset.skipped - len(bad)
     rest = [f"             and {more:,} more"] if bad and more > 0 else []
-    return "\n".join([line, *bad, *rest])
+    return "\n".join([line, *bad, *rest, *_drift(dataset.drift)])
+
+
+def _drift(drift: Drift) -> list[str]:
+    found = {
+        "new in the source": drift.new,
+        "missing in the source": drift.missing,
+        "of another type in the source": drift.retyped,
+    }
+    return [f"             {what}: {', '.join(names)}" for what, names in found.items() if names]

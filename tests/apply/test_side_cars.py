@@ -5,31 +5,25 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
-from odfbuild.apply.push import Push, push
+from odfbuild.apply.outcome import Status
 from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.key_index import key_index
 from odfbuild.engine.spark import state as state_module
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import (
-    AddPushSource,
-    DatasetKind,
     MergeStrategy,
     MergeStrategyLedger,
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStepNdJson,
 )
-from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.workspace import Workspace
-from tests.apply.in_process import Shared
+from tests.apply.pushing import NOW, create, push_into, workspace
 
 pytestmark = pytest.mark.spark
 
@@ -40,35 +34,14 @@ STRATEGIES: list[MergeStrategy] = [
     MergeStrategyUpsertStream(primary_key=KEY),
 ]
 BATCHES = 4
-NOW = Timestamp.parse("2024-05-01T12:00:00Z")
-
-
-class Told:
-    """Hears how a push ended."""
-
-    outcome: DatasetOutcome
-
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
-        pass
-
-    def started(self, name: str) -> None:
-        pass
-
-    def finished(self, outcome: DatasetOutcome) -> None:
-        self.outcome = outcome
-
-
-def workspace(root: Path) -> Workspace:
-    return Workspace(root / "chains", root / ".odfbuild-keys", root / ".odfbuild")
 
 
 def prepared(root: Path, merge: MergeStrategy) -> Path:
-    """A dataset `d` with a push source, without data."""
+    """A project with an empty dataset."""
     columns = ("event_time TIMESTAMP", "k STRING", "n BIGINT", "v INT")
     if isinstance(merge, MergeStrategyUpsertStream):
         columns = (*columns, "op INT")
-    source = AddPushSource(source_name="s", read=ReadStepNdJson(ddl_schema=columns), merge=merge)
-    workspace(root).create("d", DatasetKind.Root, [source], NOW)
+    create(root, ReadStepNdJson(ddl_schema=columns), merge)
     return root
 
 
@@ -143,17 +116,8 @@ def test_a_chain_does_not_depend_on_its_side_cars(
         monkeypatch.setattr("odfbuild.odf.timestamp.time", clock)
         data = batch(merge, chance)
         for root in (first, without, harmed):
-            file = root / "batch.json"
-            file.write_bytes(data)
-            told = Told()
-            push(
-                Push(dataset="d", source=None, data=file),
-                workspace(root),
-                factory=lambda: Shared(spark_engine),
-                listener=told,
-                locate=lambda _, error: error,
-            )
-            assert told.outcome.status is not Status.FAILED, told.outcome.error
+            outcome = push_into(workspace(root), spark_engine, data)
+            assert outcome.status is not Status.FAILED, outcome.error
         wanted = chain(without)
         assert chain(first) == wanted
         assert chain(harmed) == wanted
@@ -177,17 +141,8 @@ def test_keys_are_indexed_as_soon_as_they_are_committed(
 ) -> None:
     merge = STRATEGIES[0]
     root = prepared(tmp_path / "p", merge)
-    file = root / "batch.json"
-    file.write_bytes(batch(merge, random.Random(7)))
     space = workspace(root)
-    told = Told()
-    push(
-        Push(dataset="d", source=None, data=file),
-        space,
-        factory=lambda: Shared(spark_engine),
-        listener=told,
-        locate=lambda _, error: error,
-    )
+    push_into(space, spark_engine, batch(merge, random.Random(7)))
     state = space.projection("d")
     assert state is not None
     assert state.schema is not None

@@ -6,6 +6,8 @@ import csv
 import re
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.source_text import SourceText
 from odfbuild.errors import IngestError, Location
@@ -63,9 +65,17 @@ def check_header(
             f"found: {', '.join(found)}",
             "columns of CSV files are matched by position",
         ),
-        help="write the columns of the file, in its order, in `read.schema`",
+        help="write the columns of the file, in its order, in `read.schema`, or let odfbuild match "
+        f"them by name with `ingest.onSchemaChange: {{{task.dataset}: ignore}}` in odfbuild.yaml",
         dataset=task.dataset,
     )
+
+
+def named_header(read: ReadStepCsv, text: SourceText, columns: pa.Schema) -> pa.Schema:
+    """The columns of the file, those that are declared as they are; empty for an empty file."""
+    declared = {_plain(field.name): field for field in columns}
+    found = first_row(text, read)
+    return pa.schema([declared.get(_plain(name), pa.field(name, pa.string())) for name in found])
 
 
 def _plain(name: str) -> str:

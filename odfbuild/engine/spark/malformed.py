@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.contract import BadRecord, IngestTask
+from odfbuild.engine.contract import NO_DRIFT, BadRecord, Drift, IngestTask
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.csv_header import split
 from odfbuild.engine.spark.frames import quote, to_spark_type
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CORRUPT = "__odfbuild_corrupt"
+"""Holds the text of a row that does not fit."""
+MISFIT = "__odfbuild_misfit"
+"""Holds the name of a column whose value cannot be converted."""
 _MARK = "odfbuild-bad-record"
 _BAD_OPERATION = "odfbuild-bad-operation"
 _FOUND = re.compile(_MARK + r":(\w+):([A-Za-z0-9+/=\s]*):")
@@ -43,25 +46,26 @@ class Source:
     """How the records of a task came to be: what explaining a bad one needs.
 
     `text` is `None` where the source is no text, `columns` where the data decides its schema.
-    `event_time` is the column that will be converted to a time.
+    `event_time` is the column that will be converted to a time, `drift` what was fitted already.
     """
 
     text: SourceText | None
     columns: pa.Schema | None
     event_time: str | None = None
+    drift: Drift = NO_DRIFT
 
 
 # --- Noticing ---
 
 
 def guard(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -> DataFrame:
-    """`frame` without bad records, and without its column `CORRUPT`.
+    """`frame` without bad records, and without its columns `CORRUPT` and `MISFIT`.
 
     Computing it raises at a bad record (`explain` then says where), unless bad records are skipped:
     then they are counted in `bad` here and now.
     """
     flaws = _flaws(frame, source)
-    names = [quote(name) for name in frame.columns if name != CORRUPT]
+    names = [quote(name) for name in frame.columns if name not in (CORRUPT, MISFIT)]
     if not flaws:
         return frame.selectExpr(*names)
     found = " ".join(f"WHEN {condition} THEN {tag}" for condition, tag in flaws)
@@ -84,11 +88,10 @@ def guard(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -
 def _flaws(frame: DataFrame, source: Source) -> list[tuple[str, str]]:
     """Conditions under which a record is bad, each with SQL for `kind:what`, what in base64."""
     flaws = []
-    if CORRUPT in frame.columns:
-        # Of text the row is known, of other formats the column.
-        kind = "row" if source.text else "range"
-        found = f"concat('{kind}:', base64(encode({CORRUPT}, 'utf-8')))"
-        flaws.append((f"{CORRUPT} IS NOT NULL", found))
+    for column, kind in ((CORRUPT, "row"), (MISFIT, "range")):
+        if column in frame.columns:
+            found = f"concat('{kind}:', base64(encode({column}, 'utf-8')))"
+            flaws.append((f"{column} IS NOT NULL", found))
     types = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     for field in source.columns or ():
         if field.name not in types:

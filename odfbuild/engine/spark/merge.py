@@ -60,6 +60,7 @@ def merge(
         schema=_result_schema(result, task, source.columns),
         skipped=bad.count,
         bad_records=tuple(bad.examples),
+        drift=source.drift,
     )
 
 

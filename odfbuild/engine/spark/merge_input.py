@@ -59,20 +59,25 @@ def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
 
 
 def check_types(frame: DataFrame, task: IngestTask) -> None:
-    """Raise `IngestError` when the type of a column is no longer the committed one."""
+    """Raise `IngestError` when the types of columns are no longer the committed ones."""
     if task.history_schema is None:
         return
     old = {f.name: to_spark_type(f.type).simpleString() for f in task.history_schema}
-    for field in frame.schema.fields:
-        new = field.dataType.simpleString()
-        if old.get(field.name, new) != new:
-            raise IngestError(
-                f"column '{field.name}' is {new.upper()} in '{task.source_name}' "
-                f"and {old[field.name].upper()} in the dataset '{task.dataset}'",
-                code="E0432",
-                dataset=task.dataset,
-                help="convert it back in `preprocess`, or define a new dataset",
-            )
+    new = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    changed = [
+        f"column '{name}' is {kind.upper()} in '{task.source_name}' "
+        f"and {old[name].upper()} in the dataset '{task.dataset}'"
+        for name, kind in new.items()
+        if old.get(name, kind) != kind
+    ]
+    if changed:
+        raise IngestError(
+            changed[0],
+            code="E0432",
+            dataset=task.dataset,
+            notes=tuple(changed[1:]),
+            help=f"convert it back in `preprocess`, or {task.another_way}",
+        )
 
 
 def _check_strategy(frame: DataFrame, task: IngestTask) -> None:

@@ -115,10 +115,14 @@ def _convert(values: Any, target: pa.DataType) -> pa.Array:
 def missing_column(task: IngestTask, name: str, found: Sequence[str]) -> IngestError:
     """The error for a declared column that the source has not."""
     close = get_close_matches(name, found, n=1)
+    help = f"did you mean '{close[0]}'?" if close else "correct `read.schema` or the source"
+    if task.on_schema_change == "fail" and not close:
+        help += f"; `ingest.onSchemaChange: {{{task.dataset}: ignore}}` in odfbuild.yaml leaves "
+        help += "missing columns empty where they may be"
     return IngestError(
         f"'{task.source_name}' has no column '{name}'",
         code="E0420",
         dataset=task.dataset,
         notes=(f"its columns are: {', '.join(found)}",),
-        help=f"did you mean '{close[0]}'?" if close else "correct `read.schema` or the source",
+        help=help,
     )

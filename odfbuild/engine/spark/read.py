@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.spark.bad_records import BadRecords
-from odfbuild.engine.spark.csv_header import check_header
+from odfbuild.engine.spark.csv_header import check_header, named_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
+from odfbuild.engine.spark.drift import committed_names, expected_columns, fitted
 from odfbuild.engine.spark.frames import literal, quote, to_spark_schema, to_spark_type
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
-from odfbuild.engine.spark.malformed import CORRUPT, Source, as_time, guard
+from odfbuild.engine.spark.malformed import CORRUPT, MISFIT, Source, as_time, guard
 from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
 from odfbuild.engine.spark.order import total_order
 from odfbuild.engine.spark.parquet_source import missing_column, readable_parquet
@@ -33,8 +34,6 @@ from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import (
-    MergeStrategyChangelogStream,
-    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
@@ -63,6 +62,10 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    if task.preprocess is None and declared_columns(task.read) is None:
+        source = replace(source, columns=expected_columns(frame, task, source.columns))
+        frame, drift = fitted(frame, task, convert=True)
+        source = replace(source, drift=drift)
     if task.preprocess is None:
         if task.read.schema is None:
             source = _with_event_time(frame, task, source)
@@ -71,7 +74,8 @@ def read_source(
     frame = guard(frame, task, source, bad)
     frame.createOrReplaceTempView("input")
     result, row_wise = preprocess(spark, task.dataset, task.preprocess)
-    return (result if row_wise else total_order(result)), source
+    result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
+    return result, replace(source, drift=source.drift.and_then(drift))
 
 
 def declared_columns(read: ReadStep) -> pa.Schema | None:
@@ -119,9 +123,11 @@ def _csv(
     text = utf8_text(task, read.encoding)
     refuse_open_quotes(task, text, read)
     if columns is not None:
+        _refuse_nested(task, columns)
+        if read.header and task.on_schema_change != "fail":
+            return _csv_by_name(spark, task, read, text, columns)
         if read.header:
             check_header(task, read, text, columns.names)
-        _refuse_nested(task, columns)
         schema = to_spark_schema(columns)
     else:
         schema = csv_schema(spark, task, read, text, options)
@@ -129,6 +135,31 @@ def _csv(
             return None
     reader = spark.read.schema(_with_corrupt(schema)).options(**options)
     return reader.csv(str(text.file)), Source(text, columns)
+
+
+def _csv_by_name(
+    spark: SparkSession, task: IngestTask, read: ReadStepCsv, text: SourceText, columns: pa.Schema
+) -> tuple[DataFrame, Source]:
+    """Declared columns wherever the header has them; others are left out, absent ones are empty."""
+    header = named_header(read, text, columns)
+    check_unique(task, header.names, "the header")
+    known = {name for name in header.names if name in columns.names}
+    missing = tuple(name for name in columns.names if name not in known)
+    expressions = []
+    for field in columns:
+        kind = to_spark_type(field.type).simpleString()
+        if field.name in known or not header.names:
+            expressions.append(quote(field.name))
+        elif field.nullable:
+            expressions.append(f"CAST(NULL AS {kind}) AS {quote(field.name)}")
+        else:
+            raise missing_column(task, field.name, header.names)
+    in_file = header if header.names else columns
+    reader = spark.read.schema(_with_corrupt(to_spark_schema(in_file)))
+    frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
+    new = tuple(name for name in header.names if name not in known)
+    drift = Drift(new, missing if header.names else ())
+    return frame.selectExpr(*expressions, CORRUPT), Source(text, in_file, drift=drift)
 
 
 def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
@@ -174,20 +205,26 @@ def _parquet(
         frame = spark.read.parquet(str(file))
     if columns is None:
         return frame, Source(None, found)
-    expressions, misfits = [], []
+    expressions, misfits, missing = [], [], []
     for field in columns:
         name, kind = quote(field.name), to_spark_type(field.type).simpleString()
         if field.name in found.names:
             expressions.append(f"try_cast({name} AS {kind}) AS {name}")
             misfits.append(f"WHEN {name} IS NOT NULL AND try_cast({name} AS {kind}) IS NULL")
             misfits.append(f"THEN {literal(field.name)}")
-        elif field.nullable:
+        elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
+            missing.append(field.name)
             expressions.append(f"CAST(NULL AS {kind}) AS {name}")
         else:
             raise missing_column(task, field.name, found.names)
     if misfits:
-        expressions.append(f"CASE {' '.join(misfits)} END AS {CORRUPT}")
-    return frame.selectExpr(*expressions), Source(None, columns)
+        expressions.append(f"CASE {' '.join(misfits)} END AS {MISFIT}")
+    return frame.selectExpr(*expressions), Source(None, columns, drift=Drift((), tuple(missing)))
+
+
+def _is_committed(field: pa.Field, task: IngestTask) -> bool:
+    """Whether earlier files may have had the column: a dataset that has it cannot lose it."""
+    return task.history_schema is not None and field.name in task.history_schema.names
 
 
 # --- Without an ODF schema and without preprocessing ---
@@ -204,22 +241,18 @@ def _with_event_time(frame: DataFrame, task: IngestTask, source: Source) -> Sour
 
 def _adapted(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:
     """Columns called like system columns get an underscore; event time becomes a time."""
-    vocab = task.vocab
-    taken = {vocab.offset, vocab.system_time}
-    if not isinstance(task.merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
-        taken.add(vocab.operation_type)
-    new = {name: f"_{name}" for name in frame.columns if name in taken}
+    new = committed_names(frame, task)
     expressions = []
     for field in frame.schema.fields:
         if field.name == source.event_time:
             value = as_time(field.name, field.dataType.typeName())
         else:
             value = quote(field.name)
-        expressions.append(f"{value} AS {quote(new.get(field.name, field.name))}")
-    check_unique(task, [new.get(name, name) for name in frame.columns], "the schema")
+        expressions.append(f"{value} AS {quote(new[field.name])}")
+    check_unique(task, list(new.values()), "the schema")
     columns = source.columns
-    if columns is not None and new:
-        columns = columns.rename_columns([new.get(name, name) for name in columns.names])
+    if columns is not None:
+        columns = pa.schema([f.with_name(new.get(f.name, f.name)) for f in columns])
     return frame.selectExpr(*expressions), replace(source, columns=columns)
 
 

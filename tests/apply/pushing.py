@@ -1,0 +1,72 @@
+"""Push into a dataset of one's own, in this process, on the engine that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from odfbuild.apply.outcome import DatasetOutcome
+from odfbuild.apply.push import Push, push
+from odfbuild.engine.contract import Engine
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    MergeStrategy,
+    MergeStrategyAppend,
+    ReadStep,
+    TransformSql,
+)
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+from tests.apply.in_process import Shared
+
+NOW = Timestamp.parse("2024-05-01T12:00:00Z")
+
+
+class Told:
+    """Hears how a push ended."""
+
+    outcome: DatasetOutcome
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        pass
+
+    def started(self, name: str) -> None:
+        pass
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        self.outcome = outcome
+
+
+def workspace(root: Path) -> Workspace:
+    return Workspace(root / "chains", root / ".odfbuild-keys", root / ".odfbuild")
+
+
+def create(
+    root: Path,
+    read: ReadStep,
+    merge: MergeStrategy | None = None,
+    preprocess: TransformSql | None = None,
+) -> Workspace:
+    """A dataset `d` with a push source, without data."""
+    space = workspace(root)
+    merge = merge or MergeStrategyAppend()
+    source = AddPushSource(source_name="s", read=read, preprocess=preprocess, merge=merge)
+    space.create("d", DatasetKind.Root, [source], NOW)
+    return space
+
+
+def push_into(space: Workspace, engine: Engine, data: bytes, **options: Any) -> DatasetOutcome:
+    """Push `data` into `d`; `options` are those of `Push`."""
+    file = space.state / "batch"
+    file.write_bytes(data)
+    told = Told()
+    push(
+        Push(dataset="d", source=None, data=file, **options),
+        space,
+        factory=lambda: Shared(engine),
+        listener=told,
+        locate=lambda _, error: error,
+    )
+    return told.outcome
