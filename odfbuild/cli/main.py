@@ -18,6 +18,8 @@ from odfbuild.cli import (
     diff,
     explain,
     gc,
+    graph,
+    import_,
     init,
     lock,
     log,
@@ -25,6 +27,7 @@ from odfbuild.cli import (
     migrate,
     plan,
     push,
+    render,
     reset,
     schema,
     show,
@@ -87,6 +90,9 @@ def _globals(
 app.command("init")(init.init)
 app.command("validate")(validate.validate)
 app.command("migrate")(migrate.migrate)
+app.command("render")(render.render)
+app.command("graph")(graph.graph)
+app.command("import")(import_.import_)
 app.command("plan")(plan.plan)
 app.command("show")(show.show)
 app.command("diff")(diff.diff)
@@ -107,6 +113,8 @@ app.command("version")(version.version)
 # What these verbs are called elsewhere.
 app.command("build", hidden=True)(apply.apply)
 app.command("list", hidden=True)(ls.ls)
+app.command("dag", hidden=True)(graph.graph)
+app.command("compile", hidden=True)(render.render)
 app.command("why", hidden=True)(explain.explain)
 
 

@@ -1,0 +1,61 @@
+"""`odfbuild graph`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
+
+
+class GraphForm(StrEnum):
+    """A tree for people, or a language of pictures."""
+
+    text = "text"
+    dot = "dot"
+    mermaid = "mermaid"
+
+
+def graph(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    format: Annotated[
+        GraphForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+    ] = GraphForm.text,
+    as_dot: Annotated[bool, typer.Option("--dot", help="Short for --format dot.")] = False,
+    as_mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Short for --format mermaid.")
+    ] = False,
+) -> int:
+    """Show which datasets derive from which."""
+    from odfbuild.apply.survey import read_definitions
+    from odfbuild.graph.build import build_graph
+    from odfbuild.report.graph import GraphView, render_dot, render_mermaid, render_tree
+
+    state: Context = context.obj
+    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    project, _, projections = read_definitions(state.directory)
+    found = build_graph(project, projections)
+    kinds = {definition.name: definition.snapshot.kind for definition in project.definitions}
+    shown = [name for name in found.order if chosen is None or name in chosen]
+    view = GraphView(kinds={name: kinds[name] for name in shown}, inputs=found.inputs)
+    form = GraphForm.dot if as_dot else GraphForm.mermaid if as_mermaid else format
+    render = {
+        GraphForm.text: render_tree,
+        GraphForm.dot: render_dot,
+        GraphForm.mermaid: render_mermaid,
+    }[form]
+    state.console.result(render(view))
+    return 0

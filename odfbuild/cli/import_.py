@@ -1,0 +1,54 @@
+"""`odfbuild import`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context, DatasetArgument, existing
+from odfbuild.errors import EnvironmentProblem, ProjectError
+
+
+def import_(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    write: Annotated[
+        bool, typer.Option("--write", "-w", help="Write it to the folder of definitions.")
+    ] = False,
+) -> int:
+    """Print the definition that an existing chain amounts to, as YAML."""
+    from odfbuild.odf.yaml_form import to_manifest
+    from odfbuild.odf.yaml_text import dump_yaml
+    from odfbuild.plan.committed import committed_snapshot
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    projections = workspace.projections()
+    aliases = {projection.dataset_id: alias for alias, projection in projections.items()}
+    snapshot = committed_snapshot(name, projections[name], aliases)
+    text = dump_yaml(to_manifest(snapshot))
+    if not write:
+        state.console.result(text)
+        return 0
+    config = state.config()
+    file = config.datasets / f"{name}.yaml"
+    if file.exists():
+        raise ProjectError(
+            f"{file.relative_to(config.root)} is there already",
+            code="E0114",
+            dataset=name,
+            help="compare it with what `odfbuild import` prints without --write",
+        )
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{file} cannot be written: {error.strerror}",
+            code="E0910",
+            help="check that you may write to the folder of definitions",
+        ) from None
+    state.console.note(f"Wrote {file.relative_to(config.root)}. Next: odfbuild diff")
+    return 0

@@ -1,0 +1,85 @@
+"""A graph of datasets as a tree for people, and as DOT and Mermaid for pictures. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from odfbuild.odf.model import DatasetKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphView:
+    """Datasets with their kinds, inputs first, and what each of them reads."""
+
+    kinds: Mapping[str, DatasetKind]
+    inputs: Mapping[str, Sequence[str]]
+
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """Pairs of an input and its reader."""
+        for name in self.kinds:
+            for each in dict.fromkeys(self.inputs.get(name, ())):
+                if each in self.kinds:
+                    yield each, name
+
+
+def render_tree(graph: GraphView) -> str:
+    """Each dataset that reads no other one here, with its readers below; each is told once."""
+    readers: dict[str, list[str]] = {}
+    derived = set()
+    for source, reader in graph.edges():
+        readers.setdefault(source, []).append(reader)
+        derived.add(reader)
+    told: set[str] = set()
+    lines: list[str] = []
+    for name in graph.kinds:
+        if name not in derived:
+            lines.append(name)
+            lines += _below(name, "", readers, told)
+    return "\n".join(lines) if lines else "There are no datasets."
+
+
+def _below(
+    name: str, margin: str, readers: Mapping[str, Sequence[str]], told: set[str]
+) -> Iterator[str]:
+    # With a stack of its own: graphs may be deeper than Python lets functions call themselves.
+    stack = [(margin, reader, last) for reader, last in _reversed(readers.get(name, ()))]
+    while stack:
+        margin, reader, last = stack.pop()
+        again = " (its readers are above)" if reader in told and readers.get(reader) else ""
+        yield f"{margin}{'└─' if last else '├─'} {reader}{again}"
+        if reader not in told:
+            told.add(reader)
+            deeper = margin + ("   " if last else "│  ")
+            stack += [(deeper, each, end) for each, end in _reversed(readers.get(reader, ()))]
+
+
+def _reversed(names: Sequence[str]) -> list[tuple[str, bool]]:
+    """Names, last first, each with whether it is the last."""
+    return [(name, index == len(names) - 1) for index, name in enumerate(names)][::-1]
+
+
+def render_dot(graph: GraphView) -> str:
+    """The graph in the language of Graphviz."""
+    lines = ["digraph odfbuild {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
+    for name, kind in graph.kinds.items():
+        shape = " [shape=cylinder]" if kind is DatasetKind.Root else ""
+        lines.append(f"  {_quoted(name)}{shape};")
+    lines += [f"  {_quoted(source)} -> {_quoted(reader)};" for source, reader in graph.edges()]
+    return "\n".join([*lines, "}"])
+
+
+def render_mermaid(graph: GraphView) -> str:
+    """The graph as a Mermaid flowchart, which Git forges draw in Markdown."""
+    ids = {name: f"d{number}" for number, name in enumerate(graph.kinds)}
+    lines = ["flowchart LR"]
+    for name, kind in graph.kinds.items():
+        left, right = ("[(", ")]") if kind is DatasetKind.Root else ("[", "]")
+        lines.append(f"  {ids[name]}{left}{_quoted(name)}{right}")
+    lines += [f"  {ids[source]} --> {ids[reader]}" for source, reader in graph.edges()]
+    return "\n".join(lines)
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
