@@ -142,6 +142,6 @@ def _readers(
     projections: Mapping[str, Projection], source: Projection, kept: set[Multihash]
 ) -> Iterable[str]:
     for name, state in projections.items():
-        for consumed in state.inputs:
+        for consumed in state.consumed:
             if consumed.dataset_id == source.dataset_id and consumed.new_block_hash not in kept:
                 yield name

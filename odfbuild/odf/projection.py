@@ -49,8 +49,9 @@ class Projection:
     """State of a dataset at `head`.
 
     `last_offset` is the offset of the newest record, `records` and `data_bytes` count all slices,
-    `inputs` is what the last `ExecuteTransform` left of each input, with `prev` folded into `new`:
-    the last block and offset that were consumed.
+    `inputs` is what transforms left of each input, with `prev` folded into `new`: the last block
+    and offset that were consumed. Inputs of the last `ExecuteTransform` come first, then those that
+    were inputs once: one that comes back goes on where it was left.
     """
 
     dataset_id: DatasetId
@@ -76,6 +77,14 @@ class Projection:
     inputs: tuple[ExecuteTransformInput, ...] = ()
     eras: tuple[QueryEra, ...] = ()
     ever_ran: bool = False
+
+    @property
+    def consumed(self) -> tuple[ExecuteTransformInput, ...]:
+        """Of `inputs`, those that the transformation in force still has."""
+        if self.transform is None:
+            return ()
+        present = {each.dataset_ref for each in self.transform.inputs}
+        return tuple(each for each in self.inputs if each.dataset_id in present)
 
 
 _FIELDS = tuple(field.name for field in fields(Projection))
@@ -178,7 +187,7 @@ def _data_changes(before: Projection | _Draft, event: AddData | ExecuteTransform
         # Only the most recent AddData counts, also when it carries no state.
         changes["source_state"] = event.new_source_state
     else:
-        changes["inputs"] = tuple(
+        left = tuple(
             ExecuteTransformInput(
                 dataset_id=i.dataset_id,
                 new_block_hash=i.new_block_hash or i.prev_block_hash,
@@ -186,6 +195,9 @@ def _data_changes(before: Projection | _Draft, event: AddData | ExecuteTransform
             )
             for i in event.query_inputs
         )
+        present = {i.dataset_id for i in left}
+        gone = tuple(i for i in before.inputs if i.dataset_id not in present)
+        changes["inputs"] = (*left, *gone)
     return changes
 
 

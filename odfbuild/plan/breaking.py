@@ -111,16 +111,18 @@ def _of_event(change: EventChange, projection: Projection, path: Path) -> list[_
 
 
 def _inputs(before: SetTransform, after: SetTransform, path: Path) -> list[_Found]:
+    """Inputs may come behind those that there are, and go from the end: peers match by position."""
     old, new = before.inputs, after.inputs
-    if [i.dataset_ref for i in old] == [i.dataset_ref for i in new]:
+    if all(a.dataset_ref == b.dataset_ref for a, b in zip(old, new, strict=False)):
         return []
     notes = (
         f"committed inputs: {_names(old)}",
         f"defined inputs: {_names(new)}",
-        "every transaction must list the inputs of the one before, in the same order",
+        "every transaction goes on where the one before stopped, input by input, in their order; "
+        "inputs can be added, and the last ones removed",
     )
-    problem = "its list of inputs differs from the one that made its records"
-    return [_Found("E0302", problem, path, notes)]
+    problem = "an input goes that others stand behind"
+    return [_Found("E0315", problem, path, notes)]
 
 
 def _ways_out(snapshot: DatasetSnapshot, projection: Projection) -> str:

@@ -7,7 +7,7 @@ kind that the definition does not mention is left alone. Reads no files, runs no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from odfbuild.errors import PlanError
@@ -131,7 +131,7 @@ def _diff_committed(
     )
     return Diff(
         changes=tuple(changes),
-        reasons=_reasons(changes, cosmetic),
+        reasons=_reasons(changes, cosmetic, projection),
         records_under_old_query=projection.records if goes_forward else None,
         eras=projection.eras if goes_forward else (),
     )
@@ -165,6 +165,8 @@ def _changes(
         if before == event:
             continue
         after = _resolved(event, ids)
+        if isinstance(after, SetTransform) and projection.inputs:
+            after = _in_order_of(projection, after)
         if before == after:
             continue
         # An absent vocabulary is the default one, not a missing event.
@@ -203,6 +205,19 @@ def _resolved(event: MetadataEvent, ids: Identities) -> MetadataEvent:
     return event if inputs == event.inputs else replace(event, inputs=inputs)
 
 
+def _in_order_of(projection: Projection, event: SetTransform) -> SetTransform:
+    """The event with its inputs in the order in which they were consumed, new ones behind them.
+
+    Queries know inputs by their names; peers match them by position from one step to the next.
+    """
+    places = {each.dataset_id: n for n, each in enumerate(projection.consumed)}
+    inputs = sorted(
+        event.inputs,
+        key=lambda each: places.get(each.dataset_ref, len(places)),  # type: ignore[arg-type]
+    )
+    return replace(event, inputs=tuple(inputs))
+
+
 def _resolved_input(declared: TransformInput, ids: Identities) -> TransformInput:
     ref = resolve(declared.dataset_ref, ids)
     if declared.alias and ref is declared.dataset_ref:
@@ -227,11 +242,15 @@ def _removed_sources(snapshot: DatasetSnapshot, projection: Projection) -> list[
     return gone
 
 
-def _reasons(changes: list[EventChange], cosmetic: list[MetadataEvent]) -> tuple[Reason, ...]:
+def _reasons(
+    changes: list[EventChange], cosmetic: list[MetadataEvent], projection: Projection
+) -> tuple[Reason, ...]:
     reasons = []
     for change in changes:
         code, message = _CODES[type(change.after)]
         reasons.append(Reason(code=code, message=message))
+        if isinstance(change.before, SetTransform) and isinstance(change.after, SetTransform):
+            reasons += _input_reasons(change.before, change.after, projection)
     for event in cosmetic:
         reasons.append(
             Reason(
@@ -240,6 +259,31 @@ def _reasons(changes: list[EventChange], cosmetic: list[MetadataEvent]) -> tuple
             )
         )
     return tuple(reasons)
+
+
+def _input_reasons(
+    before: SetTransform, after: SetTransform, projection: Projection
+) -> Iterator[Reason]:
+    """Inputs that come and go, once there was a first step."""
+    left = {each.dataset_id: each for each in projection.inputs}
+    old = {each.dataset_ref: each for each in before.inputs}
+    new = {each.dataset_ref: each for each in after.inputs}
+    for ref, each in new.items() if left else ():
+        if ref not in old:
+            known = left.get(ref) if isinstance(ref, DatasetId) else None
+            start = "where it was left" if known else "its beginning"
+            yield Reason(
+                code=ReasonCode.INPUT_ADDED,
+                message=f"{each.alias or ref} becomes an input, and is read from {start}",
+                input=each.alias,
+            )
+    for ref, each in old.items() if left else ():
+        if ref not in new:
+            yield Reason(
+                code=ReasonCode.INPUT_REMOVED,
+                message=f"{each.alias or ref} is no input any more; what was read of it stays",
+                input=each.alias,
+            )
 
 
 def refused(refusal: PlanError) -> Diff:

@@ -44,6 +44,8 @@ class ReasonCode(Enum):
     SOURCE_HAS_NEWS = "source_has_news"
     SOURCE_UNCHANGED = "source_unchanged"
     SOURCE_NOT_CHECKED = "source_not_checked"
+    INPUT_ADDED = "input_added"
+    INPUT_REMOVED = "input_removed"
     INPUT_ADVANCED = "input_advanced"
     INPUT_REWRITTEN = "input_rewritten"
     INPUT_HAS_NO_DATA = "input_has_no_data"

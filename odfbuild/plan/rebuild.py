@@ -93,7 +93,7 @@ def _consumers(projections: Mapping[str, Projection]) -> dict[DatasetId, list[st
     """Names in lower case of those that consumed a dataset, by its identity."""
     found: dict[DatasetId, list[str]] = {}
     for name, state in projections.items():
-        for each in state.inputs:
+        for each in state.consumed:
             found.setdefault(each.dataset_id, []).append(name.lower())
     return found
 

@@ -12,8 +12,9 @@ from odfbuild.engine.slice import dataset_schema
 from odfbuild.odf.arrow_schema import to_raw
 from odfbuild.odf.model import SetDataSchema, SetInfo
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.verify.check import verify
 from tests.apply.bench import VOCAB, Bench
-from tests.apply.plain_engine import RESULT
+from tests.apply.plain_engine import RESULT, PlainEngine
 from tests.conformance.vectors import cases
 
 
@@ -141,3 +142,26 @@ def test_a_removed_input_is_no_longer_read(bench: Bench) -> None:
     assert bench.step("derived") == ["ExecuteTransform"]
     assert [i.new_offset for i in bench.last("derived").query_inputs] == [1]
     assert bench.now("derived").watermark == Timestamp.parse("2021-01-01T00:00:00Z")
+
+
+def test_inputs_come_and_go_and_each_goes_on_where_it_was_left(bench: Bench) -> None:
+    bench.root("more")
+    bench.add("root", [1, 2])
+    bench.add("more", [3])
+    bench.derive("derived", "root")
+    assert bench.step("derived") == ["SetDataSchema", "ExecuteTransform"]
+    bench.append("derived", bench.transform("root", "more"))
+    assert bench.step("derived") == ["ExecuteTransform"]
+    assert bench.values("derived").to_pylist() == [10, 20, 30]
+    bench.append("derived", bench.transform("root"))
+    bench.add("more", [4])
+    assert bench.step("derived") is None
+    bench.add("root", [5])
+    assert bench.step("derived") == ["ExecuteTransform"]
+    bench.append("derived", bench.transform("root", "more"))
+    assert bench.step("derived") == ["ExecuteTransform"]
+    [root, more] = bench.last("derived").query_inputs
+    assert (root.new_offset, more.prev_offset, more.new_offset) == (None, 0, 1)
+    assert len(bench.values("derived")) == 5
+    verdict = verify(bench.workspace, ["derived"], factory=PlainEngine)
+    assert verdict.findings == ()

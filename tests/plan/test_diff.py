@@ -202,12 +202,53 @@ def test_another_kind_of_dataset_is_refused():
     assert refused(world, "worst") == "E0312"
 
 
-def test_another_list_of_inputs_is_refused_once_it_ran():
-    world = pipeline().root("other")
-    world.commit("other").add(1)
-    world.definitions = dict(sorted(world.definitions.items(), key=lambda i: i[0] == "late"))
-    world.derivative("late", "flights", "other", query="SELECT * FROM flights")
-    assert refused(world, "late") == "E0302"
+def with_inputs(*before: str, after: tuple[str, ...]) -> World:
+    """A derivative that ran with some inputs and is now defined with others."""
+    world = World()
+    for name in sorted({*before, *after}):
+        world.root(name)
+        world.commit(name).add(1)
+    world.derivative("d", *before, query="SELECT 1")
+    world.commit("d").run(1, *(world.chains[name] for name in before))
+    return world.derivative("d", *after, query="SELECT 1")
+
+
+def test_an_input_that_is_added_is_a_change_that_goes_forward():
+    world = with_inputs("a", after=("a", "b"))
+    planned = world.planned("d")
+    assert planned.actions == (Action.APPEND, Action.RUN)
+    codes = [reason.code for reason in planned.reasons]
+    assert codes[:3] == [
+        ReasonCode.TRANSFORM_CHANGED,
+        ReasonCode.INPUT_ADDED,
+        ReasonCode.INPUT_ADVANCED,
+    ]
+    assert planned.reasons[1].message == "b becomes an input, and is read from its beginning"
+
+
+def test_the_last_input_can_go():
+    world = with_inputs("a", "b", after=("a",))
+    planned = world.planned("d")
+    assert kinds(world, "d") == ["SetTransform"]
+    assert planned.reasons[1].code is ReasonCode.INPUT_REMOVED
+
+
+def test_inputs_in_another_order_are_no_change():
+    world = with_inputs("a", "b", after=("b", "a"))
+    assert world.planned("d").changes == ()
+
+
+def test_an_added_input_is_committed_behind_the_others_wherever_it_is_defined():
+    world = with_inputs("b", after=("a", "b"))
+    [change] = world.planned("d").changes
+    assert [each.alias for each in change.after.inputs] == ["b", "a"]
+
+
+@pytest.mark.parametrize("after", [("b",), ("c",), ("b", "c")])
+def test_an_input_that_others_stand_behind_cannot_go(after):
+    world = with_inputs("a", "b", after=after)
+    assert refused(world, "d") == "E0315"
+    assert "--allow rebuild:d+" in (world.planned("d").refusal.help or "")
 
 
 def test_another_list_of_inputs_is_fine_before_the_first_run():
