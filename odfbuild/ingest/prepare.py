@@ -144,11 +144,8 @@ def _refuse_escape(entry: str, archive: str) -> None:
 def _pipe(
     step: PrepStepPipe, file: Path, target: Path, name: str, root: Path, settings: IngestSettings
 ) -> None:
+    check_pipe(step)
     shown = " ".join(step.command)
-    if not step.command:
-        raise IngestError(
-            "the pipe has no command", code="E0414", help="name a program in `prepare.command`"
-        )
     try:
         finished = run_to_file(
             step.command,
@@ -167,6 +164,14 @@ def _pipe(
         ) from None
     if finished.status != 0 or finished.stopped:
         raise _pipe_failed(shown, name, finished)
+
+
+def check_pipe(step: PrepStepPipe) -> None:
+    """Raise `IngestError` when there is nothing to run."""
+    if not step.command:
+        raise IngestError(
+            "the pipe has no command", code="E0414", help="name a program in `prepare.command`"
+        )
 
 
 def _pipe_failed(shown: str, name: str, finished: Finished) -> IngestError:

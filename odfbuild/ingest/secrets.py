@@ -48,6 +48,19 @@ def resolve(template: str, environ: Mapping[str, str] | None = None) -> str:
     )
 
 
+def check_template(template: str) -> None:
+    """Raise `IngestError` when `template` is malformed, whatever the environment holds."""
+    for match in _TEMPLATE.finditer(template):
+        for token in match.group(1).split("||"):
+            _check_token(token.strip(), match.group(1))
+    if "${{" in _TEMPLATE.sub("", template):
+        raise IngestError(
+            f"'{template}' opens a template that it does not close",
+            code="E0408",
+            help="write ${{ env.NAME || 'default' }}; the text inside may not hold a }",
+        )
+
+
 def remember(value: str) -> None:
     """Keep `value`, also as a URL or JSON may spell it, out of messages from now on."""
     # A value with a line break at its end is shown without it, and others are shown line by line.
@@ -121,17 +134,21 @@ def _first_value(body: str, environ: Mapping[str, str]) -> tuple[str, bool]:
                 return environ[match.group(1)], True
         elif match := _STRING.fullmatch(token):
             return match.group(1).strip(), False
-        elif _NUMBER.fullmatch(token):
-            return token, False
         else:
-            raise IngestError(
-                f"'{token}' in '${{{{{body}}}}}' is not understood",
-                code="E0408",
-                help="write env.NAME, 'text' or a number, separated by ||",
-            )
+            _check_token(token, body)
+            return token, False
     raise IngestError(
         f"'${{{{{body}}}}}' has no value",
         code="E0408",
         help=f"set the environment variable {' or '.join(names)}, or give a default: "
         f"${{{{ env.{names[0] if names else 'NAME'} || 'default' }}}}",
     )
+
+
+def _check_token(token: str, body: str) -> None:
+    if not any(form.fullmatch(token) for form in (_ENV, _STRING, _NUMBER)):
+        raise IngestError(
+            f"'{token}' in '${{{{{body}}}}}' is not understood",
+            code="E0408",
+            help="write env.NAME, 'text' or a number, separated by ||",
+        )

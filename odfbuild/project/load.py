@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
+from odfbuild.ingest.check import problems_of
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.model import DatasetSnapshot
+from odfbuild.odf.model import DatasetSnapshot, SetPollingSource
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.config import load_config
@@ -133,10 +134,11 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
             located(each, document.place(each.path, value=is_about_value(each)))
             for each in error.errors
         ) from None
+    found = list(_problems_of_sources(snapshot, document))
     try:
-        return normalise_snapshot(snapshot)
+        normal = normalise_snapshot(snapshot)
     except SnapshotErrors as error:
-        raise Errors(
+        found += [
             ProjectError(
                 problem.message,
                 code=problem.code,
@@ -144,7 +146,18 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
                 help=problem.help,
             )
             for problem in error.problems
-        ) from None
+        ]
+    if found:
+        raise Errors(found)
+    return normal
+
+
+def _problems_of_sources(snapshot: DatasetSnapshot, document: _Document) -> Iterator[OdfbuildError]:
+    for index, event in enumerate(snapshot.metadata):
+        if isinstance(event, SetPollingSource):
+            for path, error in problems_of(event):
+                error.location = document.place(("content", "metadata", index, *path), value=True)
+                yield error
 
 
 def _refuse_old_form(data: Any, document: _Document) -> None:

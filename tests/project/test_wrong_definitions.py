@@ -12,6 +12,12 @@ from tests.report.golden import assert_golden
 
 _GOOD = root_yaml("cities")
 
+
+def _source(name: str, fetch: str) -> str:
+    head, _, rest = root_yaml(name).partition("fetch:")
+    return f"{head}{fetch}\n      read:{rest.partition('read:')[2]}"
+
+
 WRONG = {
     "broken-yaml": {"cities.yaml": _GOOD.replace("kind: Root", "kind: [Root")},
     "unknown-key": {"cities.yaml": _GOOD.replace("header: true", "heder: true")},
@@ -41,6 +47,45 @@ WRONG = {
     },
     "clock": {"x.yaml.j2": root_yaml("cities.{{ now() }}")},
     "random-filter": {"x.yaml.j2": root_yaml("cities.{{ [1, 2] | random }}")},
+    "sources": {
+        "web.yaml": _source(
+            "web",
+            """\
+fetch:
+        kind: Url
+        url: gopher://example.org/x
+        eventTime: {kind: FromPath, pattern: "(.*)"}
+        headers:
+          - name: X Token
+            value: ${{ token }}
+      prepare:
+        - kind: Pipe
+          command: []""",
+        ),
+        "files.yaml": _source(
+            "files",
+            """\
+fetch:
+        kind: FilesGlob
+        path: data/*.csv
+        order: ByEventTime
+        eventTime:
+          kind: FromPath
+          pattern: report-[0-9
+      prepare:
+        - kind: Pipe
+          command: [cat]""",
+        ),
+        "logs.yaml": _source(
+            "logs",
+            """\
+fetch:
+        kind: EthereumLogs
+        nodeUrl: https://node.example.org/${{ env.KEY
+        filter: topic9 is null
+        signature: Sent(uint7 x)""",
+        ),
+    },
     "several": {
         "b.yaml": _GOOD.replace("header: true", "heder: true"),
         "a.yaml": _GOOD.replace("kind: Root", "kind: [Root"),

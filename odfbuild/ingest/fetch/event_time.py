@@ -76,24 +76,22 @@ def event_time_of(
     return modified
 
 
+def check_event_time(source: EventTimeSource | None) -> None:
+    """Raise `IngestError` when a time could be found in no name at all."""
+    if isinstance(source, EventTimeSourceFromPath):
+        _compiled(source)
+        _format(source)
+
+
 def event_time_from_path(source: EventTimeSourceFromPath, name: str) -> Timestamp:
     """The time that `source` finds in the base name `name`; `IngestError` when it finds none."""
-    try:
-        match = re.search(source.pattern, name)
-    except re.error as error:
-        raise _refusal(f"eventTime.pattern is not a regular expression: {error}", source) from None
+    match = _compiled(source).search(name)
     if match is None:
         raise _refusal(f"eventTime.pattern finds nothing in '{name}'", source)
-    if match.re.groups < 1 or match.group(1) is None:
-        raise _refusal(
-            f"eventTime.pattern has no group that holds the time in '{name}'",
-            source,
-            help="put the part of the name that is the time into parentheses",
-        )
     text = match.group(1)
-    pattern = source.timestamp_format or DEFAULT_FORMAT
-    if "%" not in pattern:
-        pattern = _from_java(pattern, source)
+    if text is None:
+        raise _refusal(f"the group of eventTime.pattern finds nothing in '{name}'", source)
+    pattern = _format(source)
     try:
         moment = datetime.strptime(text, pattern)  # a zone is added below
     except ValueError:
@@ -105,6 +103,25 @@ def event_time_from_path(source: EventTimeSourceFromPath, name: str) -> Timestam
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return Timestamp.from_datetime(moment)
+
+
+def _compiled(source: EventTimeSourceFromPath) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(source.pattern)
+    except re.error as error:
+        raise _refusal(f"eventTime.pattern is not a regular expression: {error}", source) from None
+    if pattern.groups < 1:
+        raise _refusal(
+            "eventTime.pattern has no group that holds the time",
+            source,
+            help="put the part of the name that is the time into parentheses",
+        )
+    return pattern
+
+
+def _format(source: EventTimeSourceFromPath) -> str:
+    pattern = source.timestamp_format or DEFAULT_FORMAT
+    return pattern if "%" in pattern else _from_java(pattern, source)
 
 
 def _from_java(pattern: str, source: EventTimeSourceFromPath) -> str:

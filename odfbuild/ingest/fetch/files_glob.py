@@ -85,13 +85,9 @@ def new_files(
     last = last_name(state)
     if step.order is not SourceOrdering.ByEventTime:
         return [by_name[name] for name in sorted(by_name) if last is None or name > last]
+    check_order(step)
     source = step.event_time
-    if not isinstance(source, EventTimeSourceFromPath):
-        raise IngestError(
-            "order: ByEventTime needs the event time of each file from its name",
-            code="E0403",
-            help="add `eventTime: {kind: FromPath, pattern: ...}`, or use `order: ByName`",
-        )
+    assert isinstance(source, EventTimeSourceFromPath)
 
     def key(name: str) -> tuple[Timestamp, str]:
         return event_time_from_path(source, name), name
@@ -100,6 +96,17 @@ def new_files(
     return [
         by_name[name] for name in sorted(by_name, key=key) if after is None or key(name) > after
     ]
+
+
+def check_order(step: FetchStepFilesGlob) -> None:
+    """Raise `IngestError` when files cannot be put into the order that is asked for."""
+    found = isinstance(step.event_time, EventTimeSourceFromPath)
+    if step.order is SourceOrdering.ByEventTime and not found:
+        raise IngestError(
+            "order: ByEventTime needs the event time of each file from its name",
+            code="E0403",
+            help="add `eventTime: {kind: FromPath, pattern: ...}`, or use `order: ByName`",
+        )
 
 
 def last_name(state: SourceState | None) -> str | None:

@@ -89,14 +89,26 @@ def _header(header: RequestHeader) -> tuple[bytes, bytes]:
     """A header of the definition; what it may not hold is refused without showing its value."""
     # Blanks around a value do not belong to it (RFC 9110, 5.5).
     value = resolve(header.value).strip()
-    if not _TOKEN.fullmatch(header.name) or _CONTROL.search(value):
+    check_header_name(header.name)
+    if _CONTROL.search(value):
         raise IngestError(
-            f"the header '{header.name}' cannot be sent: its name or value has characters that "
-            "headers must not have",
+            f"the header '{header.name}' cannot be sent: its value has characters that headers "
+            "must not have",
             code="E0405",
             help="correct `fetch.headers`, or the environment variable in it",
         )
     return header.name.encode(), value.encode()
+
+
+def check_header_name(name: str) -> None:
+    """Raise `IngestError` when no header may be called `name` (RFC 9110, 5.1)."""
+    if not _TOKEN.fullmatch(name):
+        raise IngestError(
+            f"the header '{name}' cannot be sent: its name has characters that headers must not "
+            "have",
+            code="E0405",
+            help="correct `fetch.headers` in the definition",
+        )
 
 
 def _with_retries(

@@ -17,10 +17,13 @@ from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
 from odfbuild.ingest.fetch.result import Fetched, last_modified
 from odfbuild.odf.model import (
+    EventTimeSource,
     EventTimeSourceFromPath,
     FetchStepUrl,
     SourceState,
 )
+
+_SCHEMES = ("file", "http", "https", "ftp", "ftps", "s3", "gs", "az", "abfs")
 
 
 def fetch_url(
@@ -29,12 +32,7 @@ def fetch_url(
     """Yield the data if it changed since `state`. Raises `IngestError`."""
     from odfbuild.ingest.secrets import remember_password, resolve
 
-    if isinstance(step.event_time, EventTimeSourceFromPath):
-        raise IngestError(
-            "event time from the path is for `kind: FilesGlob`; a URL has no file names",
-            code="E0403",
-            help="use `eventTime: {kind: FromMetadata}` or `{kind: FromSystemTime}`",
-        )
+    refuse_path_time(step.event_time)
     url = resolve(step.url)
     remember_password(url)
     scheme = _scheme(url, step.url)
@@ -48,17 +46,29 @@ def fetch_url(
         from odfbuild.ingest.fetch.ftp import fetch_ftp
 
         yield from fetch_ftp(step, url, state, context)
-    elif scheme in ("s3", "gs", "az", "abfs"):
+    else:
         from odfbuild.ingest.fetch.object_store import fetch_object
 
         yield from fetch_object(step, url, state, context)
-    else:
+
+
+def refuse_path_time(source: EventTimeSource | None) -> None:
+    """Raise `IngestError` for one that addresses cannot have."""
+    if isinstance(source, EventTimeSourceFromPath):
         raise IngestError(
-            f"URLs of scheme '{scheme}:' are not supported" if scheme else "the URL has no scheme",
-            code="E0407",
-            notes=(f"the URL is {step.url}",),
-            help="use file:, http:, https:, ftp:, ftps:, s3:, gs:, az: or abfs:",
+            "event time from the path is for `kind: FilesGlob`; a URL has no file names",
+            code="E0403",
+            help="use `eventTime: {kind: FromMetadata}` or `{kind: FromSystemTime}`",
         )
+
+
+def check_url(url: str) -> None:
+    """Raise `IngestError` when `url` is none, or of a scheme that is not known.
+
+    One with a template in it can only be told at fetch time.
+    """
+    if "${{" not in url and _scheme(url, url) == "file":
+        local_path(url, Path())
 
 
 def local_path(url: str, root: Path) -> str:
@@ -79,13 +89,21 @@ def _scheme(url: str, shown: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises when it is none
-        return parts.scheme.lower()
     except ValueError as error:
         raise IngestError(
             f"'{shown}' is not a URL: {error}",
             code="E0407",
             help="correct `fetch.url` in the definition",
         ) from None
+    scheme = parts.scheme.lower()
+    if scheme not in _SCHEMES:
+        raise IngestError(
+            f"URLs of scheme '{scheme}:' are not supported" if scheme else "the URL has no scheme",
+            code="E0407",
+            notes=(f"the URL is {shown}",),
+            help=f"use one of {', '.join(f'{each}:' for each in _SCHEMES)}",
+        )
+    return scheme
 
 
 def _fetch_file(

@@ -1,0 +1,94 @@
+"""What is wrong with a source in itself: told from its definition, before anything is fetched.
+
+The same checks as at run time, by the same functions. Reads nothing and asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from odfbuild.errors import EnvironmentProblem, IngestError
+from odfbuild.odf.model import (
+    FetchStep,
+    FetchStepContainer,
+    FetchStepEthereumLogs,
+    FetchStepFilesGlob,
+    FetchStepMqtt,
+    FetchStepUrl,
+    PrepStepPipe,
+    SetPollingSource,
+)
+
+Path = tuple[str | int, ...]
+Check = tuple[Path, Callable[[], object]]
+
+
+def problems_of(source: SetPollingSource) -> Iterator[tuple[Path, IngestError]]:
+    """All problems, each with its place inside the event, such as `("fetch", "url")`."""
+    for path, check in _checks(source):
+        try:
+            check()
+        except IngestError as error:
+            yield path, error
+        except EnvironmentProblem:
+            pass  # what is not installed here may be where it is applied
+
+
+def _checks(source: SetPollingSource) -> Iterator[Check]:
+    from odfbuild.ingest.prepare import check_pipe
+    from odfbuild.ingest.secrets import check_template
+
+    for path, text in _templates(source.fetch):
+        if "${{" in text:
+            yield ("fetch", *path), partial(check_template, text)
+    yield from _checks_of(source.fetch)
+    for number, step in enumerate(source.prepare or ()):
+        if isinstance(step, PrepStepPipe):
+            yield ("prepare", number, "command"), partial(check_pipe, step)
+
+
+def _checks_of(step: FetchStep) -> Iterator[Check]:
+    match step:
+        case FetchStepUrl():
+            from odfbuild.ingest.fetch.url import check_url, refuse_path_time
+
+            yield ("fetch", "url"), partial(check_url, step.url)
+            yield ("fetch", "eventTime"), partial(refuse_path_time, step.event_time)
+            for number, header in enumerate(step.headers or ()):
+                from odfbuild.ingest.fetch.http import check_header_name
+
+                path = ("fetch", "headers", number, "name")
+                yield path, partial(check_header_name, header.name)
+        case FetchStepFilesGlob():
+            from odfbuild.ingest.fetch.event_time import check_event_time
+            from odfbuild.ingest.fetch.files_glob import check_order
+
+            yield ("fetch", "order"), partial(check_order, step)
+            yield ("fetch", "eventTime"), partial(check_event_time, step.event_time)
+        case FetchStepEthereumLogs():
+            from odfbuild.ingest.fetch.ethereum.event import parse_event
+            from odfbuild.ingest.fetch.ethereum.filter import parse_filter
+
+            if step.signature:
+                yield ("fetch", "signature"), partial(parse_event, step.signature)
+            if step.filter:
+                yield ("fetch", "filter"), partial(parse_filter, step.filter)
+
+
+def _templates(step: FetchStep) -> Iterator[tuple[Path, str]]:
+    match step:
+        case FetchStepUrl():
+            yield ("url",), step.url
+            for number, header in enumerate(step.headers or ()):
+                yield ("headers", number, "value"), header.value
+        case FetchStepContainer():
+            yield ("image",), step.image
+            for number, argument in enumerate(step.args or ()):
+                yield ("args", number), argument
+            for number, variable in enumerate(step.env or ()):
+                yield ("env", number, "value"), variable.value or ""
+        case FetchStepMqtt():
+            yield ("password",), step.password or ""
+        case FetchStepEthereumLogs():
+            yield ("nodeUrl",), step.node_url or ""
