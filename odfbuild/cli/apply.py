@@ -220,4 +220,9 @@ def _carry_out(
         )
         outcome = apply_plan(found.plan, found.project, found.workspace, options)
         log.ended(found.plan, digest, outcome, found.workspace)
-        return outcome
+    moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
+    if moved:
+        from odfbuild.cli.git import note_heads
+
+        note_heads(state, moved)
+    return outcome

@@ -14,12 +14,14 @@ import typer
 
 from odfbuild.cli import (
     apply,
+    blame,
     decode,
     diff,
     explain,
     gc,
     graph,
     import_,
+    git,
     init,
     lock,
     log,
@@ -102,11 +104,13 @@ app.command("push")(push.push)
 app.add_typer(watermark.watermark, name="watermark")
 app.command("ls")(ls.ls)
 app.command("log")(log.log)
+app.command("blame")(blame.blame)
 app.command("tail")(tail.tail)
 app.command("verify")(verify.verify)
 app.add_typer(lock.lock, name="lock")
 app.command("reset")(reset.reset)
 app.command("gc")(gc.gc)
+app.add_typer(git.git, name="git")
 app.command("decode")(decode.decode)
 app.command("schema")(schema.schema)
 app.command("version")(version.version)

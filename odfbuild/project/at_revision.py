@@ -17,6 +17,7 @@ from odfbuild.errors import Errors, OdfbuildError, PlanError
 from odfbuild.project.config import FILE
 from odfbuild.project.load import TEMPLATE_SUFFIX, YAML_SUFFIXES, load_project
 from odfbuild.project.model import Config, Project
+from odfbuild.project.repository import repository
 
 if TYPE_CHECKING:
     from git import Commit, Repo
@@ -41,7 +42,7 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
     revision, E0341 where there is no repository, E0342 when the definitions of a revision are
     wrong; `Errors` when those of now are.
     """
-    with _repository(config.root) as repo:
+    with repository(config.root, "there are no revisions to compare") as repo:
         before = _commit(repo, old)
         after = _commit(repo, new) if new is not None else None
         prefix = config.root.relative_to(Path(str(repo.working_tree_dir)).resolve())
@@ -54,22 +55,6 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
                 return
             with _exported(after, prefix, files, str(new)) as right:
                 yield Sides(before=left, after=right)
-
-
-@contextmanager
-def _repository(root: Path) -> Iterator[Repo]:
-    from git import InvalidGitRepositoryError, Repo
-
-    try:
-        repo = Repo(root, search_parent_directories=True)
-    except InvalidGitRepositoryError:
-        raise PlanError(
-            f"{root} is not in a Git repository, so there are no revisions to compare",
-            code="E0341",
-            help="`git init`, or `odfbuild diff` without a revision compares with the chains",
-        ) from None
-    with repo:
-        yield repo
 
 
 def _commit(repo: Repo, revision: str) -> Commit:

@@ -31,6 +31,8 @@ _VERBS = (
     "watermark",
     "ls",
     "log",
+    "blame",
+    "git",
     "tail",
     "verify",
     "version",
@@ -75,8 +77,8 @@ def test_help_answers_within_150_ms_of_cpu() -> None:
     ("arguments", "shown"),
     [
         (
-            ["plam"],
-            "error: No such command 'plam'. Did you mean 'plan'?\nTry 'odfbuild --help'.\n",
+            ["valdate"],
+            "error: No such command 'valdate'. Did you mean 'validate'?\nTry 'odfbuild --help'.\n",
         ),
         (["plan", "--nope"], "error: No such option: --nope\nTry 'odfbuild plan --help'.\n"),
         (["log"], "error: Missing argument 'DATASET'.\nTry 'odfbuild log --help'.\n"),

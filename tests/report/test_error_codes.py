@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 import odfbuild
+from odfbuild.cli.main import run
 from odfbuild.report.error_codes import error_codes, errors_page, is_error_code
 
 PACKAGE = Path(odfbuild.__file__).parent
@@ -52,3 +54,10 @@ def test_entries_are_in_order_and_none_is_there_twice() -> None:
 @pytest.mark.parametrize(("text", "is_code"), [("E0101", True), ("e0101", True), ("e1", False)])
 def test_a_code_is_told_from_the_name_of_a_dataset(text: str, is_code: bool) -> None:
     assert is_error_code(text) is is_code
+
+
+def test_explain_prints_the_entry_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "e0202"]) == 0
+    assert capsys.readouterr().out.startswith("E0202: Unknown input\n\nNo dataset of the project,")
+    assert run(["explain", "E0202", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["code"] == "E0202"

@@ -1,0 +1,44 @@
+"""`odfbuild blame`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    DatasetArgument,
+    Format,
+    FormatOption,
+    JsonOption,
+    existing,
+)
+
+
+def blame(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Show which commit of Git brought each block of a dataset, newest block first.
+
+    Commits are known from the notes that `apply` leaves after `odfbuild git install`, and otherwise
+    from the commits that brought the files of the chain.
+    """
+    from odfbuild.apply.blame import blame as blamed
+    from odfbuild.report.blame import blame_to_data, render_blame
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    store = workspace.dataset(existing(workspace, dataset))
+    found = blamed(state.config(), store)[:limit]
+    if as_json or format is Format.json:
+        state.console.data(blame_to_data(found))
+    else:
+        state.console.result(render_blame(found))
+    return 0

@@ -1,0 +1,88 @@
+"""`odfbuild git`: what odfbuild and Git do for each other."""
+
+from __future__ import annotations
+
+import typer
+
+from odfbuild.cli.context import Context
+
+git = typer.Typer(
+    no_args_is_help=True, help="Let Git show blocks as text and tie commits to the chains."
+)
+
+
+@git.command()
+def install(context: typer.Context) -> int:
+    """Set the repository up: blocks as text in `git diff`, heads noted on commits by apply."""
+    from odfbuild.project.git_install import install as set_up
+    from odfbuild.project.repository import repository
+
+    state: Context = context.obj
+    config = state.config()
+    with repository(config.root, "there is nothing to set up") as repo:
+        changed = set_up(repo, config, _program())
+    state.console.result("\n".join(changed) or "Everything was set up already.")
+    return 0
+
+
+@git.command()
+def anchor(context: typer.Context) -> int:
+    """Note the present heads of all datasets on the commit that Git is at.
+
+    `apply` does so by itself for what it commits, once `odfbuild git install` was run.
+    """
+    from odfbuild.errors import PlanError
+    from odfbuild.project.anchors import NotAnchored
+    from odfbuild.project.anchors import anchor as note
+    from odfbuild.project.repository import repository
+    from odfbuild.report.words import count
+
+    state: Context = context.obj
+    config = state.config()
+    heads = {name: head.decode() for name, head in state.workspace().heads().items()}
+    purpose = "there is no commit to note heads on"
+    with repository(config.root, purpose) as repo:
+        try:
+            note(repo, config.name, heads)
+        except NotAnchored as error:
+            raise PlanError(
+                f"the heads were not noted: {error}",
+                code="E0343",
+                help="make a commit first, and tell Git who you are (`git config user.name`)",
+            ) from None
+        commit = repo.head.commit.hexsha
+    state.console.result(f"Noted the heads of {count(len(heads), 'dataset')} on {commit[:10]}.")
+    return 0
+
+
+def note_heads(state: Context, names: list[str]) -> None:
+    """Note the heads of these datasets on the commit, where `git install` was run.
+
+    A run is good without notes: what goes wrong here is said and stops nothing.
+    """
+    from odfbuild.errors import PlanError
+    from odfbuild.project.anchors import NotAnchored, is_anchoring
+    from odfbuild.project.anchors import anchor as note
+    from odfbuild.project.repository import repository
+
+    config = state.config()
+    try:
+        with repository(config.root, "nothing is noted") as repo:
+            if is_anchoring(repo) and repo.head.is_valid():
+                heads = state.workspace().heads()
+                note(repo, config.name, {name: heads[name].decode() for name in names})
+    except PlanError:
+        return  # there is no Git here
+    except NotAnchored as error:
+        state.console.note(f"The heads were not noted on the commit: {error}")
+
+
+def _program() -> str:
+    import shlex
+    import shutil
+    import sys
+    from pathlib import Path
+
+    if shutil.which("odfbuild"):
+        return "odfbuild"
+    return shlex.quote(str(Path(sys.executable).with_name("odfbuild")))

@@ -1,0 +1,42 @@
+"""The Git repository around a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import PlanError
+
+if TYPE_CHECKING:
+    from git import Repo
+
+
+@contextmanager
+def repository(root: Path, purpose: str) -> Iterator[Repo]:
+    """The repository that holds the folder `root`; `PlanError` E0341 says `purpose` without one."""
+    try:
+        from git import InvalidGitRepositoryError, Repo
+    except ImportError:
+        # GitPython looks for the program when it is imported.
+        raise PlanError(
+            f"the program git is not installed, so {purpose}", code="E0341", help="install Git"
+        ) from None
+    try:
+        repo = Repo(root, search_parent_directories=True)
+    except InvalidGitRepositoryError:
+        raise PlanError(
+            f"{root} is not in a Git repository, so {purpose}",
+            code="E0341",
+            help="`git init` makes one",
+        ) from None
+    with repo:
+        yield repo
+
+
+def inside(repo: Repo, path: Path) -> str | None:
+    """The path as Git spells it, relative to the top of the repository; `None` when outside."""
+    top = Path(str(repo.working_tree_dir)).resolve()
+    path = path.resolve()
+    return path.relative_to(top).as_posix() if path.is_relative_to(top) else None

@@ -1,0 +1,47 @@
+"""Blocks of a chain beside the commits that brought them: `blame`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from odfbuild.apply.blame import Blamed
+from odfbuild.report.table import render_table
+
+_HEADER = ("block", "event", "commit", "date", "author", "subject")
+_SHORT = 10
+
+
+def render_blame(found: Sequence[Blamed]) -> str:
+    """A line for each block, in the order given."""
+    if not found:
+        return "There are no blocks."
+    return render_table(_HEADER, [_row(each) for each in found])
+
+
+def blame_to_data(found: Sequence[Blamed]) -> list[dict[str, Any]]:
+    """The same as plain values, with whole hashes."""
+    return [
+        {
+            "sequenceNumber": each.block.sequence_number,
+            "blockHash": str(each.hash),
+            "event": each.block.event.KIND,
+            "systemTime": str(each.block.system_time),
+            "commit": each.commit
+            and {
+                "hash": each.commit.hash,
+                "author": each.commit.author,
+                "date": each.commit.time,
+                "subject": each.commit.subject,
+            },
+        }
+        for each in found
+    ]
+
+
+def _row(each: Blamed) -> tuple[str, ...]:
+    block = (f"#{each.block.sequence_number}", each.block.event.KIND)
+    commit = each.commit
+    if commit is None:
+        return (*block, "-", str(each.block.system_time)[:10], "-", "not committed")
+    return (*block, commit.hash[:_SHORT], commit.time[:10], commit.author, commit.subject)
