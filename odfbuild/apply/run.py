@@ -24,6 +24,7 @@ from odfbuild.apply.ingest import (
     validate_source,
 )
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.apply.protection import check_unprotected
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
@@ -214,6 +215,7 @@ class _Run:
         folder = Path(tempfile.mkdtemp(prefix=f"{item.name.replace('/', '-')}-", dir=self.scratch))
         replaces = None
         if base is not None and Action.REBUILD in item.actions:
+            check_unprotected(self.project.config, self.workspace, item.name)
             # One movement of the head drops what was and commits the first step of what comes.
             store = self.workspace.dataset(item.name)
             base, replaces = project(store, store.seed(base.head), None), base.head

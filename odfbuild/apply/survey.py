@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.places import with_places
+from odfbuild.apply.protection import check_unprotected
 from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
@@ -141,6 +142,9 @@ def _survey(start: Path | None, wishes: Wishes) -> Survey:
             project, selected, projections, fresh, wishes.fetch_uncacheable
         )
         rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
+        lying = {new.lower(): old for new, old in renames.items()}
+        for name in sorted(rebuilt):
+            check_unprotected(project.config, workspace, name, lying.get(name, name))
         plan = build_plan(
             project,
             graph,

@@ -100,6 +100,8 @@ def apply(
     On a terminal the plan is shown first and has to be confirmed. Everything that is committed
     stays, whatever happens to the rest; running it again continues where it stopped.
     """
+    from odfbuild.apply.protection import record_protection
+
     state: Context = context.obj
     console = state.console
     selection = selection_of(select, exclude, selector)
@@ -127,6 +129,7 @@ def apply(
         if todo
         else _nothing()
     )
+    record_protection(made, found.project.config, found.workspace)
     if as_json:
         from odfbuild.report.listing import outcome_to_data
 

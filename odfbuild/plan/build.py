@@ -22,12 +22,14 @@ from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import FileOnly, Place
+from odfbuild.plan.policy import refused_by_policy
 from odfbuild.plan.rebuild import as_rebuild
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.policy import Policy
 from odfbuild.store.collector import paused_collector
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
@@ -72,7 +74,15 @@ def build_plan(
     """
     memory = memory or Memory({}, {})
     planner = _Planner(
-        projections, facts, slice_index, refusals or {}, left_out, rebuilt, place_of, memory
+        projections,
+        facts,
+        slice_index,
+        refusals or {},
+        left_out,
+        rebuilt,
+        place_of,
+        memory,
+        project.config.policies,
     )
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
@@ -99,8 +109,10 @@ class _Planner:
         rebuilt: Collection[str],
         place_of: Callable[[Definition], Place],
         memory: Memory,
+        policies: Sequence[Policy],
     ) -> None:
         self.place_of = place_of
+        self.policies = policies
         self.refusals = refusals
         self.left_out = frozenset(name.lower() for name in left_out)
         self.memory = memory
@@ -165,9 +177,16 @@ class _Planner:
             verdict = root_verdict(name, source, state, known, location)
         refusal = refusal or verdict.refusal
         made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
-        if evolution.effect is not None and refusal is None:
+        if refusal is not None:
+            return made, None
+        if evolution.effect is not None:
             made = replace(made, columns=evolution.effect)
-        return made, verdict.outlook if refusal is None else None
+        against = refused_by_policy(made, self.policies, place)
+        if against is not None:
+            refusal = against.refusal
+            return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
+        self.columns.settle(name, evolution)
+        return made, verdict.outlook
 
     def _alias(self, ref: str) -> str:
         return self.ids.alias(ref) if ref.startswith("did:") else ref

@@ -32,8 +32,7 @@ class Category(StrEnum):
 def category(dataset: DatasetPlan) -> Category | None:
     """The kind of change; `None` when the definition brings none, or another thing is refused."""
     if dataset.refusal is not None:
-        is_change = any(reason.code is ReasonCode.BREAKING for reason in dataset.reasons)
-        return Category.BREAKING if is_change else None
+        return next(filter(None, (_REFUSED.get(reason.code) for reason in dataset.reasons)), None)
     if Action.CREATE in dataset.actions:
         return Category.NEW
     if Action.REBUILD in dataset.actions:
@@ -45,6 +44,13 @@ def category(dataset: DatasetPlan) -> Category | None:
     if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
         return Category.COSMETIC
     return None
+
+
+_REFUSED = {
+    ReasonCode.BREAKING: Category.BREAKING,
+    ReasonCode.POLICY_ADDITIVE: Category.ADDITIVE,
+    ReasonCode.POLICY_FORWARD_ONLY: Category.FORWARD_ONLY,
+}
 
 
 def _makes_records(change: EventChange) -> bool:

@@ -64,13 +64,16 @@ class ColumnsAhead:
         effect = evolution.effect
         if transform is not None and (effect is None or effect.known):
             evolution = self._by_impact(transform, state, evolution)
-            effect = evolution.effect
-        if effect is not None:
-            name = str(snapshot.name)
-            if effect.added or not effect.known:
-                self._changed[name.lower()] = evolution.columns
-            self._impact.changed(name, effect)
         return evolution
+
+    def settle(self, name: str, evolution: Evolution) -> None:
+        """What `follow` found is going to happen: readers that come later are told."""
+        effect = evolution.effect
+        if effect is None:
+            return
+        if effect.added or not effect.known:
+            self._changed[name.lower()] = evolution.columns
+        self._impact.changed(name, effect)
 
     def _by_impact(
         self, transform: SetTransform, state: Projection, evolution: Evolution

@@ -57,6 +57,8 @@ class ReasonCode(Enum):
     BREAKING = "breaking"
     REBUILD = "rebuild"
     SOURCE_REFUSED = "source_refused"
+    POLICY_ADDITIVE = "policy.additive"
+    POLICY_FORWARD_ONLY = "policy.forward-only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

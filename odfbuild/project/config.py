@@ -10,6 +10,8 @@ from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
 from odfbuild.project.model import Config
+from odfbuild.project.policy import SCHEMA as POLICIES
+from odfbuild.project.policy import policies_from
 from odfbuild.project.yaml_source import locate, read_documents
 
 FILE = "odfbuild.yaml"
@@ -54,6 +56,7 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": {"type": "string", "minLength": 1},
                     "description": "New names of renamed datasets, by their old ones",
                 },
+                "policies": POLICIES,
             },
         },
     },
@@ -93,6 +96,7 @@ def load_config(start: Path | None = None) -> Config:
         ingest=settings_from(content.get("ingest") or {}),
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},
+        policies=policies_from(content.get("policies") or ()),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
+from odfbuild.project.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class Config:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     selectors: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
+    policies: tuple[Policy, ...] = ()
 
     @property
     def cache(self) -> Path:
