@@ -225,9 +225,9 @@ _DUCKDB = """
 import json, statistics, sys, time
 import duckdb
 first, second, folder, runs, columns, values = json.loads(sys.argv[1])
-kinds = json.dumps({c.split()[0]: c.split()[1].replace("TIMESTAMP", "TIMESTAMPTZ") for c in columns})
+kinds = {c.split()[0]: c.split()[1].replace("TIMESTAMP", "TIMESTAMPTZ") for c in columns}
 def read(file):
-    return f"read_csv('{file}', header=true, columns={kinds.replace(chr(34), chr(39))})"
+    return f"read_csv('{file}', header=true, columns={kinds})"
 def timed(query):
     seconds = []
     for _ in range(runs + 1):

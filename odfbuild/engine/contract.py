@@ -183,9 +183,10 @@ class EngineResult:
     """Parquet files whose concatenation is the result, in record order.
 
     Columns: `op` (int32, optional: absent means all appended), the event time column, then data
-    columns in order. No offset and no system time: the coordinator adds them. `schema` is the
-    result's schema also when there are no records; nullability in it is the declared one. It is
-    `None` when a source has neither records nor a schema: there is nothing to know about it yet.
+    columns in order; others that the parts may hold do not count. No offset and no system time: the
+    coordinator adds them. `schema` is the result's schema also when there are no records;
+    nullability in it is the declared one. It is `None` when a source has neither records nor a
+    schema: there is nothing to know about it yet.
     `skipped` counts the bad records that were left out, `bad_records` are the first of them.
     """
 

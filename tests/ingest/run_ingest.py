@@ -75,7 +75,7 @@ def ingest(
             scratch=scratch,
         )
     )
-    parts = [pq.read_table(part) for part in result.parts]
+    parts = [pq.read_table(part, columns=result.schema.names) for part in result.parts]
     parts = [part for part in parts if part.num_rows] or parts[:1]
     return result, pa.concat_tables(parts)
 

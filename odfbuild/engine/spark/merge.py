@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.spark.bad_records import BadRecords
-from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.malformed import Source, explain
 from odfbuild.engine.spark.merge_changes import (
     APPEND,
@@ -27,6 +27,7 @@ from odfbuild.engine.spark.merge_changes import (
 )
 from odfbuild.engine.spark.merge_input import OP, PAIR, ROW, check_types, conformed
 from odfbuild.engine.spark.prior import Prior
+from odfbuild.engine.spark.sorted_parts import sorted_parts
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -38,6 +39,8 @@ from odfbuild.odf.model import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_HIDDEN = (ROW, PAIR)
+
 
 def merge(
     spark: SparkSession, frame: DataFrame, source: Source, task: IngestTask, bad: BadRecords
@@ -48,8 +51,8 @@ def merge(
     """
     try:
         with Prior(spark, task) as prior:
-            result = merged(frame, task, prior)
-            parts = write_parts(result, task.scratch / "parts")
+            found, order = merged(frame, task, prior)
+            parts = sorted_parts(spark, found, order, task.scratch / "parts")
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:
@@ -57,15 +60,18 @@ def merge(
         raise explained from None
     return EngineResult(
         parts=parts,
-        schema=_result_schema(result, task, source.columns),
+        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
         skipped=bad.count,
         bad_records=tuple(bad.examples),
         drift=source.drift,
     )
 
 
-def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> DataFrame:
-    """The lazy result of `merge`: op, event time, then the data columns of `frame`."""
+def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> tuple[DataFrame, Sequence[str]]:
+    """The lazy result of `merge` and the columns that give its order.
+
+    Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
+    """
     frame = conformed(frame, task)
     strategy, vocab = task.merge, task.vocab
     if not isinstance(strategy, MergeStrategyAppend) and vocab.event_time in strategy.primary_key:
@@ -126,17 +132,14 @@ def _in_place(frame: DataFrame) -> DataFrame:
 # --- Output ---
 
 
-def _by_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
-    filled = _filled(frame, task)
-    return _output(filled.orderBy(quote(task.vocab.event_time), ROW), task)
+def _by_event_time(frame: DataFrame, task: IngestTask) -> tuple[DataFrame, Sequence[str]]:
+    return _output(_filled(frame, task), task), [task.vocab.event_time, ROW]
 
 
-def _by_key(changes: DataFrame, task: IngestTask, key: Sequence[str]) -> DataFrame:
-    from pyspark.sql.functions import expr
-
-    order = [*(quote(k) for k in key), PAIR, OP]
-    ordered = changes.orderBy(*[expr(each).asc_nulls_first() for each in order])
-    return _output(_filled(ordered, task), task)
+def _by_key(
+    changes: DataFrame, task: IngestTask, key: Sequence[str]
+) -> tuple[DataFrame, Sequence[str]]:
+    return _output(_filled(changes, task), task), [*key, PAIR, task.vocab.operation_type]
 
 
 def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
@@ -150,11 +153,11 @@ def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
 
 def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
     vocab = task.vocab
-    hidden = (OP, ROW, PAIR, vocab.event_time)
+    first = (OP, vocab.event_time)
     return frame.selectExpr(
         f"CAST({OP} AS INT) AS {quote(vocab.operation_type)}",
         quote(vocab.event_time),
-        *[quote(name) for name in frame.columns if name not in hidden],
+        *[quote(name) for name in frame.columns if name not in first],
     )
 
 
