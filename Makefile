@@ -62,6 +62,7 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 bench: .venv/.example $(BENCH_ENV)/.installed
 	@tools/system_packages flatc=flatbuffers-compiler
 	$(BIN)/python benchmarks/chains.py
+	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.

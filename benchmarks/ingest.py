@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -128,38 +129,47 @@ def _figures(
 ) -> dict[str, float]:
     ledger = MergeStrategyLedger(primary_key=("id",))
     snapshot = MergeStrategySnapshot(primary_key=("id",))
-    figures = {}
-    figures["CSV to slice, odfbuild"] = _timed(
-        lambda folder: _commit(engine, folder, ledger, first), root, runs
-    )
-    figures["CSV to slice, PySpark"] = _timed(
-        lambda folder: _read(spark, first).write.parquet(str(folder / "plain")), root, runs
-    )
-    figures["CSV to slice, PySpark, one file in order of time"] = _timed(
-        lambda folder: _sorted(spark, first, folder), root, runs
+    figures = _timed(
+        {
+            "CSV to slice, odfbuild": lambda folder: _commit(engine, folder, ledger, first),
+            "CSV to slice, PySpark": lambda folder: _copy(spark, first, folder),
+            "CSV to slice, PySpark, one file in order of time": (
+                lambda folder: _sorted(spark, first, folder)
+            ),
+        },
+        root,
+        runs,
     )
     before = root / "before"
     before.mkdir()
     workspace = _commit(engine, before, snapshot, first)
-    _read(spark, first).write.parquet(str(before / "plain"))
-    figures["Snapshot diff, odfbuild"] = _timed(
-        lambda folder: _grow(engine, folder, workspace, snapshot, second, commit=False), root, runs
+    _copy(spark, first, before)
+    return figures | _timed(
+        {
+            "Snapshot diff, odfbuild": (
+                lambda folder: _grow(engine, folder, workspace, second, commit=False)
+            ),
+            "Snapshot diff, PySpark": lambda folder: _difference(spark, before, second, folder),
+        },
+        root,
+        runs,
     )
-    figures["Snapshot diff, PySpark"] = _timed(
-        lambda folder: _difference(spark, before / "plain", second, folder), root, runs
-    )
-    return figures
 
 
-def _timed(job: Callable[[Path], object], root: Path, runs: int) -> float:
-    """Median of wall seconds behind one run that warms the JVM up."""
-    seconds = []
+def _timed(jobs: dict[str, Callable[[Path], object]], root: Path, runs: int) -> dict[str, float]:
+    """Median of wall seconds of each job, behind a run that warms the JVM up.
+
+    Jobs take turns, so that what else the machine does falls on all of them.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(runs + 1):
-        folder = Path(tempfile.mkdtemp(dir=root))
-        started = time.monotonic()
-        job(folder)
-        seconds.append(time.monotonic() - started)
-    return statistics.median(seconds[1:])
+        for name, job in jobs.items():
+            folder = Path(tempfile.mkdtemp(dir=root))
+            started = time.monotonic()
+            job(folder)
+            seconds[name].append(time.monotonic() - started)
+            shutil.rmtree(folder)
+    return {name: statistics.median(found[1:]) for name, found in seconds.items()}
 
 
 def _commit(engine: Engine, folder: Path, merge: MergeStrategy, file: Path) -> Workspace:
@@ -170,7 +180,7 @@ def _commit(engine: Engine, folder: Path, merge: MergeStrategy, file: Path) -> W
     transaction = Transaction(workspace, "bench", DatasetKind.Root, None, Timestamp.now())
     transaction.add(source)
     transaction.commit()
-    _grow(engine, folder, workspace, merge, file, commit=True)
+    _grow(engine, folder, workspace, file, commit=True)
     return workspace
 
 
@@ -178,7 +188,6 @@ def _grow(
     engine: Engine,
     folder: Path,
     workspace: Workspace,
-    merge: MergeStrategy,
     file: Path,
     *,
     commit: bool,
@@ -204,13 +213,17 @@ def _read(spark: SparkSession, file: Path):  # type: ignore[no-untyped-def]
     return spark.read.schema(", ".join(COLUMNS)).option("header", True).csv(str(file))
 
 
+def _copy(spark: SparkSession, file: Path, folder: Path) -> None:
+    _read(spark, file).write.parquet(str(folder / "plain"))
+
+
 def _sorted(spark: SparkSession, file: Path, folder: Path) -> None:
     frame = _read(spark, file).orderBy("event_time")
     frame.coalesce(1).write.parquet(str(folder / "plain"))
 
 
 def _difference(spark: SparkSession, before: Path, file: Path, folder: Path) -> None:
-    old = spark.read.parquet(str(before)).alias("o")
+    old = spark.read.parquet(str(before / "plain")).alias("o")
     new = _read(spark, file).alias("n")
     changed = " OR ".join(f"NOT (o.{name} <=> n.{name})" for name in ("id", *VALUES))
     both = old.join(new, on=[old["id"] == new["id"]], how="full_outer").where(changed)
