@@ -64,32 +64,31 @@ def decode_block(data: bytes, brief: Container[type] = ()) -> MetadataBlock:
 
     Of events of a class in `brief`, only what adds up over a chain is read (see `BRIEFLY`).
     """
-    return _guarded(_decode, data, brief, what="a metadata block")
+    try:
+        return _decode(data, brief)
+    except MalformedBlock:
+        raise
+    except BROKEN as error:
+        raise MalformedBlock(f"not a metadata block: {error}") from None
 
 
 def decode_message(kind: type[T], data: bytes) -> T:
     """Read a message of an engine (`model.messages`); `MalformedBlock` for anything else."""
-    message: T = _guarded(_decode_message, kind, data, what=f"a {kind.__name__}")
-    return message
+    source = Source(data)
+    try:
+        return cast(T, _object_reader(kind)(source, follow(source, 0), 0))
+    except MalformedBlock:
+        raise
+    except BROKEN as error:
+        raise MalformedBlock(f"not a {kind.__name__}: {error}") from None
 
 
 def manifest_version(data: bytes) -> int:
     """The Manifest version of block bytes; `MalformedBlock` where there is none."""
-    return _guarded(manifest, data, what="a metadata block")[1]
-
-
-def _guarded(read: Callable[..., T], *arguments: Any, what: str) -> T:
     try:
-        return read(*arguments)
-    except MalformedBlock:
-        raise
+        return manifest(data)[1]
     except BROKEN as error:
-        raise MalformedBlock(f"not {what}: {error}") from None
-
-
-def _decode_message(kind: type[T], data: bytes) -> T:
-    source = Source(data)
-    return cast(T, _object_reader(kind)(source, follow(source, 0), 0))
+        raise MalformedBlock(f"not a manifest: {error}") from None
 
 
 def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
