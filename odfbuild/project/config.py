@@ -84,6 +84,16 @@ def load_config(start: Path | None = None) -> Config:
     documents = read_documents(text, FILE)
     data = documents[0] if documents else None
     errors = _problems(data, text)
+    second = next((at for at, each in enumerate(documents) if at and each is not None), None)
+    if second is not None:
+        errors.append(
+            ProjectError(
+                f"{FILE} has more than one document",
+                code="E0105",
+                location=locate(text, FILE, second, ()),
+                help="write all of it in one, without a line of `---` in between",
+            )
+        )
     if errors:
         raise Errors(errors)
     content = data["content"]  # type: ignore[index]

@@ -96,6 +96,8 @@ def definitions_in(source: Source) -> list[Definition]:
     definitions: list[Definition] = []
     errors: list[OdfbuildError] = []
     for index, data in enumerate(documents):
+        if data is None:
+            continue  # nothing between two `---`, or after the last one
         try:
             snapshot = _snapshot(data, _Document(source, index))
         except Errors as error:

@@ -109,3 +109,17 @@ def test_a_definition_with_any_character_changed_is_read_or_refused(data: Any) -
         read_documents(text, "a.yaml")
     except ProjectError as error:
         assert error.location is not None
+
+
+def test_a_configuration_of_two_documents_is_not_read_in_half(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "project", {})
+    config = root / "odfbuild.yaml"
+    config.write_text(config.read_text() + "---\n")
+    assert load_project(root).definitions == ()
+    config.write_text(config.read_text() + "---\nkind: Project\n")
+    with pytest.raises(Errors) as caught:
+        load_project(root)
+    (error,) = caught.value.errors
+    assert "more than one document" in error.message
+    assert error.location is not None
+    assert error.location.line == 9

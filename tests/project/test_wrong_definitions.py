@@ -41,6 +41,11 @@ WRONG = {
         "all.yaml": f"# All of them.\n---\n{_GOOD}---\n"
         + root_yaml("towns").replace("path:", "pfad:")
     },
+    "empty-documents-count-not": {
+        "all.yaml": f"---\n---\n{_GOOD}---\n# Nothing.\n---\n"
+        + root_yaml("towns").replace("kind: Root", "kind: Rot")
+        + "---\n"
+    },
     "not-a-definition": {"chart.yaml": "apiVersion: v2\nname: a chart\n"},
     "undefined-name": {
         "x.yaml.j2": "matrix:\n  city: [kyiv]\n---\n" + root_yaml("cities.{{ cty }}"),
