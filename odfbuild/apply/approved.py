@@ -69,7 +69,9 @@ class Approved:
         from odfbuild.project.load import load_project
 
         try:
-            return locate(load_project(self.project.config.root), dataset, error)
+            return locate(
+                load_project(self.project.config.root, self.project.config.given), dataset, error
+            )
         except OdfbuildError:
             return error
 

@@ -18,6 +18,7 @@ from odfbuild.plan.definitions import (
 )
 from odfbuild.plan.model import EventChange
 from odfbuild.project.at_revision import sides
+from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
 
 
@@ -30,9 +31,11 @@ def compare_revisions(config: Config, old: str, new: str | None) -> tuple[Defini
         return _with_places(changes, both.after)
 
 
-def compare_with_chains(start: Path | None) -> tuple[DefinitionChange, ...]:
+def compare_with_chains(
+    start: Path | None, given: Given = NOTHING_GIVEN
+) -> tuple[DefinitionChange, ...]:
     """What the definitions of now say and the chains do not say yet."""
-    project, _, projections = read_definitions(start)
+    project, _, projections = read_definitions(start, given)
     before = _committed_definitions(project, projections)
     changes = compare_definitions(before, project.definitions, project.config.moved)
     # A chain lies elsewhere than its definition: that is no move.

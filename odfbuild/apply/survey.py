@@ -30,6 +30,7 @@ from odfbuild.plan.model import Plan
 from odfbuild.plan.rebuild import Rebuild, to_rebuild
 from odfbuild.plan.renames import pending_renames, renamed, with_renames
 from odfbuild.plan.slices import ChainSlices
+from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Config, Definition, Project
@@ -66,10 +67,10 @@ class Survey:
 
 
 def read_definitions(
-    start: Path | None,
+    start: Path | None, given: Given = NOTHING_GIVEN
 ) -> tuple[Project, Workspace, Mapping[str, Projection]]:
     """The project around `start`, checked, and its chains; raises `Errors` with all problems."""
-    project = load_project(start)
+    project = load_project(start, given)
     workspace = _workspace(project)
     projections = workspace.projections()
     build_graph(project, renamed(projections, renames_of(project, projections)))
@@ -92,19 +93,23 @@ class Wishes:
         return bool(self.selection or self.fetch_uncacheable or self.rebuilds)
 
 
-def survey(start: Path | None, wishes: Wishes | None = None) -> Survey:
+def survey(
+    start: Path | None, wishes: Wishes | None = None, given: Given = NOTHING_GIVEN
+) -> Survey:
     """Read everything that a plan depends on; plan what is selected.
 
     Raises `Errors` when the project is wrong, `GraphError` for a wrong selection, `PlanError` for
     a rebuild that cannot be.
     """
     with paused_collector():
-        return _survey(start, wishes or Wishes())
+        return _survey(start, wishes or Wishes(), given)
 
 
-def choose(start: Path | None, selection: Selection) -> tuple[frozenset[str], Survey]:
+def choose(
+    start: Path | None, selection: Selection, given: Given = NOTHING_GIVEN
+) -> tuple[frozenset[str], Survey]:
     """Names of the selected datasets, and the whole project that they were selected from."""
-    found = survey(start)
+    found = survey(start, given=given)
     return _chosen(found, selection), found
 
 
@@ -114,8 +119,8 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
     return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
 
 
-def _survey(start: Path | None, wishes: Wishes) -> Survey:
-    project = load_project(start)
+def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
+    project = load_project(start, given)
     workspace = _workspace(project)
     heads = workspace.heads()
     projections = workspace.projections_at(heads)

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
+    from odfbuild.plan.saved import SavedPlan
     from odfbuild.plan.subset import Subset
+    from odfbuild.project.model import Config
 
 
 class LogFormat(StrEnum):
@@ -164,12 +166,32 @@ def _saved(state: Context, file: Path, selection: Selection, digest: str | None)
     saved = load_plan(file)
     if digest is not None:
         check_digest(saved.digest, digest)
-    config = state.config()
+    config = _config_of(state, saved)
     if selection:
         part = take_part(saved, selection, config)
         _tell(state.console, part)
         saved = replace(saved, plan=part.plan)
     return approve(saved, config)
+
+
+def _config_of(state: Context, saved: SavedPlan) -> Config:
+    """The configuration of the environment that a plan was made for."""
+    from dataclasses import replace
+
+    from odfbuild.errors import PlanError
+
+    asked, planned = state.given.env, saved.plan.env
+    if asked is not None and asked != planned:
+        raise PlanError(
+            f"this plan is for {_called(planned)}, and not for {_called(asked)}",
+            code="E0365",
+            help="leave --env out, or make a plan for that environment",
+        )
+    return replace(state, given=replace(state.given, env=planned)).config()
+
+
+def _called(env: str | None) -> str:
+    return "no environment" if env is None else f"the environment '{env}'"
 
 
 def _tell(console: Console, part: Subset) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from odfbuild.cli.console import Console
 from odfbuild.errors import PlanError
+from odfbuild.project.given import NOTHING_GIVEN, Given
 
 if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey, Wishes
@@ -29,12 +30,13 @@ class Context:
 
     console: Console
     directory: Path | None = None
+    given: Given = NOTHING_GIVEN
 
     def survey(self, wishes: Wishes | None = None) -> Survey:
         """Read the project, its chains and its local sources; plan what is wished for."""
         from odfbuild.apply.survey import survey
 
-        return survey(self.directory, wishes)
+        return survey(self.directory, wishes, self.given)
 
     def chosen(self, selection: Selection) -> list[str] | None:
         """Present names of the selected datasets, sorted; `None` when nothing was asked for."""
@@ -42,14 +44,14 @@ class Context:
             return None
         from odfbuild.apply.survey import choose
 
-        names, found = choose(self.directory, selection)
+        names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
 
     def config(self) -> Config:
-        """Read `odfbuild.yaml` only."""
+        """Read `odfbuild.yaml` and files of variables only."""
         from odfbuild.project.config import load_config
 
-        return load_config(self.directory)
+        return load_config(self.directory, self.given)
 
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""

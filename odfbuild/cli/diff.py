@@ -34,7 +34,7 @@ def diff(
     state: Context = context.obj
     old, _, new = (revision or "").partition("..")
     if revision is None:
-        changes = compare_with_chains(state.directory)
+        changes = compare_with_chains(state.directory, state.given)
     else:
         changes = compare_revisions(state.config(), old or "HEAD", new or None)
     if as_json or format is Format.json:

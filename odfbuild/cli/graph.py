@@ -46,7 +46,7 @@ def graph(
 
     state: Context = context.obj
     chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
-    project, _, projections = read_definitions(state.directory)
+    project, _, projections = read_definitions(state.directory, state.given)
     found = build_graph(project, projections)
     kinds = {definition.name: definition.snapshot.kind for definition in project.definitions}
     shown = [name for name in found.order if chosen is None or name in chosen]

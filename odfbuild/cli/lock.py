@@ -22,7 +22,9 @@ def list_(
     state: Context = context.obj
     workspace = state.workspace()
     # Datasets that are just being created have no chain yet.
-    names = {d.name for d in load_project(state.directory).definitions} | {*workspace.aliases()}
+    names = {d.name for d in load_project(state.directory, state.given).definitions} | {
+        *workspace.aliases()
+    }
     found = workspace.holders(sorted(names))
     if as_json or format is Format.json:
         state.console.data(

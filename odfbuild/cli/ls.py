@@ -32,7 +32,7 @@ def ls(
 
     state: Context = context.obj
     wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
-    names, found = choose(state.directory, wanted)
+    names, found = choose(state.directory, wanted, state.given)
     projections = {name: p for name, p in found.projections.items() if name in names}
     status = {name: s for name, s in statuses(found.plan).items() if name in names}
     if as_json or format is Format.json:

@@ -6,6 +6,7 @@ Every verb lives in a module of its own and imports what is heavy when it is cal
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -39,9 +40,11 @@ from odfbuild.cli import (
     version,
     watermark,
 )
+from odfbuild.cli.anywhere import GlobalsAnywhere
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
 from odfbuild.errors import OdfbuildError
+from odfbuild.project.given import Given
 
 EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
@@ -53,8 +56,11 @@ _EPILOG = (
     "64 wrong usage; 130 interrupted."
 )
 
+_VARIABLE = "ODFBUILD_VAR_"
+
 app = typer.Typer(
     name="odfbuild",
+    cls=GlobalsAnywhere,
     help="Build datasets from definitions: plan what a change does, apply it, verify the history.",
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -76,6 +82,31 @@ def _globals(
             help="Work on the project in this folder (default: the one around the current folder).",
         ),
     ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            "--env",
+            "-e",
+            "--target",
+            "-t",
+            metavar="NAME",
+            envvar="ODFBUILD_ENV",
+            help="Work in this environment: its variables, its chains.",
+        ),
+    ] = None,
+    var: Annotated[
+        list[str] | None,
+        typer.Option("--var", metavar="NAME=VALUE", help="Give a variable another value."),
+    ] = None,
+    vars_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--vars-file",
+            metavar="FILE",
+            envvar="ODFBUILD_VARS_FILE",
+            help="Give the variables of this file other values.",
+        ),
+    ] = None,
     no_color: Annotated[
         bool, typer.Option("--no-color", envvar="ODFBUILD_NO_COLOR", help="No colour.")
     ] = False,
@@ -86,7 +117,24 @@ def _globals(
         int, typer.Option("--verbose", "-v", count=True, help="More detail; repeat for more.")
     ] = 0,
 ) -> None:
-    context.obj = Context(Console(no_color, -1 if quiet else verbose), directory)
+    given = Given(
+        env=env or None,
+        files=tuple(vars_file or ()),
+        process=tuple(
+            (name.removeprefix(_VARIABLE), value)
+            for name, value in sorted(os.environ.items())
+            if name.startswith(_VARIABLE) and name != _VARIABLE
+        ),
+        values=tuple(_assignment(text) for text in var or ()),
+    )
+    context.obj = Context(Console(no_color, -1 if quiet else verbose), directory, given)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"'{text}' is not of the form name=value", param_hint="--var")
+    return name, value
 
 
 app.command("init")(init.init)

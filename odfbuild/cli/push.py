@@ -78,7 +78,7 @@ def push(
             workspace,
             factory=start_engine,
             listener=listener,
-            locate=partial(_locate, state.directory, source),
+            locate=partial(_locate, state, source),
         )
     if as_json or format is Format.json:
         state.console.data(outcome_to_data(outcome))
@@ -92,7 +92,7 @@ def push(
 
 
 def _locate(
-    directory: Path | None, source: str | None, dataset: str, error: OdfbuildError
+    state: Context, source: str | None, dataset: str, error: OdfbuildError
 ) -> OdfbuildError:
     """`error` with its place in the definition, if that can be read."""
     from odfbuild.apply.locate import locate
@@ -100,6 +100,7 @@ def _locate(
     from odfbuild.project.load import load_project
 
     try:
-        return locate(load_project(directory), dataset, error, push_source=source)
+        project = load_project(state.directory, state.given)
+        return locate(project, dataset, error, push_source=source)
     except AnyError:
         return error

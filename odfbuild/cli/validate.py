@@ -12,7 +12,7 @@ def validate(context: typer.Context) -> int:
     state: Context = context.obj
     from odfbuild.apply.survey import read_definitions
 
-    project, _, _ = read_definitions(state.directory)
+    project, _, _ = read_definitions(state.directory, state.given)
     count = len(project.definitions)
     state.console.result(f"{count} dataset{'' if count == 1 else 's'} defined, all valid.")
     return 0

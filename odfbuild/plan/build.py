@@ -93,7 +93,12 @@ def build_plan(
         for name, projection in sorted(projections.items())
         if name.lower() not in planner.decided and name not in left_out
     ]
-    return Plan(project=project.config.name, datasets=tuple(planned), complete=not left_out)
+    return Plan(
+        project=project.config.name,
+        env=project.config.env,
+        datasets=tuple(planned),
+        complete=not left_out,
+    )
 
 
 class _Planner:

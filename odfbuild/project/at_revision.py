@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Errors, OdfbuildError, PlanError
 from odfbuild.project.config import FILE
+from odfbuild.project.given import Given
 from odfbuild.project.load import TEMPLATE_SUFFIX, YAML_SUFFIXES, load_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.repository import repository
@@ -48,12 +49,12 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
         prefix = config.root.relative_to(Path(str(repo.working_tree_dir)).resolve())
         changed = _changed_files(repo, before, after, PurePosixPath(prefix))
         files = None if any(map(_is_shared, changed)) else changed
-        with _exported(before, prefix, files, old) as left:
+        with _exported(before, prefix, files, config.given, old) as left:
             if after is None:
-                now = load_project(config.root)
+                now = load_project(config.root, config.given)
                 yield Sides(before=left, after=_only(now, files))
                 return
-            with _exported(after, prefix, files, str(new)) as right:
+            with _exported(after, prefix, files, config.given, str(new)) as right:
                 yield Sides(before=left, after=right)
 
 
@@ -99,7 +100,7 @@ def _is_shared(path: str) -> bool:
 
 @contextmanager
 def _exported(
-    commit: Commit, prefix: Path, files: Collection[str] | None, revision: str
+    commit: Commit, prefix: Path, files: Collection[str] | None, given: Given, revision: str
 ) -> Iterator[Project]:
     """The project of a commit, in a folder of its own with these definitions (`None`: all)."""
     with tempfile.TemporaryDirectory(prefix="odfbuild-") as folder:
@@ -115,7 +116,7 @@ def _exported(
                 help="compare with a revision at which the project existed",
             )
         try:
-            project = load_project(root)
+            project = load_project(root, given)
         except Errors as error:
             raise _wrong(revision, error) from None
         yield project

@@ -9,9 +9,11 @@ from typing import Any
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
+from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config
 from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
+from odfbuild.project.variables import check_environment, variables
 from odfbuild.project.yaml_source import locate, read_documents
 
 FILE = "odfbuild.yaml"
@@ -51,6 +53,20 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": {"type": "string", "minLength": 1},
                     "description": "Named selections, for `--selector NAME`",
                 },
+                "environments": {
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "properties": {
+                            "state": {
+                                "type": "string",
+                                "description": "Folder of its chains (default: chains-NAME)",
+                            }
+                        },
+                    },
+                    "description": "Environments and where each keeps its chains",
+                },
                 "moved": {
                     "type": "object",
                     "additionalProperties": {"type": "string", "minLength": 1},
@@ -77,8 +93,11 @@ def find_root(start: Path | None = None) -> Path:
     )
 
 
-def load_config(start: Path | None = None) -> Config:
-    """Read the configuration of the project around `start`; raises `Errors` with all problems."""
+def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Config:
+    """Read the configuration of the project around `start`; raises `Errors` with all problems.
+
+    `given` names the environment and gives variables other values.
+    """
     root = find_root(start)
     text = _read(root / FILE)
     documents = read_documents(text, FILE)
@@ -97,12 +116,19 @@ def load_config(start: Path | None = None) -> Config:
     if errors:
         raise Errors(errors)
     content = data["content"]  # type: ignore[index]
+    declared = content.get("environments") or {}
+    state = content.get("state", "chains")
+    if given.env is not None:
+        check_environment(root, declared, given.env)
+        # Never the chains of another environment: a plan compares with its own only.
+        state = (declared.get(given.env) or {}).get("state", f"{state}-{given.env}")
     return Config(
         name=content["name"],
+        given=given,
         root=root,
         datasets=root / content.get("datasets", "datasets"),
-        state=root / content.get("state", "chains"),
-        vars=content.get("vars") or {},
+        state=root / state,
+        vars=variables(root, content.get("vars") or {}, given),
         ingest=settings_from(content.get("ingest") or {}),
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},

@@ -16,6 +16,7 @@ from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
+from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.problems import is_about_value, located
 from odfbuild.project.source import Source, read_sources
@@ -26,9 +27,9 @@ TEMPLATE_SUFFIX = ".yaml.j2"
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
-def load_project(start: Path | None = None) -> Project:
+def load_project(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Project:
     """The project around `start` (the current folder); raises `Errors` with all problems."""
-    config = load_config(start)
+    config = load_config(start, given)
     with paused_collector():
         return _load(config)
 

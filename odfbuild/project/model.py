@@ -10,12 +10,16 @@ from typing import Any
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
+from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`odfbuild.yaml`. Folders are absolute, `moved` gives new names of datasets by old ones."""
+    """`odfbuild.yaml`, for one environment and with variables as they were `given`.
+
+    Folders are absolute, `moved` gives new names of datasets by old ones.
+    """
 
     name: str
     root: Path
@@ -26,11 +30,18 @@ class Config:
     selectors: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
+    given: Given = NOTHING_GIVEN
+
+    @property
+    def env(self) -> str | None:
+        """The environment; `None` where none was asked for."""
+        return self.given.env
 
     @property
     def cache(self) -> Path:
-        """Disposable files: deleting them changes nothing but time."""
-        return self.root / ".odfbuild"
+        """Disposable files of the environment: deleting them changes nothing but time."""
+        folder = self.root / ".odfbuild"
+        return folder if self.env is None else folder / "env" / self.env
 
     @property
     def inbox(self) -> Path:

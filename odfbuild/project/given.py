@@ -1,0 +1,22 @@
+"""What a command was given to read a project with: the environment and values of variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The environment, files of variables, and variables as text by name.
+
+    `process` are those of the process environment, without their prefix.
+    """
+
+    env: str | None = None
+    files: tuple[Path, ...] = ()
+    process: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
+
+
+NOTHING_GIVEN = Given()
