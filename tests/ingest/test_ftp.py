@@ -69,6 +69,14 @@ def test_what_was_fetched_and_not_committed_is_not_fetched_again(server, tmp_pat
     assert len(transfers(server)) == 1
 
 
+def test_a_path_begins_where_the_login_leads_unless_it_says_otherwise(server, tmp_path):
+    put(server, "here.csv", b"here")
+    anonymous = f"ftp://localhost:{server.port}"
+    assert Poller(tmp_path, FetchStepUrl(url=f"{anonymous}/here.csv")).poll() == [b"here"]
+    assert Poller(tmp_path, FetchStepUrl(url=f"{anonymous}/%2Fhere.csv")).poll() == [b"here"]
+    assert transfers(server) == ["RETR here.csv", "RETR /here.csv"]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

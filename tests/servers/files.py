@@ -36,6 +36,7 @@ def ftp_server(folder: Path, certificate: Path | None = None) -> Iterator[Ftp]:
     served.folder.mkdir(parents=True)
     authorizer = DummyAuthorizer()
     authorizer.add_user(USER, PASSWORD, str(served.folder))
+    authorizer.add_anonymous(str(served.folder))
     base: Any = FTPHandler
     transfer: Any = DTPHandler
     if certificate is not None:

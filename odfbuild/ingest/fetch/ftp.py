@@ -97,7 +97,8 @@ def _attempt(
     kept: KeptDownload,
 ) -> Timestamp | None:
     """Time of modification; all bytes are in `kept.data` unless they are those of `state`."""
-    path = unquote(parts.path)
+    # Relative to where the login leads; %2F at the beginning makes it absolute (RFC 1738, 3.2.2).
+    path = unquote(parts.path.removeprefix("/"))
     with _connect(parts, context) as ftp:
         ftp.voidcmd("TYPE I")
         moment, size = _modified(ftp, path), _size(ftp, path)
