@@ -1,14 +1,19 @@
 """Web servers, networks and downloads that break, and what is said and done then."""
 
+import contextlib
 import os
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest import secrets
@@ -23,9 +28,11 @@ HALF = len(BODY) // 2
 STRONG = 'ETag: "v1"'
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch):
-    monkeypatch.setattr(http_step, "_FIRST_WAIT", 0.01)
+@pytest.fixture(autouse=True, scope="module")
+def _impatient():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http_step, "_FIRST_WAIT", 0.01)
+        yield
 
 
 def source_of(server, tmp_path, **settings):
@@ -112,6 +119,44 @@ def test_it_begins_anew_when_the_data_changed_meanwhile(tmp_path):
         source = source_of(server, tmp_path)
         assert source.poll() == [b"all new"]
         assert source.state.value == '"v2"'
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3000), st.booleans()), max_size=6),
+    weak=st.booleans(),
+)
+def test_whatever_breaks_off_and_changes_the_data_is_one_whole_version(steps, weak):
+    bodies = [bytes([version]) * (1000 + 300 * version) for version in range(8)]
+    version = 0
+    asked = 0
+
+    def answer(connection: socket.socket, request: str) -> None:
+        nonlocal version, asked
+        cut, changes = steps[asked] if asked < len(steps) else (None, False)
+        asked += 1
+        version += changes
+        body, tag = bodies[version], f'{"W/" if weak else ""}"v{version}"'
+        fields = dict(line.split(": ", 1) for line in request.lower().splitlines()[1:] if line)
+        start = 0
+        if "range" in fields and fields["if-range"] == tag.lower():
+            start = int(fields["range"].removeprefix("bytes=").rstrip("-"))
+        status, headers = "200 OK", [f"ETag: {tag}"]
+        if start:
+            status = "206 Partial Content"
+            headers.append(f"Content-Range: bytes {start}-{len(body) - 1}/{len(body)}")
+        connection.sendall(
+            response(body[start:][:cut], *headers, status=status, length=len(body) - start)
+        )
+
+    with tempfile.TemporaryDirectory() as folder, faulty_server(answer) as server:
+        source = Poller(Path(folder), FetchStepUrl(url=server.url), attempts=1)
+        while not source.committed:
+            with contextlib.suppress(IngestError):
+                source.poll()
+        number = int(source.state.value.strip('W/"v'))
+        assert source.committed == [bodies[number]]
+        assert asked <= len(steps) + 1
 
 
 @pytest.mark.parametrize("header", ['ETag: W/"v1"', "X-Nothing: 1"], ids=["weak", "none"])
