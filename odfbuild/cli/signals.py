@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
+from typing import NoReturn
 
 from odfbuild.cli.console import Console
 
@@ -18,7 +21,7 @@ def cancel_on_interrupt(console: Console) -> Iterator[Event]:
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         if cancel.is_set():
-            raise KeyboardInterrupt
+            _leave()
         cancel.set()
         console.note("Interrupted: finishing what has begun. Once more to stop at once.")
 
@@ -27,3 +30,17 @@ def cancel_on_interrupt(console: Console) -> Iterator[Event]:
         yield cancel
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _leave() -> NoReturn:
+    """End without waiting for workers, which may sit in a download for hours.
+
+    Every step can be cut off anywhere, so nothing has to be tidied up but programs of others.
+    """
+    from odfbuild.cli.main import EXIT_INTERRUPTED
+    from odfbuild.ingest.process import end_all
+
+    end_all()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_INTERRUPTED)

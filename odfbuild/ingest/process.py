@@ -20,6 +20,8 @@ _CHUNK = 1 << 20
 _COMPLAINTS = 20
 _LONGEST_LINE = 500
 
+_running: set[_Guard] = set()
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -78,6 +80,12 @@ def run_to_file(
     return Finished(status, tuple(complaints), guard.reason)
 
 
+def end_all() -> None:
+    """End every program that runs now, for a process that is about to end itself."""
+    for guard in list(_running):
+        guard.stop("it was interrupted")
+
+
 class _Guard:
     """Ends a process when its time is up, or when told to, or when we are interrupted."""
 
@@ -93,10 +101,12 @@ class _Guard:
         self._timer.daemon = True
 
     def __enter__(self) -> None:
+        _running.add(self)
         self._timer.start()
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._timer.cancel()
+        _running.discard(self)
         if kind is not None:
             self.stop("it was interrupted")
 

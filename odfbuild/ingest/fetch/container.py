@@ -7,6 +7,7 @@ specification, `FetchStep::Container`; reference behaviour, container contract.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -171,13 +172,14 @@ def _new_state(step: FetchStepContainer, mounted: Path) -> SourceState | None:
 def _kill(runtime: tuple[str, ...], name: str) -> None:
     # `rm --force` alone would first ask the program nicely, and wait.
     for verb in (["kill"], ["rm", "--force"]):
-        subprocess.run(
-            [*runtime, *verb, name],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_STOP_SECONDS,
-            check=False,
-        )
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [*runtime, *verb, name],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_STOP_SECONDS,
+                check=False,
+            )
 
 
 def _broken(step: FetchStepContainer, reason: str) -> IngestError:
