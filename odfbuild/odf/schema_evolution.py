@@ -22,12 +22,13 @@ class Growth:
     """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
 
     `schema` has the columns in the order of the new records; it is the committed one when nothing
-    is added.
+    is added. `broken` are the committed columns that would be missing or of another type.
     """
 
     schema: pa.Schema
     added: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
 
 
 def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
@@ -42,8 +43,11 @@ def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
         for name in added
         if not new.field(name).nullable
     ]
-    if problems or not added:
-        return Growth(committed, added, tuple(problems))
+    if problems:
+        broken = tuple(name for name in committed.names if _is_broken(name, committed, new))
+        return Growth(committed, added, tuple(problems), broken)
+    if not added:
+        return Growth(committed)
     fields = [new.field(n) if n in added else committed.field(n) for n in new.names]
     import pyarrow as pa
 
@@ -64,6 +68,15 @@ def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
             extra=committed.schema.extra,
         )
     )
+
+
+def _is_broken(name: str, committed: pa.Schema, new: pa.Schema) -> bool:
+    import pyarrow as pa
+
+    if name not in new.names:
+        return True
+    old, now = (pa.schema([schema.field(name)]) for schema in (committed, new))
+    return bool(incompatibilities(old, now))
 
 
 def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:

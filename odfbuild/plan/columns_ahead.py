@@ -20,7 +20,7 @@ from odfbuild.plan.evolution import (
     query_evolution,
     source_evolution,
 )
-from odfbuild.plan.impact import Impact
+from odfbuild.plan.impact import Broken, Impact, Reader
 from odfbuild.plan.lineage import Lineages, Names
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.place import Place
@@ -43,19 +43,26 @@ class ColumnsAhead:
         self._alias_of = alias_of
         self._changed: dict[str, Columns | None] = {}
         self._impact = Impact(lineages)
+        self._broken = Broken(lineages)
 
     def follow(
         self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place
     ) -> Evolution:
         """What happens to the columns of a dataset whose inputs were followed already."""
-        if state is None or state.schema is None or difference.refusal is not None:
+        if state is None or state.schema is None:
+            return UNCHANGED
+        name = str(snapshot.name)
+        transform = state.transform
+        if transform is not None and self._broken:
+            self._broken.reach(name, self._reader(transform, None, state))
+        if difference.refusal is not None:
             return UNCHANGED
         evolution = UNCHANGED
-        transform = state.transform
         for change in difference.changes:
             found = self._by_change(snapshot, change, state, place)
             evolution = evolution if found is UNCHANGED else found
             if evolution.refusal is not None:
+                self._broken.refused(name, evolution.refusal, evolution.broken)
                 return evolution
             if isinstance(change.after, SetTransform):
                 transform = change.after
@@ -79,22 +86,24 @@ class ColumnsAhead:
         self, transform: SetTransform, state: Projection, evolution: Evolution
     ) -> Evolution:
         """What comes from columns of inputs that are computed in another way."""
-        inputs = {
-            each.alias or name: name
-            for each in transform.inputs
-            for name in [self._alias_of(str(each.dataset_ref))]
-        }
-        if not self._impact.touches(inputs.values()):
+        reader = self._reader(transform, evolution.columns, state)
+        if not self._impact.touches(reader):
             return evolution
-        own = evolution.columns or committed_columns(state) or ()
-        effect = self._impact.on_reader(
+        return replace(evolution, effect=self._impact.on_reader(reader, evolution.effect))
+
+    def _reader(
+        self, transform: SetTransform, columns: Columns | None, state: Projection
+    ) -> Reader:
+        return Reader(
             transform.transform,
-            inputs,
+            {
+                each.alias or name: name
+                for each in transform.inputs
+                for name in [self._alias_of(str(each.dataset_ref))]
+            },
             lambda: _names(self._of_inputs(transform)),
-            tuple(column.name for column in own),
-            evolution.effect,
+            lambda: tuple(c.name for c in columns or committed_columns(state) or ()),
         )
-        return replace(evolution, effect=effect)
 
     def _by_change(
         self, snapshot: DatasetSnapshot, change: EventChange, state: Projection, place: Place

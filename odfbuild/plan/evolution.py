@@ -37,11 +37,15 @@ Source = SetPollingSource | AddPushSource
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """`columns` are those of the dataset afterwards, `None` when they cannot be told."""
+    """`columns` are those of the dataset afterwards, `None` when they cannot be told.
+
+    With a `refusal`, `broken` are the columns that readers would miss or find of another type.
+    """
 
     effect: ColumnEffect | None = None
     columns: Columns | None = None
     refusal: PlanError | None = None
+    broken: tuple[str, ...] = ()
 
 
 UNCHANGED = Evolution()
@@ -72,7 +76,7 @@ def source_evolution(
     growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=True)
     if growth.problems:
         where = _place_in_source(snapshot, before, after, growth, place)
-        return Evolution(refusal=_breaking(snapshot, growth, where))
+        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
     old = _read_by(before) if before is not None else None
     effect = _effect(old, result, growth.added)
     if before is None or _without_columns(before) != _without_columns(after):
@@ -97,7 +101,7 @@ def query_evolution(
         path = (*path_of(snapshot, after), "transform")
         old_query = before.transform if before else None
         where = _changed_line(old_query, after.transform, path, place)
-        return Evolution(refusal=_breaking(snapshot, growth, where))
+        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
     old = result_of(before.transform, inputs) if before is not None else None
     return Evolution(_effect(old, result, growth.added), columns_of(growth.schema))
 

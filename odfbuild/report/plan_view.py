@@ -270,7 +270,9 @@ def _columns(dataset: DatasetPlan) -> list[str]:
 def _gained(effect: ColumnEffect) -> list[str]:
     if not effect.added:
         return []
-    return [f"adds columns, empty in the records that exist: {', '.join(effect.added)}"]
+    return [
+        f"SetDataSchema adds columns, empty in the records that exist: {', '.join(effect.added)}"
+    ]
 
 
 def _mode(dataset: DatasetPlan) -> list[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from odfbuild.plan.model import ColumnCause, DatasetPlan, Influence, Plan
+from odfbuild.plan.impact import LISTED, describe
+from odfbuild.plan.model import ColumnCause, DatasetPlan, Plan
 from odfbuild.report.words import count
-
-LISTED = 8
-"""Up to so many readers of a change are listed, the nearest first."""
 
 
 class Readers:
@@ -47,7 +44,7 @@ class Readers:
             waiting |= {each for each in self._of.get(reader.name, ()) if each > position}
             if len(lines) < LISTED:
                 causes = [cause for cause in _causes(reader) if cause.input in reached]
-                lines.append(f"reaches {reader.name}: {', '.join(_what(causes))}")
+                lines.append(f"reaches {reader.name}: {describe(causes)}")
             else:
                 more += 1
             reached.add(reader.name)
@@ -58,20 +55,3 @@ class Readers:
 
 def _causes(dataset: DatasetPlan) -> tuple[ColumnCause, ...]:
     return dataset.columns.causes if dataset.columns is not None else ()
-
-
-def _what(causes: Iterable[ColumnCause]) -> Iterator[str]:
-    """Columns with how they are reached; those that decide records last, once."""
-    by_column: dict[str, list[str]] = {}
-    deciding: list[str] = []
-    for cause in causes:
-        if cause.by is Influence.UNKNOWN:
-            yield "everything, since it cannot be told from its query"
-            return
-        ways = by_column.setdefault(cause.column, []) if cause.column is not None else deciding
-        if cause.by.value not in ways:
-            ways.append(cause.by.value)
-    yield from (f"{column} ({', '.join(ways)})" for column, ways in by_column.items())
-    if deciding:
-        ways = [way for way in deciding if way != Influence.RECORDS.value]
-        yield f"records ({', '.join(ways)})" if ways else "records"

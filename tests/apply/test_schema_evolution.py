@@ -48,8 +48,8 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     (tmp_path / "data" / "3.csv").write_text(_WITH_NOTE)
     tiny.derive("derived", QUERY.replace("FROM", ", upper(note) AS loud FROM"))
     planned = tiny.run("plan", env=NO_JVM).stdout
-    assert planned.count("adds columns, empty in the records that exist: note") == 2
-    assert planned.count("adds columns, empty in the records that exist: loud") == 1
+    assert planned.count("SetDataSchema adds columns, empty in the records that exist: note") == 2
+    assert planned.count("SetDataSchema adds columns, empty in the records that exist: loud") == 1
     tiny.apply()
     kinds = [type(event) for event in tiny.events("root")]
     assert kinds[-3:-1] == [SetPollingSource, SetDataSchema]

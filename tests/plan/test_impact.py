@@ -17,6 +17,7 @@ from odfbuild.plan.model import ColumnEffect, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.report.plan_view import view
 
+from .test_evolution import source
 from .worlds import UNCHANGED, World, polling
 
 LATE = "SELECT event_time, id, name FROM flights WHERE id > 0"
@@ -38,9 +39,9 @@ def world() -> World:
     for name, query in READERS.items():
         made.derivative(name, "late", query=query)
         made.commit(name).run(5, late)
-    for name, source in (("far", "shown"), ("further", "ids")):
-        made.derivative(name, source, query=f"SELECT event_time, id, name AS name FROM {source}")
-        made.commit(name).run(5, made.chains[source])
+    for name, read in (("far", "shown"), ("further", "ids")):
+        made.derivative(name, read, query=f"SELECT event_time, id, name AS name FROM {read}")
+        made.commit(name).run(5, made.chains[read])
     return made
 
 
@@ -88,7 +89,7 @@ def test_other_records_reach_every_reader() -> None:
         "shown": "* by records of late",
         "early": "* by records of late",
         "ids": "* by records of late",
-        "strange": "* by records of late, * by unknown of late",
+        "strange": "* by records of late",
         "far": "* by records of shown",
         "further": "* by records of ids",
     }
@@ -140,6 +141,39 @@ def test_a_long_list_of_readers_is_cut() -> None:
     reaching = [note for note in row.notes if note.startswith("reaches")]
     assert reaching[-1] == "reaches 18 more datasets"
     assert len(reaching) == 9
+
+
+def test_a_refused_change_names_whom_it_would_break() -> None:
+    made = world()
+    made.derivative("late", "flights", query="SELECT event_time, id, 'x' AS other FROM flights")
+    plan = made.plan()
+    (late,) = (dataset for dataset in plan.datasets if dataset.name == "late")
+    assert late.refusal is not None
+    assert late.refusal.notes == (
+        "column 'name' is missing",
+        "reaches shown: name (derivation)",
+        "reaches early: records (filter)",
+        "reaches strange: everything, since it cannot be told from its query",
+        "reaches far: name (copy)",
+    )
+    # Nothing happens, so nobody is affected.
+    assert effects(plan) == {}
+
+
+def test_a_refused_source_names_whom_it_would_break() -> None:
+    made = world()
+    made.root("flights", source("id STRING", "name STRING"))
+    (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
+    assert root.refusal is not None
+    assert "reaches late: id (copy), records (filter)" in root.refusal.notes
+    assert "reaches ids: id (copy), records" in root.refusal.notes
+    for number in range(20):
+        made.derivative(f"r{number}", "late", query=READERS["shown"])
+        made.commit(f"r{number}").run(5, made.chains["late"])
+    (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
+    assert root.refusal is not None
+    assert [note[:7] for note in root.refusal.notes].count("reaches") == 9
+    assert root.refusal.notes[-1] == "reaches more datasets"
 
 
 def test_the_document_holds_causes_and_fits_its_schema() -> None:
