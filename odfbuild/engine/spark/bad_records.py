@@ -26,12 +26,10 @@ class BadRecords:
 
     def error(self, found: BadRecord) -> IngestError:
         """The error that `found` is."""
-        row = found.location.snippet
         return IngestError(
             f"{found.reason} in '{self._task.source_name}'",
             code="E0421",
             location=found.location,
-            notes=(f"the row is: {row}",) if row else (),
             help="correct the row, or declare the column with a type that holds it, "
             "such as STRING, and convert it in `preprocess`",
             dataset=self._task.dataset,
