@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.errors import ChainError, IntegrityError
@@ -37,8 +37,11 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.projection import advance as project
+from odfbuild.odf.projection import fold, start
 from odfbuild.odf.rules import check
 from odfbuild.odf.timestamp import Timestamp
+from tests.odf.values import objects
 
 SEED = Seed(dataset_id=DatasetId(bytes(32)), dataset_kind=DatasetKind.Root)
 POLLING = SetPollingSource(
@@ -154,6 +157,27 @@ def test_an_arrow_schema_is_read_or_refused(data: Any) -> None:
         data = bytes(raw)
     with suppress(IntegrityError):
         schema_of(SetDataSchema(raw_arrow_schema=data))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(MetadataEvent.__args__).flatmap(objects), max_size=8))
+def test_any_event_is_taken_or_refused_and_projected_alike(events: list[MetadataEvent]) -> None:
+    seed = MetadataBlock(system_time=Timestamp(0), sequence_number=0, event=SEED)
+    head = Multihash.sha3_256(b"")
+    state = advance(None, head, seed)
+    taken = [seed]
+    for event in events:
+        block = MetadataBlock(
+            system_time=Timestamp(0), prev_block_hash=head, sequence_number=len(taken), event=event
+        )
+        with suppress(ChainError):
+            check(state, block)
+            state = advance(state, head, block)
+            taken.append(block)
+    projected = start(head, seed)
+    for block in taken[1:]:
+        projected = project(projected, head, block)
+    assert projected == fold(None, [(head, block) for block in taken])
 
 
 def test_planning_imports_nothing_heavy() -> None:

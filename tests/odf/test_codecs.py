@@ -56,7 +56,8 @@ def test_any_event_stays_the_same_from_yaml_through_bytes_to_yaml(kind: Any, dat
     block = MetadataBlock(
         system_time=Timestamp(0), sequence_number=0, event=from_data(MetadataEvent, plain)
     )
-    after = decode_block(encode_block(block)).event
+    version = data.draw(st.sampled_from([2, 3]))
+    after = decode_block(encode_block(block, version)).event
     assert after == event
     assert dump_yaml(to_data(after)) == text
 
@@ -112,13 +113,14 @@ def test_a_flipped_bit_anywhere_in_any_block_is_detected_by_its_hash(
 @settings(deadline=None, suppress_health_check=SLOW, max_examples=300)
 @given(
     objects(MetadataBlock),
+    st.sampled_from([2, 3]),
     st.lists(st.tuples(st.integers(0, 2**16), st.binary(min_size=1, max_size=8)), max_size=6),
     st.integers(0, 2**16),
 )
 def test_a_block_with_any_bytes_overwritten_or_cut_off_is_read_or_refused(
-    block: MetadataBlock, overwritten: list[tuple[int, bytes]], cut: int
+    block: MetadataBlock, version: int, overwritten: list[tuple[int, bytes]], cut: int
 ) -> None:
-    data = bytearray(encode_block(block))
+    data = bytearray(encode_block(block, version))
     for at, new in overwritten:
         place = at % len(data)
         data[place : place + len(new)] = new
