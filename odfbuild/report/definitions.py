@@ -9,8 +9,10 @@ from odfbuild.errors import Location
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.definitions import ChangeKind, DefinitionChange
 from odfbuild.plan.model import Action
+from odfbuild.report.instances import grouped
 from odfbuild.report.plan_text import render_rows
-from odfbuild.report.plan_view import Row, event_view, grouped
+from odfbuild.report.plan_view import event_view
+from odfbuild.report.rows import Row
 from odfbuild.report.words import count
 
 NO_DIFFERENCES = "No differences."

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.report.errors import render_error
-from odfbuild.report.plan_view import NO_CHANGES, EventView, PlanView, Row, view
+from odfbuild.report.plan_view import NO_CHANGES, PlanView, view
+from odfbuild.report.rows import EventView, Row
 from odfbuild.report.words import count
 
 BUDGET = 65_536

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from odfbuild.plan.model import Action, Plan
 from odfbuild.report.errors import render_error
-from odfbuild.report.plan_view import NO_CHANGES, EventView, Row, closing_line, view
+from odfbuild.report.plan_view import NO_CHANGES, closing_line, view
+from odfbuild.report.rows import EventView, Row
 from odfbuild.report.words import count, paint
 
 __all__ = ["NO_CHANGES", "closing_line", "render_event", "render_plan"]

@@ -6,14 +6,14 @@ that no reader sees another plan than the others. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 from typing import Any, overload
 
 from odfbuild.engine.mode import Mode
-from odfbuild.errors import Location, OdfbuildError
+from odfbuild.errors import Location
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
@@ -26,48 +26,13 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.report.instances import grouped
 from odfbuild.report.readers import Readers
+from odfbuild.report.rows import EventView, Row
 from odfbuild.report.words import count, short, size
 from odfbuild.report.yaml_text import yaml_lines
 
 NO_CHANGES = "No changes. All datasets are up to date."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
-    """An event that will be appended: its kind, where the definition says so, and its diff."""
-
-    kind: str
-    place: str | None
-    diff: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A dataset and what happens to it; `what` is one line, the rest are details.
-
-    `same_as` names a dataset above from the same template that is changed in the same way; the
-    events are not shown again then. `then` is what follows the first action, `reasons` are those
-    that the rest does not say, `causes` are all of them as trees.
-    """
-
-    name: str
-    action: Action | None
-    what: str
-    place: str | None
-    refusal: OdfbuildError | None = None
-    events: tuple[EventView, ...] = ()
-    same_as: str | None = None
-    notes: tuple[str, ...] = ()
-    then: tuple[Action, str] | None = None
-    files: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    causes: tuple[str, ...] = ()
-
-    @property
-    def sign(self) -> str:
-        """The glyph of what happens first; `=`: nothing."""
-        return self.action.value if self.action else "="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,27 +100,6 @@ class _Rows(Sequence[Row]):
         wanted = self._length if last < 0 else last + 1
         self._made += islice(self._rest, max(0, wanted - len(self._made)))
         return self._made[index]
-
-
-def grouped(rows: Iterable[tuple[Row, Location | None]]) -> Iterator[Row]:
-    """Rows, where one that is changed as another instance of its template was, refers to it."""
-    leaders: dict[object, str] = {}
-    for row, place in rows:
-        fingerprint = _fingerprint(row, place)
-        leader = leaders.setdefault(fingerprint, row.name) if fingerprint else row.name
-        yield row if leader == row.name else replace(row, events=(), same_as=leader)
-
-
-def _fingerprint(row: Row, place: Location | None) -> object:
-    """What instances with the same change have in common: changed lines without their values."""
-    if place is None or place.instance is None or not row.events:
-        return None
-    pairs = [each.partition("=") for each in place.instance.split(", ")]
-    lines = [line for each in row.events for line in (each.kind, *each.diff) if line[0] not in "@ "]
-    text = "\n".join(lines)
-    for key, _, value in pairs:
-        text = text.replace(value, f"{{{key}}}") if value else text
-    return place.file, text
 
 
 def _row(dataset: DatasetPlan, readers: Readers) -> Row:

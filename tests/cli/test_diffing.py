@@ -84,7 +84,7 @@ def test_only_files_that_differ_are_read(odfbuild: Program) -> None:
     (event,) = said["datasets"][0]["events"]
     assert event["source"]["file"] == "datasets/derived.yaml"
     assert event["source"]["line"] == 15
-    refused = odfbuild("diff", f"main~1..{first}")
+    refused = odfbuild("diff", f"{first}~1..{first}")
     assert refused.code == 1
     assert "error[E0342]: the definitions at the revision" in refused.err
 

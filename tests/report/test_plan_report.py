@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from odfbuild.errors import Location
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import (
     AddPushSource,
@@ -18,8 +19,10 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import plan_digest
 from odfbuild.plan.model import Action, ReasonCode
 from odfbuild.plan.saved import read_plan
+from odfbuild.report.instances import grouped
 from odfbuild.report.plan_json import plan_to_data, stamp
 from odfbuild.report.plan_text import closing_line, render_plan
+from odfbuild.report.rows import EventView, Row
 
 from ..plan.worlds import World, news, pipeline, polling
 from .golden import assert_golden
@@ -175,3 +178,26 @@ def test_a_plan_says_how_a_result_is_kept_up_to_date(query):
     told = saved["datasets"][2]["mode"]
     assert f"kept up to date as {told['mode']}: {told['reason']}" == MODES[query]
     assert render_plan(read_plan(saved, "plan.json").plan) == render_plan(plan)
+
+
+@pytest.mark.parametrize(
+    ("values", "queries", "together"),
+    [
+        (("n=0", "n=1"), ("SELECT 0 WHERE id > 1", "SELECT 1 WHERE id > 1"), True),
+        (("n=0", "n=1"), ("SELECT 0 WHERE id > 1", "SELECT 1 WHERE id > 2"), False),
+        (("at=EWR", "at=JFK"), ("SELECT 'EWR' AS ewr", "SELECT 'JFK' AS jfk"), True),
+        (("c=new york", "c=los angeles"), ("SELECT 'new york'", "SELECT 'los angeles'"), True),
+        (("a=x, b=1", "a=y, b=2"), ("SELECT x + 1", "SELECT y + 2"), True),
+        (("a=x, b=1", "a=y, b=2"), ("SELECT x + 1", "SELECT y + 3"), False),
+    ],
+)
+def test_instances_are_told_together_when_only_their_values_differ(values, queries, together):
+    place = [Location("t.yaml.j2", instance=value) for value in values]
+    events = [EventView(kind="SetTransform", place=None, diff=(f"+{q}",)) for q in queries]
+    rows = [
+        Row(name=name, action=Action.APPEND, what="", place=None, events=(event,))
+        for name, event in zip("ab", events, strict=True)
+    ]
+    first, second = grouped(zip(rows, place, strict=True))
+    assert first == rows[0]
+    assert second.same_as == ("a" if together else None)

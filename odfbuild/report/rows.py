@@ -1,0 +1,45 @@
+"""What reports say about a dataset: a line and its details, in any form of output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.plan.model import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """An event that will be appended: its kind, where the definition says so, and its diff."""
+
+    kind: str
+    place: str | None
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A dataset and what happens to it; `what` is one line, the rest are details.
+
+    `same_as` names a dataset above from the same template that is changed in the same way; the
+    events are not shown again then. `then` is what follows the first action, `reasons` are those
+    that the rest does not say, `causes` are all of them as trees.
+    """
+
+    name: str
+    action: Action | None
+    what: str
+    place: str | None
+    refusal: OdfbuildError | None = None
+    events: tuple[EventView, ...] = ()
+    same_as: str | None = None
+    notes: tuple[str, ...] = ()
+    then: tuple[Action, str] | None = None
+    files: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+
+    @property
+    def sign(self) -> str:
+        """The glyph of what happens first; `=`: nothing."""
+        return self.action.value if self.action else "="
