@@ -46,17 +46,22 @@ class Killer:
     ) -> None:
         self._process.communicate()
 
-    def run(self, root: Path, *arguments: str, kill_at: int | None = None) -> tuple[int, int]:
-        """Run in `root`; die at step `kill_at` (from 0). Exit code, and steps that were done."""
+    def run(
+        self, root: Path, *arguments: str, kill_at: int | None = None, also: str | None = None
+    ) -> tuple[int, int]:
+        """Run in `root`; die at step `kill_at` (from 0). Exit code, and steps that were done.
+
+        Changes below the folder `also` are steps, too.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = {"root": str(root), "arguments": arguments, "kill_at": kill_at}
+        request = {"root": str(root), "arguments": arguments, "kill_at": kill_at, "also": also}
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         return answer["code"], answer["steps"]
 
 
-def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> int:
+def _run(root: str, arguments: list[str], kill_at: int | None, also: str | None, steps: int) -> int:
     """In the fork: run, counting steps into the pipe `steps`."""
     from odfbuild.cli.main import run
     from odfbuild.engine.spark import engine
@@ -69,7 +74,8 @@ def _run(root: str, arguments: list[str], kill_at: int | None, steps: int) -> in
     log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
     engine.start_engine = PlainEngine  # type: ignore[assignment]
-    watched = (f"{root}/chains", f"{root}/.odfbuild-keys")
+    folders = ["chains", ".odfbuild-keys", *([also] if also else [])]
+    watched = tuple(f"{root}/{folder}" for folder in folders)
     done = 0
 
     def hear(event: str, given: tuple[Any, ...]) -> None:
@@ -95,7 +101,7 @@ def _import_what_a_run_imports() -> None:
     if os.fork() == 0:
         try:
             with tempfile.TemporaryDirectory() as folder:
-                _run(str(Tiny.fresh(Path(folder) / "p").root), ["apply", "-y"], None, writing)
+                _run(str(Tiny.fresh(Path(folder) / "p").root), ["apply", "-y"], None, None, writing)
         finally:
             os.write(writing, " ".join(sys.modules).encode())
             os._exit(0)
@@ -116,7 +122,13 @@ def _serve() -> None:
             os.close(reading)
             code = 70
             try:
-                code = _run(request["root"], request["arguments"], request["kill_at"], writing)
+                code = _run(
+                    request["root"],
+                    request["arguments"],
+                    request["kill_at"],
+                    request["also"],
+                    writing,
+                )
             finally:
                 os._exit(code)
         os.close(writing)

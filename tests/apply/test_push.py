@@ -11,8 +11,7 @@ import pytest
 from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import AddData, SetDataSchema
 from tests.apply.in_process import Program, share
-from tests.apply.test_crash import _KILLER
-from tests.apply.tiny import NO_JVM, Tiny
+from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
 
@@ -196,21 +195,3 @@ def test_a_pipe_is_read_once_and_pushes_of_one_moment_do_not_mix(
     odfbuild.ok("push", "root", "fifo", "-s", "till")
     writer.join()
     assert tiny.ids("root") == [1, 2]
-
-
-@pytest.mark.parametrize(("method", "when"), [("put_block", "after"), ("swap_head", "after")])
-def test_a_killed_push_with_a_key_is_completed_by_the_same_push(
-    tiny: Tiny, odfbuild: Program, method: str, when: str
-) -> None:
-    odfbuild.apply()
-    (tiny.root / "one.csv").write_bytes(_ONE)
-    push = ("push", "root", "one.csv", "-s", "till", "--idempotency-key", "k")
-    process = tiny.start(method, when, "root", *push, script=_KILLER)
-    _, err = process.communicate(timeout=200)
-    assert process.returncode == -9, err
-    odfbuild.ok(*push)
-    assert tiny.ids("root") == [1]
-    if method == "swap_head":
-        # The head was there: it takes no engine to see that.
-        assert tiny.run(*push, env=NO_JVM).returncode == 0
-    assert odfbuild.ok("verify").code == 0
