@@ -10,6 +10,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
+MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
 .PHONY: help example test lint format bench lock clean system-packages
@@ -63,6 +64,7 @@ bench: .venv/.example $(BENCH_ENV)/.installed
 	@tools/system_packages flatc=flatbuffers-compiler
 	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python
+	$(BIN)/python benchmarks/merge.py --duckdb $(BENCH_ENV)/bin/python $(MERGE_BENCH_ARGS)
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.
