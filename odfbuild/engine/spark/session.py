@@ -80,8 +80,11 @@ class Session:
         atexit.unregister(self.stop)
         spark, self.spark = getattr(self, "spark", None), None
         if spark is not None:
-            with contextlib.suppress(Exception):  # a JVM that died is stopped already
+            # A JVM that died is stopped already; py4j would log that with its stack on stderr.
+            logging.disable(logging.ERROR)
+            with contextlib.suppress(Exception):
                 spark.stop()
+            logging.disable(logging.NOTSET)
         if self._gateway is not None:
             process = self._gateway.process
             if process.stdin is not None:
