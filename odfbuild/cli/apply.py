@@ -22,6 +22,7 @@ from odfbuild.cli.context import (
     start_engine,
     wishes_of,
 )
+from odfbuild.cli.github import tell_outcome
 
 if TYPE_CHECKING:
     from odfbuild.apply.approved import Approved
@@ -143,6 +144,7 @@ def apply(
     for dataset in outcome.datasets:
         if dataset.error is not None:
             console.error(dataset.error)
+    tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
 
 

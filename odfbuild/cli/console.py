@@ -58,6 +58,11 @@ class Console:
         sys.stderr.write(json.dumps(record, ensure_ascii=False) + "\n")
         sys.stderr.flush()
 
+    def command(self, line: str) -> None:
+        """Tell the service that runs this job something, by a line that it looks for."""
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
     def error(self, error: OdfbuildError) -> None:
         """Print an error with its place and the way out."""
         from odfbuild.report.errors import render_error

@@ -16,11 +16,13 @@ import typer
 from odfbuild.cli import (
     apply,
     blame,
+    ci,
     decode,
     diff,
     explain,
     gc,
     git,
+    github,
     graph,
     import_,
     init,
@@ -159,6 +161,7 @@ app.add_typer(lock.lock, name="lock")
 app.command("reset")(reset.reset)
 app.command("gc")(gc.gc)
 app.add_typer(git.git, name="git")
+app.add_typer(ci.ci, name="ci")
 app.command("decode")(decode.decode)
 app.command("schema")(schema.schema)
 app.command("version")(version.version)
@@ -189,6 +192,7 @@ def run(arguments: list[str]) -> int:
         return EXIT_USAGE
     except OdfbuildError as error:
         console.error(error)
+        github.tell_errors(console, [error], github.root_of_project(arguments))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

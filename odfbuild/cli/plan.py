@@ -18,6 +18,7 @@ from odfbuild.cli.context import (
     selection_of,
     wishes_of,
 )
+from odfbuild.cli.github import is_github, tell_plan
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
 
 EXIT_CHANGES = 2
@@ -57,7 +58,7 @@ def plan(
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
     made = found.plan
     form = form_of(format, as_json, as_markdown)
-    if out is None and form is PlanForm.text:
+    if out is None and form is PlanForm.text and not is_github():
         from odfbuild.report.plan_text import render_plan
 
         state.console.result(render_plan(made, color=state.console.color, full=detail))
@@ -70,6 +71,7 @@ def plan(
         if out is not None:
             write_json(out, plan_to_data(saved))
             state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
+        tell_plan(state.console, saved, out, found.project.config.root)
     if not made.applyable:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

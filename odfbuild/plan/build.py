@@ -7,7 +7,7 @@ The same input gives an equal plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from odfbuild.errors import Location, OdfbuildError, PlanError
@@ -21,7 +21,7 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
-from odfbuild.plan.place import FileOnly, Place
+from odfbuild.plan.place import FileOnly, Path, Place, path_of
 from odfbuild.plan.policy import refused_by_policy
 from odfbuild.plan.rebuild import as_rebuild
 from odfbuild.plan.slices import SliceIndex
@@ -176,10 +176,14 @@ class _Planner:
         elif name in self.refusals:
             verdict = _source_refused(self.refusals[name])
         elif transform is not None:
-            verdict = self._derive(name, transform, inputs, state, location)
+            path = path_of(snapshot, transform)
+            verdict = self._derive(name, transform, inputs, state, _Inputs(place, path))
         else:
             known = self.facts.get(name, NOT_PROBED)
-            verdict = root_verdict(name, source, state, known, location)
+            verdict = root_verdict(name, source, state, known)
+            if verdict.refusal is not None and source is not None:
+                path = (*path_of(snapshot, source), "fetch")
+                verdict.refusal.location = place.of((*path, "path"), (*path, "url"), path)
         refusal = refusal or verdict.refusal
         made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
         if refusal is not None:
@@ -202,13 +206,13 @@ class _Planner:
         transform: SetTransform,
         inputs: tuple[str, ...],
         state: Projection | None,
-        location: Location,
+        places: _Inputs,
     ) -> Verdict:
-        for each in inputs:
+        for index, each in enumerate(inputs):
             if each.lower() in self.unborn:
-                return _input_refused(name, each, location)
+                return _input_refused(name, each, places.of(index))
             if each.lower() in self.left_out and each.lower() not in self.states:
-                return _input_left_out(name, each, location)
+                return _input_left_out(name, each, places.of(index))
         views = [
             Input(
                 name=each,
@@ -219,7 +223,23 @@ class _Planner:
             for each, declared in zip(inputs, transform.inputs, strict=True)
         ]
         since = self.slice_index.since
-        return derivative_verdict(name, transform.transform, state, views, since, location)
+        verdict = derivative_verdict(name, transform.transform, state, views, since)
+        if verdict.refusal is not None:
+            verdict.refusal.location = places.of(None)
+        return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """Where the inputs of a transformation, which stands at `path`, are listed."""
+
+    place: Place
+    path: Path
+
+    def of(self, index: int | None) -> Location:
+        """The place of one of them, or of all."""
+        path: Path = (*self.path, "inputs")
+        return self.place.of(path if index is None else (*path, index))
 
 
 class _Identities(Mapping[str, DatasetId]):

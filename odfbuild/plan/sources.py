@@ -6,7 +6,7 @@ Reads no files and never the network: a remote source is left to apply (`POLL`).
 
 from __future__ import annotations
 
-from odfbuild.errors import Location, PlanError
+from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
 from odfbuild.odf.projection import Projection
@@ -28,13 +28,12 @@ def root_verdict(
     source: SetPollingSource | None,
     projection: Projection | None,
     facts: SourceFacts,
-    location: Location | None = None,
 ) -> Verdict:
     """Decide about a root dataset; one without a polling source waits for pushes and is idle."""
     if source is None:
         return IDLE
     if facts.status == "missing":
-        return _missing(name, facts, location)
+        return _missing(name, facts)
     if facts.status == "unchanged":
         if not facts.message:
             return _UNCHANGED
@@ -90,12 +89,11 @@ def _is_bounded(
     )
 
 
-def _missing(name: str, facts: SourceFacts, location: Location | None) -> Verdict:
+def _missing(name: str, facts: SourceFacts) -> Verdict:
     message = facts.message or "the file does not exist"
     refusal = PlanError(
         f"the source of '{name}' is missing: {message}",
         code="E0307",
-        location=location,
         help="put the file there, or correct `fetch` in the definition",
         dataset=name,
     )

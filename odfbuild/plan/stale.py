@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from odfbuild.errors import Location, PlanError
+from odfbuild.errors import PlanError
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
@@ -41,7 +41,6 @@ def derivative_verdict(
     projection: Projection | None,
     inputs: Sequence[Input],
     since: Since,
-    location: Location | None = None,
 ) -> Verdict:
     """Decide about a derivative dataset whose inputs are decided already."""
     consumed_of = _consumption(projection, inputs)
@@ -51,7 +50,7 @@ def derivative_verdict(
     for each, consumed in zip(inputs, consumed_of, strict=True):
         advance = _advance(each, consumed, since)
         if advance is None:
-            return _rewritten(name, each, consumed, location)
+            return _rewritten(name, each, consumed)
         advances.append(advance)
     return _decide(name, transform, projection, inputs, advances)
 
@@ -218,9 +217,7 @@ def _no_data(each: Input) -> Reason:
     )
 
 
-def _rewritten(
-    name: str, each: Input, consumed: ExecuteTransformInput | None, location: Location | None
-) -> Verdict:
+def _rewritten(name: str, each: Input, consumed: ExecuteTransformInput | None) -> Verdict:
     block = consumed.new_block_hash if consumed else None
     state = each.state
     reason = Reason(
@@ -235,7 +232,6 @@ def _rewritten(
     refusal = PlanError(
         f"'{name}' cannot continue: the history of its input '{each.name}' was rewritten",
         code="E0306",
-        location=location,
         notes=(
             f"'{name}' consumed '{each.name}' up to block {block}",
             f"the head of '{each.name}', {state.head if state else None}, does not descend from it",

@@ -33,6 +33,7 @@ _VERBS = (
     "log",
     "blame",
     "git",
+    "ci",
     "tail",
     "verify",
     "version",

@@ -1,0 +1,48 @@
+"""`odfbuild ci`: what jobs of GitHub and GitLab need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context
+
+ci = typer.Typer(no_args_is_help=True, help="Comment on pull and merge requests from a CI job.")
+
+
+@ci.command()
+def comment(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `plan --md` printed, or `plan -o` saved.")
+    ],
+) -> int:
+    """Write a plan as comment on the request that this job runs for, or update the one there.
+
+    Works in GitHub Actions, with GITHUB_TOKEN, and in GitLab CI, with ODFBUILD_GITLAB_TOKEN.
+    """
+    import os
+
+    from odfbuild.apply.comment import MARKER, put_comment, thread_of
+    from odfbuild.errors import PlanError
+
+    state: Context = context.obj
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise PlanError(
+            f"{file} cannot be read: {reason}",
+            code="E0360",
+            help="`odfbuild plan -o FILE` saves a plan",
+        ) from None
+    if not text.startswith(MARKER):
+        from odfbuild.apply.approved import load_plan
+        from odfbuild.report.plan_markdown import render_markdown
+
+        text = render_markdown(load_plan(file))
+    done = put_comment(thread_of(os.environ), text)
+    state.console.result(f"The comment was {done}.")
+    return 0

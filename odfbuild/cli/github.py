@@ -1,0 +1,88 @@
+"""What a verb tells GitHub Actions, when it runs there."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odfbuild.apply.outcome import ApplyOutcome
+    from odfbuild.cli.console import Console
+    from odfbuild.errors import OdfbuildError
+    from odfbuild.plan.saved import SavedPlan
+
+
+def is_github() -> bool:
+    """Whether this is a step of a workflow."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def root_of_project(arguments: Sequence[str]) -> Path | None:
+    """The project that a command line is about, for the places of errors; `None`: there is none."""
+    from odfbuild.errors import OdfbuildError
+    from odfbuild.project.config import find_root
+
+    given = [Path(value) for key, value in pairwise(arguments) if key in ("-C", "--directory")]
+    try:
+        return find_root(given[0] if given else None) if is_github() else None
+    except OdfbuildError:
+        return None
+
+
+def tell_plan(console: Console, saved: SavedPlan, file: Path | None, root: Path) -> None:
+    """The plan as summary of the step; `changes`, `plan_digest` and `plan_file` as outputs."""
+    if not is_github():
+        return
+    from odfbuild.report.github import SUMMARY_BUDGET
+    from odfbuild.report.plan_markdown import render_markdown
+
+    _append("GITHUB_STEP_SUMMARY", render_markdown(saved, budget=SUMMARY_BUDGET))
+    _output(
+        {
+            "changes": "true" if saved.plan.has_changes else "false",
+            "plan_digest": saved.digest,
+            "plan_file": str(file.resolve()) if file is not None else "",
+        }
+    )
+    refusals = [each.refusal for each in saved.plan.datasets if each.refusal is not None]
+    tell_errors(console, refusals, root)
+
+
+def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
+    """How an apply ended as summary of the step, and its errors at their places."""
+    if not is_github():
+        return
+    from odfbuild.report.outcome import render_outcome
+
+    _append("GITHUB_STEP_SUMMARY", f"```text\n{render_outcome(outcome)}\n```\n")
+    tell_errors(console, [d.error for d in outcome.datasets if d.error is not None], root)
+
+
+def tell_errors(console: Console, errors: Sequence[OdfbuildError], root: Path | None) -> None:
+    """Mark the places of errors in the files of the pull request."""
+    if not is_github() or not errors:
+        return
+    from odfbuild.report.github import error_commands, prefix_of
+
+    checkout = os.environ.get("GITHUB_WORKSPACE")
+    prefix = prefix_of(root, Path(checkout)) if root is not None and checkout else ""
+    for line in error_commands(errors, prefix):
+        console.command(line)
+
+
+def _output(values: Mapping[str, str]) -> None:
+    from odfbuild.report.github import outputs
+
+    _append("GITHUB_OUTPUT", outputs(values))
+
+
+def _append(variable: str, text: str) -> None:
+    """Add to the file that a variable of the environment names, if it does."""
+    name = os.environ.get(variable)
+    if name:
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.write(text if text.endswith("\n") else text + "\n")

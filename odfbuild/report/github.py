@@ -1,0 +1,72 @@
+"""What GitHub Actions shows beside the log: annotations, a summary of the step, outputs. Pure.
+
+Source: "Workflow commands for GitHub Actions" in GitHub's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from odfbuild.errors import Errors, Location, OdfbuildError
+
+ANNOTATIONS = 10
+"""Of one kind in one step, more are not shown."""
+SUMMARY_BUDGET = 900_000
+"""Characters of a summary; a step may write 1 MiB."""
+
+
+def error_commands(errors: Sequence[OdfbuildError], prefix: str = "") -> list[str]:
+    """Workflow commands that mark the places of errors, `prefix` (`project/`) before each file.
+
+    The last one says how many more there are, when there are too many.
+    """
+    flat = [
+        each
+        for error in errors
+        for each in (error.errors if isinstance(error, Errors) else [error])
+    ]
+    shown = flat if len(flat) <= ANNOTATIONS else flat[: ANNOTATIONS - 1]
+    lines = [_annotation(each, prefix) for each in shown]
+    if len(flat) > len(shown):
+        lines.append(f"::error::{len(flat) - len(shown)} more errors: see the log")
+    return lines
+
+
+def _annotation(error: OdfbuildError, prefix: str) -> str:
+    place = error.location or Location("")
+    known = {
+        "file": f"{prefix}{place.file}" if place.file else None,
+        "line": place.line,
+        "col": place.column,
+        "title": error.code,
+    }
+    properties = ",".join(
+        f"{key}={_escaped(str(value), ':,')}" for key, value in known.items() if value is not None
+    )
+    text = "\n".join(filter(None, (error.message, *error.notes, error.help)))
+    return f"::error {properties}::{_escaped(text)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for sign in ("%", "\r", "\n", *more):
+        text = text.replace(sign, f"%{ord(sign):02X}")
+    return text
+
+
+def outputs(values: Mapping[str, str]) -> str:
+    """Text to append to the file of outputs. No value can pass for another output."""
+    lines = []
+    for name, value in values.items():
+        end = f"end-{uuid4()}"
+        lines += [f"{name}<<{end}", value, end]
+    return "\n".join(lines) + "\n"
+
+
+def prefix_of(root: Path, workspace: Path) -> str:
+    """What to put before a path relative to `root` so that it is relative to the checkout."""
+    root, workspace = root.resolve(), workspace.resolve()
+    if not root.is_relative_to(workspace) or root == workspace:
+        return ""
+    return root.relative_to(workspace).as_posix() + "/"
