@@ -155,9 +155,8 @@ def test_errors_are_marked_at_their_places_in_the_checkout(
     # The same from the top of the checkout.
     monkeypatch.chdir(odfbuild.root.parent)
     again = Program(odfbuild.root.parent, monkeypatch, odfbuild.capsys)
-    assert [x for x in again("-C", "data project", "validate").err.splitlines() if x[0] == ":"] == (
-        marked
-    )
+    lines = again("-C", "data project", "validate").err.splitlines()
+    assert [line for line in lines if line.startswith("::error")] == marked
 
 
 def test_refused_datasets_are_marked_too(github: dict[str, Path], odfbuild: Program) -> None:
