@@ -15,6 +15,7 @@ from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.model import (
     AddPushSource,
+    DatasetKind,
     DatasetSnapshot,
     ReadStep,
     SetPollingSource,
@@ -189,13 +190,19 @@ def _without_columns(source: Source) -> Source:
 
 def _breaking(snapshot: DatasetSnapshot, growth: Growth, place: Location) -> PlanError:
     name = snapshot.name
+    ways = [
+        "keep these columns as they are and add new ones beside them",
+        f"give the result a new name, such as '{name}.v2': it then starts a new history, "
+        "and the old one stays",
+    ]
+    if snapshot.kind is DatasetKind.Derivative:
+        ways.append(f"compute all records again: --allow rebuild:{name}+")
     return PlanError(
         f"'{name}' cannot be changed: its readers rely on columns that would change",
         code="E0314",
         location=place,
         notes=growth.problems,
-        help="keep these columns as they are and add new ones beside them, or give the result a "
-        f"new name, such as '{name}.v2': it then starts a new history, and the old one stays",
+        help="; or ".join(ways),
         dataset=str(name),
     )
 

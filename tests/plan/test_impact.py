@@ -18,35 +18,11 @@ from odfbuild.plan.slices import ChainSlices
 from odfbuild.report.plan_view import view
 
 from .test_evolution import source
-from .worlds import UNCHANGED, World, polling
-
-LATE = "SELECT event_time, id, name FROM flights WHERE id > 0"
-READERS = {
-    "shown": "SELECT event_time, id, upper(name) AS name FROM late",
-    "early": "SELECT event_time, id, 'x' AS name FROM late WHERE name > 'a'",
-    "ids": "SELECT event_time, id, 'x' AS name FROM late",
-    "strange": "SELECT event_time, id, name FROM late TABLESAMPLE (10 PERCENT)",
-}
-
-
-def world() -> World:
-    """flights → late → four readers; shown → far, ids → further: everything is up to date."""
-    made = World().root("flights", polling(), SetInfo(description="All flights"))
-    made.has("flights", UNCHANGED)
-    flights = made.commit("flights").add(50)
-    made.derivative("late", "flights", query=LATE)
-    late = made.commit("late").run(20, flights)
-    for name, query in READERS.items():
-        made.derivative(name, "late", query=query)
-        made.commit(name).run(5, late)
-    for name, read in (("far", "shown"), ("further", "ids")):
-        made.derivative(name, read, query=f"SELECT event_time, id, name AS name FROM {read}")
-        made.commit(name).run(5, made.chains[read])
-    return made
+from .worlds import LATE, READERS, polling, readers
 
 
 def changed(query: str) -> Plan:
-    made = world()
+    made = readers()
     made.derivative("late", "flights", query=query)
     return made.plan()
 
@@ -103,14 +79,14 @@ def test_what_cannot_be_told_counts_as_affected() -> None:
 
 
 def test_metadata_and_white_space_reach_nobody() -> None:
-    made = world()
+    made = readers()
     made.root("flights", polling(), SetInfo(description="Other words"))
     assert effects(made.plan()) == {}
     assert effects(changed(LATE.replace(" ", "\n"))) == {}
 
 
 def test_a_reader_that_changes_itself_is_told_both() -> None:
-    made = world()
+    made = readers()
     made.derivative("late", "flights", query=LATE.replace("name FROM", "lower(name) AS name FROM"))
     made.derivative("early", "late", query=READERS["early"].replace("'x'", "'y'"))
     effect = made.planned("early").columns
@@ -132,7 +108,7 @@ def test_the_plan_lists_the_readers_below_the_change() -> None:
 
 
 def test_a_long_list_of_readers_is_cut() -> None:
-    made = world()
+    made = readers()
     for number in range(20):
         made.derivative(f"r{number}", "late", query=READERS["shown"])
         made.commit(f"r{number}").run(5, made.chains["late"])
@@ -144,7 +120,7 @@ def test_a_long_list_of_readers_is_cut() -> None:
 
 
 def test_a_refused_change_names_whom_it_would_break() -> None:
-    made = world()
+    made = readers()
     made.derivative("late", "flights", query="SELECT event_time, id, 'x' AS other FROM flights")
     plan = made.plan()
     (late,) = (dataset for dataset in plan.datasets if dataset.name == "late")
@@ -161,7 +137,7 @@ def test_a_refused_change_names_whom_it_would_break() -> None:
 
 
 def test_a_refused_source_names_whom_it_would_break() -> None:
-    made = world()
+    made = readers()
     made.root("flights", source("id STRING", "name STRING"))
     (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
     assert root.refusal is not None
@@ -200,7 +176,7 @@ def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) ->
         pytest.fail("a query was parsed")
 
     monkeypatch.setattr("odfbuild.plan.lineage.lineage_of", parse)
-    made = world()
+    made = readers()
     projections = {name: chain.now for name, chain in made.chains.items()}
     slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])
     build_plan(made.project, made, projections, made.facts, slices)

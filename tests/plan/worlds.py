@@ -250,3 +250,28 @@ def pipeline() -> World:
     late = world.commit("late").run(20, flights, watermark=2)
     world.commit("worst").run(5, late, watermark=2)
     return world.has("flights", UNCHANGED)
+
+
+LATE = "SELECT event_time, id, name FROM flights WHERE id > 0"
+READERS = {
+    "shown": "SELECT event_time, id, upper(name) AS name FROM late",
+    "early": "SELECT event_time, id, 'x' AS name FROM late WHERE name > 'a'",
+    "ids": "SELECT event_time, id, 'x' AS name FROM late",
+    "strange": "SELECT event_time, id, name FROM late TABLESAMPLE (10 PERCENT)",
+}
+
+
+def readers() -> World:
+    """flights → late → four readers; shown → far, ids → further: everything is up to date."""
+    made = World().root("flights", polling(), SetInfo(description="All flights"))
+    made.has("flights", UNCHANGED)
+    flights = made.commit("flights").add(50)
+    made.derivative("late", "flights", query=LATE)
+    late = made.commit("late").run(20, flights)
+    for name, query in READERS.items():
+        made.derivative(name, "late", query=query)
+        made.commit(name).run(5, late)
+    for name, read in (("far", "shown"), ("further", "ids")):
+        made.derivative(name, read, query=f"SELECT event_time, id, name AS name FROM {read}")
+        made.commit(name).run(5, made.chains[read])
+    return made

@@ -24,7 +24,7 @@ from odfbuild.report.plan_json import plan_to_data, stamp
 from odfbuild.report.plan_text import closing_line, render_plan
 from odfbuild.report.rows import EventView, Row
 
-from ..plan.worlds import World, news, pipeline, polling
+from ..plan.worlds import LATE, World, news, pipeline, polling, readers
 from .golden import assert_golden
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.schema.json"
@@ -69,12 +69,20 @@ def everything() -> World:
     return world
 
 
+def changed_column():
+    """A query that computes a column in another way, and a source that breaks one."""
+    query = LATE.replace("name FROM", "lower(name) AS name, id * 2 AS twice FROM")
+    world = readers().derivative("late", "flights", query=query)
+    return world.derivative("shown", "late", query="SELECT event_time, id, 1 AS other FROM late")
+
+
 SCREENS = {
     "plan-nothing": pipeline,
     "plan-fresh": fresh,
     "plan-news": lambda: pipeline().has("flights", news(28_330)),
     "plan-changed-query": changed_query,
     "plan-everything": everything,
+    "plan-readers": changed_column,
 }
 
 
@@ -127,7 +135,9 @@ def test_of_thousands_of_datasets_only_some_are_listed():
     assert len(render_plan(world.plan(), full=True).splitlines()) > 2_000
 
 
-@pytest.mark.parametrize("name", ["plan-nothing", "plan-changed-query", "plan-everything"])
+@pytest.mark.parametrize(
+    "name", ["plan-nothing", "plan-changed-query", "plan-everything", "plan-readers"]
+)
 def test_a_plan_as_json_looks_like_this(name):
     saved = stamp(SCREENS[name]().plan(), created_at=Timestamp(0), tool_version="0.0.0")
     data = plan_to_data(saved)
