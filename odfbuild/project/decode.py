@@ -32,7 +32,7 @@ from odfbuild.odf.yaml_form import (
     to_data,
     to_manifest,
 )
-from odfbuild.project.problems import is_about_value, located
+from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.yaml_source import locate, locate_value, read_documents
 
 if TYPE_CHECKING:
@@ -187,6 +187,9 @@ def _document(data: Any, text: str, name: str, index: int) -> Decoded:
     try:
         return _recognised(data, name)
     except DecodeErrors as problems:
+        old = old_form_problem(data, lambda path: locate(text, name, index, path), name)
+        if old is not None:
+            raise old from None
         errors = []
         for each in problems.errors:
             find = locate_value if is_about_value(each) else locate

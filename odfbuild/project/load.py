@@ -18,7 +18,7 @@ from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
-from odfbuild.project.problems import is_about_value, located
+from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.yaml_source import read_documents
 from odfbuild.store.collector import paused_collector
@@ -132,7 +132,10 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
     try:
         snapshot = from_manifest("DatasetSnapshot", data)
     except DecodeErrors as error:
-        _refuse_old_form(data, document)
+        source = document.source
+        old = old_form_problem(data, document.place, source.file, source.template is not None)
+        if old is not None:
+            raise Errors([old]) from None
         raise Errors(
             located(each, document.place(each.path, value=is_about_value(each)))
             for each in error.errors
@@ -161,31 +164,6 @@ def _problems_of_sources(snapshot: DatasetSnapshot, document: _Document) -> Iter
             for path, error in problems_of(event):
                 error.location = document.place(("content", "metadata", index, *path), value=True)
                 yield error
-
-
-def _refuse_old_form(data: Any, document: _Document) -> None:
-    """One error with the way out, in place of one for every key that was called otherwise."""
-    from odfbuild.project.old_form import old_parts
-
-    parts = old_parts(data)
-    if not parts:
-        return
-    file = document.source.file
-    by_hand = document.source.template is not None
-    raise Errors(
-        [
-            ProjectError(
-                "this definition is in a form of an earlier version of Open Data Fabric",
-                code="E0111",
-                location=document.place(parts[0].path),
-                notes=tuple(dict.fromkeys(part.message for part in parts)),
-                help="a template is changed by hand: the notes say how"
-                if by_hand
-                else f"`odfbuild migrate {file}` shows it in today's form, "
-                f"`odfbuild migrate --write {file}` rewrites it",
-            )
-        ]
-    )
 
 
 def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:

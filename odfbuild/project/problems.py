@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from odfbuild.errors import Location, ProjectError
 from odfbuild.odf.decode_errors import DecodeError
 
@@ -33,3 +36,30 @@ def located(problem: DecodeError, place: Location) -> ProjectError:
 def is_about_value(problem: DecodeError) -> bool:
     """Whether the place of a problem is the value itself, not its key."""
     return problem.kind in ("invalid_type", "invalid_value")
+
+
+def old_form_problem(
+    data: Any,
+    place_of: Callable[[tuple[str | int, ...]], Location],
+    file: str,
+    is_template: bool = False,
+) -> ProjectError | None:
+    """One error with the way out, in place of one for every key that was called otherwise.
+
+    `None` when nothing of a document that cannot be decoded is in the form of an older version.
+    """
+    from odfbuild.project.old_form import old_parts
+
+    parts = old_parts(data)
+    if not parts:
+        return None
+    return ProjectError(
+        "this definition is in a form of an earlier version of Open Data Fabric",
+        code="E0111",
+        location=place_of(parts[0].path),
+        notes=tuple(dict.fromkeys(part.message for part in parts)),
+        help="a template is changed by hand: the notes say how"
+        if is_template
+        else f"`odfbuild migrate {file}` shows it in today's form, "
+        f"`odfbuild migrate --write {file}` rewrites it",
+    )

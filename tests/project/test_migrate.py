@@ -98,6 +98,16 @@ def test_a_file_may_come_through_a_pipe(
     assert shown.err.startswith("standard input:10:7: look at this: `multiLine`")
 
 
+def test_decode_names_the_command_that_mends_an_old_definition(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["decode", str(OLD / "trips.yaml")]) == 1
+    said = capsys.readouterr().err
+    assert "error[E0111]" in said
+    assert f"{OLD / 'trips.yaml'}:4:3" in said
+    assert "odfbuild migrate --write" in said
+
+
 def test_a_template_is_changed_by_hand_and_told_once(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
