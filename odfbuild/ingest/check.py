@@ -17,6 +17,7 @@ from odfbuild.odf.model import (
     FetchStepMqtt,
     FetchStepUrl,
     PrepStepPipe,
+    ReadStepParquet,
     SetPollingSource,
 )
 
@@ -43,6 +44,7 @@ def _checks(source: SetPollingSource) -> Iterator[Check]:
         if "${{" in text:
             yield ("fetch", *path), partial(check_template, text)
     yield from _checks_of(source.fetch)
+    yield ("read", "kind"), partial(_check_format, source)
     for number, step in enumerate(source.prepare or ()):
         if isinstance(step, PrepStepPipe):
             yield ("prepare", number, "command"), partial(check_pipe, step)
@@ -66,6 +68,10 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
 
             yield ("fetch", "order"), partial(check_order, step)
             yield ("fetch", "eventTime"), partial(check_event_time, step.event_time)
+        case FetchStepMqtt():
+            from odfbuild.ingest.fetch.mqtt import check_topics
+
+            yield ("fetch", "topics"), partial(check_topics, step)
         case FetchStepEthereumLogs():
             from odfbuild.ingest.fetch.ethereum.event import parse_event
             from odfbuild.ingest.fetch.ethereum.filter import parse_filter
@@ -74,6 +80,17 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
                 yield ("fetch", "signature"), partial(parse_event, step.signature)
             if step.filter:
                 yield ("fetch", "filter"), partial(parse_filter, step.filter)
+
+
+def _check_format(source: SetPollingSource) -> None:
+    if isinstance(source.fetch, FetchStepEthereumLogs) and not isinstance(
+        source.read, ReadStepParquet
+    ):
+        raise IngestError(
+            f"log entries come as Parquet, which `read: {{kind: {source.read.KIND}}}` cannot read",
+            code="E0417",
+            help="use `read: {kind: Parquet}`",
+        )
 
 
 def _templates(step: FetchStep) -> Iterator[tuple[Path, str]]:

@@ -5,6 +5,7 @@ import pytest
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import mqtt
 from odfbuild.ingest.fetch.inbox import rename_inbox
+from odfbuild.ingest.fetch.mqtt import check_topics
 from odfbuild.odf.model import FetchStepMqtt, MqttQos, MqttTopicSubscription
 from tests.ingest.contexts import Poller
 from tests.servers.broker import PASSWORD, USER, mosquitto
@@ -182,3 +183,16 @@ def test_a_broker_that_cannot_be_used_is_explained(broker, tmp_path, more, said)
     with pytest.raises(IngestError, match=said) as caught:
         source.poll()
     assert "wrong-password" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["a", "a/b", "+", "#", "a/+/c/#", "$share/g/a/#", "/", "a//b"])
+def test_topics_and_patterns_of_topics_are_taken(path):
+    check_topics(FetchStepMqtt(host="x", port=1, topics=(MqttTopicSubscription(path=path),)))
+
+
+@pytest.mark.parametrize("paths", [[], [""], ["a", "b#"], ["a/#/b"], ["a+/b"], ["$share/g/#/a"]])
+def test_what_is_no_topic_is_refused(paths):
+    topics = tuple(MqttTopicSubscription(path=path) for path in paths)
+    with pytest.raises(IngestError) as caught:
+        check_topics(FetchStepMqtt(host="x", port=1, topics=topics))
+    assert caught.value.code == "E0416"

@@ -81,6 +81,15 @@ fetch:
         - kind: Pipe
           command: [cat]""",
         ),
+        "messages.yaml": _source(
+            "messages",
+            """\
+fetch:
+        kind: Mqtt
+        host: broker.example.org
+        port: 1883
+        topics: [{path: "a/#/b"}]""",
+        ),
         "logs.yaml": _source(
             "logs",
             """\

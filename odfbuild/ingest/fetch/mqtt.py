@@ -92,6 +92,23 @@ def _collect(
         session.close()
 
 
+def check_topics(step: FetchStepMqtt) -> None:
+    """Raise `IngestError` when there are no topics, or patterns that none can match."""
+    for topic in step.topics:
+        levels = _SHARED.sub("", topic.path).split("/")
+        wild = any(len(level) > 1 and ("+" in level or "#" in level) for level in levels)
+        if not topic.path or wild or "#" in levels[:-1]:
+            raise IngestError(
+                f"'{topic.path}' is not a topic",
+                code="E0416",
+                help="+ stands for one whole level, # for all the last ones: a/+/c, a/#",
+            )
+    if not step.topics:
+        raise IngestError(
+            "the source has no topics", code="E0416", help="name what to read in `fetch.topics`"
+        )
+
+
 class _Session:
     """A connection to the broker whose turns we take ourselves, so that nothing is hurried."""
 
