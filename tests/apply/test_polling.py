@@ -394,7 +394,8 @@ NETWORK = [
 def test_a_plan_neither_uses_the_network_nor_runs_anything(
     tmp_path, monkeypatch, capsys, engine, fetch
 ):
-    define(tmp_path, Source(fetch, lambda ids: None, lambda: 0))
+    read = "Parquet" if fetch["kind"] == "EthereumLogs" else "NdJson"
+    define(tmp_path, Source(fetch, lambda ids: None, lambda: 0, read=read))
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("this is not for plans")

@@ -215,7 +215,7 @@ content:
     - kind: SetPollingSource
       fetch: {kind: EthereumLogs, filter: "address = X'00'"}
       read:
-        kind: NdJson
+        kind: Parquet
         ddlSchema: [a INT]
         schema: {fields: []}
       preprocess: {kind: Sql, engine: spark, queries: [{query: SELECT 1}, {query: SELECT 2}]}
