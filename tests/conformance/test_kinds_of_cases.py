@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 # Imported for what they ask of the vectors.
-from tests.conformance import test_chain_validation, test_data_hashes, test_schemas  # noqa: F401
+from tests.apply import test_derive  # noqa: F401
+from tests.conformance import (  # noqa: F401
+    test_chain_validation,
+    test_data_hashes,
+    test_schemas,
+    test_transform_planning,
+    test_transform_runs,
+)
 from tests.conformance.vectors import ASKED, folder
 
 

@@ -23,6 +23,7 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify
 from odfbuild.verify.compare import first_difference
 from odfbuild.verify.integrity import verify_integrity
@@ -55,8 +56,14 @@ def check(bench: Bench, *names: str, extent: Extent | None = None) -> Verdict:
 
 
 def rewrite(bench: Bench, name: str, change: Callable[[MetadataBlock], MetadataBlock]) -> None:
+    rewrite_chain(bench.workspace, name, change)
+
+
+def rewrite_chain(
+    workspace: Workspace, name: str, change: Callable[[MetadataBlock], MetadataBlock]
+) -> None:
     """Change blocks and link, hash and publish them all again, as an attacker would."""
-    store = bench.workspace.dataset(name)
+    store = workspace.dataset(name)
     head = store.head()
     assert head is not None
     links = list(store.walk(head))[::-1]
@@ -68,8 +75,14 @@ def rewrite(bench: Bench, name: str, change: Callable[[MetadataBlock], MetadataB
 
 
 def tamper(bench: Bench, name: str, number: int, column: str, value: int) -> None:
+    tamper_slice(bench.workspace, name, number, column, value, bench.scratch())
+
+
+def tamper_slice(
+    workspace: Workspace, name: str, number: int, column: str, value: int, scratch: Path
+) -> None:
     """Put `value` into the first record of block `number`, with every hash made to fit."""
-    store = bench.workspace.dataset(name)
+    store = workspace.dataset(name)
 
     def change(block: MetadataBlock) -> MetadataBlock:
         event = block.event
@@ -81,7 +94,7 @@ def tamper(bench: Bench, name: str, number: int, column: str, value: int) -> Non
         values = pa.array([value, *table[column].to_pylist()[1:]], table[column].type)
         at = table.schema.get_field_index(column)
         table = table.set_column(at, table.schema.field(at), values)
-        file = bench.scratch() / "tampered.parquet"
+        file = scratch / "tampered.parquet"
         pq.write_table(table, file)
         hasher = LogicalHasher(table.schema)
         for batch in table.to_batches():
@@ -93,7 +106,7 @@ def tamper(bench: Bench, name: str, number: int, column: str, value: int) -> Non
         )
         return replace(block, event=replace(event, new_data=data))
 
-    rewrite(bench, name, change)
+    rewrite_chain(workspace, name, change)
 
 
 def test_what_follows_from_its_inputs_is_found_right(bench: Bench) -> None:
