@@ -35,7 +35,8 @@ def compare_with_chains(
     start: Path | None, given: Given = NOTHING_GIVEN
 ) -> tuple[DefinitionChange, ...]:
     """What the definitions of now say and the chains do not say yet."""
-    project, _, projections = read_definitions(start, given)
+    now = read_definitions(start, given)
+    project, projections = now.project, now.projections
     before = _committed_definitions(project, projections)
     changes = compare_definitions(before, project.definitions, project.config.moved)
     # A chain lies elsewhere than its definition: that is no move.

@@ -201,7 +201,7 @@ def validate_source(
     state = transaction.state
     if state.schema is None:
         return
-    columns = _declared_columns(source.read)
+    columns = declared_columns(source.read)
     if columns is None:
         return
     vocab = vocabulary_of(state.vocab)
@@ -215,7 +215,8 @@ def validate_source(
     ensure_schema(transaction, columns, vocab)
 
 
-def _declared_columns(read: ReadStep) -> pa.Schema | None:
+def declared_columns(read: ReadStep) -> pa.Schema | None:
+    """The columns that a definition says a source has; `None` when only the data can tell."""
     if read.schema is not None:
         return from_odf(read.schema)
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None

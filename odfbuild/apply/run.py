@@ -25,6 +25,7 @@ from odfbuild.apply.ingest import (
 )
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.protection import check_unprotected
+from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
@@ -63,10 +64,12 @@ class ApplyOptions:
 
     Datasets that another process works on are waited for, up to `lock_timeout` seconds.
     With `fail_fast` no new ones either once a dataset did not complete. `locate` maps an error
-    about a query to the place in the project's files.
+    about a query to the place in the project's files. Queries that were found right by
+    `engine_version` (what `factory` starts) are not checked again.
     """
 
     factory: EngineFactory
+    engine_version: str = ""
     listener: Listener
     locate: Callable[[str, OdfbuildError], OdfbuildError]
     jobs: int = os.cpu_count() or 1
@@ -94,10 +97,12 @@ def apply_plan(
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
+            run.check_queries()
             options.listener.begin(len(todo), run.tasks)
             results = run_graph(
                 list(todo),
-                {name: item.inputs for name, item in todo.items()},
+                # What is wrong waits for nothing, so that it is told at once.
+                {name: () if name in run.wrong else item.inputs for name, item in todo.items()},
                 run.work,
                 run.skip,
                 lambda outcome: outcome.status in _INCOMPLETE,
@@ -137,6 +142,7 @@ class _Run:
         self.todo = todo
         self.held = held
         self.first_failure: str | None = None
+        self.wrong: Mapping[str, OdfbuildError] = {}
 
     def is_stopped(self) -> bool:
         """Whether no further dataset may begin."""
@@ -158,6 +164,15 @@ class _Run:
         )
         self.options.listener.finished(outcome)
         return outcome
+
+    def check_queries(self) -> None:
+        """Check what is to be committed before any dataset is touched."""
+        subjects = changed_queries(self.todo.values())
+        if subjects:
+            known = KnownQueries(self.project.config.cache, self.options.engine_version)
+            projections = self.workspace.projections()
+            checked = check_queries(subjects, projections, self.engine.get, known)
+            self.wrong = checked.errors
 
     def tasks(self, name: str) -> tuple[int, int] | None:
         """Finished and total engine tasks of a dataset."""
@@ -193,6 +208,8 @@ class _Run:
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:
         if item.refusal is not None:
             raise item.refusal
+        if item.name in self.wrong:
+            raise self.wrong[item.name]
         for name in filter(None, (item.name, item.renamed_from)):
             if name in self.held:
                 raise held_elsewhere(name, self.held[name])

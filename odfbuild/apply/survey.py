@@ -66,15 +66,23 @@ class Survey:
         return locate(self.project, dataset, error)
 
 
-def read_definitions(
-    start: Path | None, given: Given = NOTHING_GIVEN
-) -> tuple[Project, Workspace, Mapping[str, Projection]]:
-    """The project around `start`, checked, and its chains; raises `Errors` with all problems."""
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """A project whose definitions were checked, and its chains."""
+
+    project: Project
+    graph: Graph
+    workspace: Workspace
+    projections: Mapping[str, Projection]
+
+
+def read_definitions(start: Path | None, given: Given = NOTHING_GIVEN) -> Definitions:
+    """The project around `start`; raises `Errors` with all problems."""
     project = load_project(start, given)
     workspace = _workspace(project)
     projections = workspace.projections()
-    build_graph(project, renamed(projections, renames_of(project, projections)))
-    return project, workspace, projections
+    graph = build_graph(project, renamed(projections, renames_of(project, projections)))
+    return Definitions(project, graph, workspace, projections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

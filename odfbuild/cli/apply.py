@@ -18,6 +18,7 @@ from odfbuild.cli.context import (
     SelectOption,
     SelectorOption,
     UncacheableOption,
+    engine_version,
     selection_of,
     start_engine,
     wishes_of,
@@ -238,6 +239,7 @@ def _carry_out(
         log.ready(found.plan, digest)
         options = ApplyOptions(
             factory=start_engine,
+            engine_version=engine_version(),
             listener=log,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,

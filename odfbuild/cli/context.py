@@ -121,6 +121,13 @@ def start_engine() -> Engine:
     return start()
 
 
+def engine_version() -> str:
+    """Which engine `start_engine` starts: its release, and a digest of settings that matter."""
+    from odfbuild.engine.spark.session import engine_version as version
+
+    return version()
+
+
 class Format(StrEnum):
     """Form of a verb's output."""
 

@@ -41,14 +41,13 @@ def graph(
 ) -> int:
     """Show which datasets derive from which."""
     from odfbuild.apply.survey import read_definitions
-    from odfbuild.graph.build import build_graph
     from odfbuild.report.graph import GraphView, render_dot, render_mermaid, render_tree
 
     state: Context = context.obj
     chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
-    project, _, projections = read_definitions(state.directory, state.given)
-    found = build_graph(project, projections)
-    kinds = {definition.name: definition.snapshot.kind for definition in project.definitions}
+    read = read_definitions(state.directory, state.given)
+    found = read.graph
+    kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
     shown = [name for name in found.order if chosen is None or name in chosen]
     view = GraphView(kinds={name: kinds[name] for name in shown}, inputs=found.inputs)
     form = GraphForm.dot if as_dot else GraphForm.mermaid if as_mermaid else format

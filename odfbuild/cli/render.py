@@ -38,7 +38,7 @@ def render(
 
     state: Context = context.obj
     chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
-    project, _, _ = read_definitions(state.directory, state.given)
+    project = read_definitions(state.directory, state.given).project
     wanted = [d for d in project.definitions if chosen is None or d.name in chosen]
     if out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")

@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from odfbuild.cli.context import Context
+from odfbuild.cli.context import Context, engine_version, start_engine
+from odfbuild.errors import Errors, OdfbuildError
+
+if TYPE_CHECKING:
+    from odfbuild.apply.queries import Checked
+    from odfbuild.apply.survey import Definitions
 
 
-def validate(context: typer.Context) -> int:
+def validate(
+    context: typer.Context,
+    engine: Annotated[
+        bool,
+        typer.Option(
+            "--engine", help="Let Spark check all queries, too, from schemas alone; reads no data."
+        ),
+    ] = False,
+) -> int:
     """Check all definitions: YAML, templates, types, inputs, cycles. No Spark, no network."""
     state: Context = context.obj
     from odfbuild.apply.survey import read_definitions
+    from odfbuild.report.words import count
 
-    project, _, _ = read_definitions(state.directory, state.given)
-    count = len(project.definitions)
-    state.console.result(f"{count} dataset{'' if count == 1 else 's'} defined, all valid.")
+    found = read_definitions(state.directory, state.given)
+    text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
+    if not engine:
+        state.console.result(f"{text}.")
+        return 0
+    checked = _check(found)
+    _raise_errors(found, checked)
+    verb = "was" if checked.right == 1 else "were"
+    queries = f"{checked.right} {'query' if checked.right == 1 else 'queries'}"
+    state.console.result(f"{text}; {queries} {verb} checked by the engine.")
+    if checked.unknown:
+        names = ", ".join(checked.unknown)
+        state.console.note(f"Not checked, because only data tells what they read: {names}.")
     return 0
+
+
+def _check(found: Definitions) -> Checked:
+    from odfbuild.apply.queries import KnownQueries, Subject, check_queries
+    from odfbuild.engine.lazy import LazyEngine
+
+    by_name = {definition.name: definition for definition in found.project.definitions}
+    subjects = [
+        Subject(name=name, events=by_name[name].snapshot.metadata, inputs=found.graph.inputs[name])
+        for name in found.graph.order
+    ]
+    known = KnownQueries(found.workspace.cache, engine_version())
+    engine = LazyEngine(start_engine)
+    try:
+        return check_queries(subjects, found.projections, engine.get, known)
+    finally:
+        engine.stop()
+
+
+def _raise_errors(found: Definitions, checked: Checked) -> None:
+    from odfbuild.apply.locate import locate
+
+    errors: list[OdfbuildError] = []
+    for name, error in checked.errors.items():
+        placed = locate(found.project, name, error)
+        errors += placed.errors if isinstance(placed, Errors) else [placed]
+    if errors:
+        raise errors[0] if len(errors) == 1 else Errors(errors)

@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,8 @@ _STOP_SECONDS = 2
 
 def engine_version() -> str:
     """What computes: release of Spark and a digest of the settings that matter."""
-    import pyspark
-
     text = "\n".join(f"{name}={value}" for name, value in sorted(PINNED.items()))
-    return f"{pyspark.__version__}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{version('pyspark')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 class Session:

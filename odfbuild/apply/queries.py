@@ -1,0 +1,268 @@
+"""Check the queries of a project without any data: result schemas, and errors with their places.
+
+Schemas flow from inputs to readers: those that chains have, those that sources declare, those that
+queries give. What only data can tell stays unknown, and so do its readers. A query that was found
+right over the same schemas by the same engine is not checked again. Source: Open Data Fabric,
+"Validate Query".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from odfbuild.apply.ingest import declared_columns
+from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
+from odfbuild.engine.slice import dataset_schema
+from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.identity import DatasetId, DatasetRef
+from odfbuild.odf.model import (
+    AddPushSource,
+    MetadataEvent,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+    TransformSql,
+)
+from odfbuild.odf.projection import Projection
+from odfbuild.odf.schema_evolution import grow
+from odfbuild.plan.model import Action, DatasetPlan
+from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+
+_AT_ONCE = 4
+_REMEMBERED = 20_000
+_MILLIS_UTC = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What came of it: errors by dataset, how many queries are right, which cannot be told yet."""
+
+    errors: Mapping[str, OdfbuildError] = field(default_factory=dict)
+    right: int = 0
+    unknown: tuple[str, ...] = ()
+
+
+class KnownQueries:
+    """Result schemas of queries that were checked already, kept in `folder` for next time."""
+
+    def __init__(self, folder: Path, engine_version: str) -> None:
+        self._file = folder / "queries.bin"
+        self._stamp = b"odfbuild queries 1\n" + code_stamp() + engine_version.encode() + b"\n"
+        self._before: dict[bytes, bytes] = read_disposable(self._file, self._stamp) or {}
+        self._used: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> pa.Schema | None:
+        """The schema that was found for `key`."""
+        found = self._before.get(key)
+        if found is None:
+            return None
+        self._used[key] = found
+        return pa.ipc.read_schema(pa.py_buffer(found))
+
+    def put(self, key: bytes, schema: pa.Schema) -> None:
+        """Remember a schema."""
+        self._used[key] = schema.serialize().to_pybytes()
+
+    def save(self) -> None:
+        """Keep what was found, and of the rest what came last."""
+        if self._used.keys() <= self._before.keys():
+            return
+        kept = {**self._before, **self._used}
+        newest = list(kept.items())[-_REMEMBERED:]
+        write_disposable(self._file, self._stamp, dict(newest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A dataset to check: its `inputs`, and `events` with its query or source.
+
+    `fresh`: it begins anew, so that there is no committed schema to fit.
+    """
+
+    name: str
+    events: Sequence[MetadataEvent]
+    inputs: Sequence[str] = ()
+    fresh: bool = False
+
+
+def changed_queries(items: Iterable[DatasetPlan]) -> list[Subject]:
+    """What a plan commits that has a query: new and changed transformations and sources."""
+    shaping = SetTransform | SetPollingSource | AddPushSource
+    return [
+        Subject(
+            name=item.name, events=events, inputs=item.inputs, fresh=Action.REBUILD in item.actions
+        )
+        for item in items
+        for events in [tuple(change.after for change in item.changes)]
+        if item.refusal is None and any(isinstance(event, shaping) for event in events)
+    ]
+
+
+def check_queries(
+    subjects: Iterable[Subject],
+    projections: Mapping[str, Projection],
+    get_engine: Callable[[], Engine],
+    known: KnownQueries,
+) -> Checked:
+    """Check the queries of `subjects` over the schemas that their inputs will have.
+
+    An input that is no subject is taken as its chain says. `get_engine` is called only when there
+    is something new to check.
+    """
+    run = _Check(projections, get_engine, known)
+    subjects = list(subjects)
+    waiting = subjects
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        while waiting:
+            names = {each.name for each in waiting}
+            ready = [each for each in waiting if names.isdisjoint(each.inputs)]
+            list(pool.map(run.check, ready))
+            done = {each.name for each in ready}
+            waiting = [each for each in waiting if each.name not in done]
+    known.save()
+    order = [each.name for each in subjects]
+    return Checked(
+        errors={name: run.errors[name] for name in order if name in run.errors},
+        right=len(run.right),
+        unknown=tuple(name for name in order if name in run.unknown),
+    )
+
+
+class _Check:
+    """The state of one check; `check` may run in several threads at once."""
+
+    def __init__(
+        self,
+        projections: Mapping[str, Projection],
+        get_engine: Callable[[], Engine],
+        known: KnownQueries,
+    ) -> None:
+        self.states = {name.lower(): state for name, state in projections.items()}
+        self.names = {state.dataset_id: name for name, state in self.states.items()}
+        self.get_engine = get_engine
+        self.known = known
+        self.schemas: dict[str, pa.Schema | None] = {}
+        self.vocabs: dict[str, Vocabulary] = {}
+        self.errors: dict[str, OdfbuildError] = {}
+        self.unknown: set[str] = set()
+        self.right: list[str] = []
+
+    def check(self, subject: Subject) -> None:
+        """Check one dataset whose inputs are checked already, and learn its schema."""
+        name, folded = subject.name, subject.name.lower()
+        state = None if subject.fresh else self.states.get(folded)
+        vocab = _vocabulary(subject.events, self.states.get(folded))
+        committed = schema_of(state.schema) if state and state.schema else None
+        self.vocabs[folded], self.schemas[folded] = vocab, committed
+        try:
+            found = self._result(subject, vocab)
+            if found is not None:
+                new = dataset_schema(found, vocab)
+                self.schemas[folded] = new if committed is None else _settled(name, new, committed)
+        except Errors as error:
+            self.errors[name] = error.errors[0] if len(error.errors) == 1 else error
+        except OdfbuildError as error:
+            self.errors[name] = error
+        if name in self.errors:
+            self.schemas[folded] = None  # its readers cannot be told anything
+
+    def _result(self, subject: Subject, vocab: Vocabulary) -> pa.Schema | None:
+        """Data and event time columns of the result; `None` when only data can tell."""
+        for event in subject.events:
+            if isinstance(event, SetTransform):
+                return self._of_transform(subject.name, event, vocab)
+            if isinstance(event, SetPollingSource | AddPushSource):
+                found = self._of_source(subject.name, event, vocab)
+                # What a source may bring to records that exist is decided when it comes.
+                return found if self.schemas[subject.name.lower()] is None else None
+        return None
+
+    def _of_transform(self, name: str, event: SetTransform, vocab: Vocabulary) -> pa.Schema | None:
+        sources = []
+        for declared in event.inputs:
+            schema, its_vocab = self._input(declared.dataset_ref)
+            if schema is None:
+                self.unknown.add(name)
+                return None
+            alias = declared.alias or str(declared.dataset_ref)
+            sources.append(InputSlices(alias=alias, schema=schema, vocab=its_vocab))
+        return self._ask(name, event.transform, sources, vocab, preprocess=False)
+
+    def _input(self, ref: DatasetRef) -> tuple[pa.Schema | None, Vocabulary]:
+        folded = self.names.get(ref, "") if isinstance(ref, DatasetId) else ref.folded
+        if folded in self.schemas:
+            return self.schemas[folded], self.vocabs[folded]
+        state = self.states.get(folded)
+        if state is None or state.schema is None:
+            return None, Vocabulary()
+        return schema_of(state.schema), vocabulary_of(state.vocab)
+
+    def _of_source(
+        self, name: str, event: SetPollingSource | AddPushSource, vocab: Vocabulary
+    ) -> pa.Schema | None:
+        columns = declared_columns(event.read)
+        if columns is None:
+            if event.preprocess is not None:
+                self.unknown.add(name)
+            return None
+        if event.preprocess is not None:
+            given = InputSlices(alias="input", schema=columns, vocab=vocab)
+            columns = self._ask(name, event.preprocess, [given], vocab, preprocess=True)
+        if vocab.event_time not in columns.names:
+            columns = columns.append(pa.field(vocab.event_time, _MILLIS_UTC))
+        return columns
+
+    def _ask(
+        self,
+        name: str,
+        query: TransformSql,
+        inputs: Sequence[InputSlices],
+        vocab: Vocabulary,
+        *,
+        preprocess: bool,
+    ) -> pa.Schema:
+        key = _key(query, inputs, vocab, preprocess)
+        found = self.known.get(key)
+        if found is None:
+            found = self.get_engine().validate(name, query, inputs, vocab, preprocess=preprocess)
+            self.known.put(key, found)
+        self.right.append(name)
+        return found
+
+
+def _settled(name: str, new: pa.Schema, committed: pa.Schema) -> pa.Schema:
+    """The schema in which new records will be; `QueryError` when history forbids it."""
+    growth = grow(committed, new)
+    if growth.problems:
+        raise QueryError(
+            f"the result no longer has the schema that '{name}' is committed with",
+            code="E0521",
+            dataset=name,
+            notes=growth.problems,
+            help=f"cast or rename the columns back, or define a new dataset, '{name}.v2'",
+        )
+    return growth.schema
+
+
+def _vocabulary(events: Iterable[MetadataEvent], state: Projection | None) -> Vocabulary:
+    for event in events:
+        if isinstance(event, SetVocab):
+            return vocabulary_of(event)
+    return vocabulary_of(state.vocab if state else None)
+
+
+def _key(
+    query: TransformSql, inputs: Sequence[InputSlices], vocab: Vocabulary, preprocess: bool
+) -> bytes:
+    """A digest of all that the answer depends on, but for the engine."""
+    parts: list[Any] = [repr(query), repr(vocab), preprocess]
+    parts += [(each.alias, repr(each.vocab), each.schema.to_string()) for each in inputs]
+    return hashlib.sha256(repr(parts).encode()).digest()

@@ -1,0 +1,92 @@
+"""Queries are checked before anything is done, from schemas alone, and only once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odfbuild.engine.contract import Engine
+from tests.apply.in_process import Program, share
+from tests.apply.tiny import QUERY, Tiny
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Tiny:
+    return Tiny.fresh(tmp_path / "tiny")
+
+
+@pytest.fixture
+def odfbuild(
+    tiny: Tiny,
+    spark_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Program:
+    share(spark_engine, monkeypatch)
+    return Program(tiny.root, monkeypatch, capsys)
+
+
+def test_queries_are_checked_over_what_others_give_before_any_data_is_there(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    tiny.derive("further", "SELECT event_time, value * 2 AS twice FROM source", "derived")
+    said = odfbuild.ok("validate", "--engine")
+    assert said.out == "3 datasets defined, all valid; 2 queries were checked by the engine.\n"
+    assert tiny.workspace().aliases() == []
+
+
+def test_all_wrong_queries_are_named_with_place_and_a_guess(tiny: Tiny, odfbuild: Program) -> None:
+    tiny.derive("further", "SELECT event_time, valeu FROM source", "derived")
+    tiny.derive("other", "SELECT event_time, rand() AS r FROM source")
+    said = odfbuild("validate", "--engine")
+    assert said.code == 1
+    assert "datasets/further.yaml:15:" in said.err
+    assert "did you mean" in said.err
+    assert "`value`" in said.err or "'value'" in said.err
+    assert "datasets/other.yaml:15:" in said.err
+
+
+def test_a_query_that_was_found_right_is_not_checked_again(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odfbuild.ok("validate", "--engine")
+    # Whoever asks this engine for anything fails.
+    share(None, monkeypatch)  # type: ignore[arg-type]
+    odfbuild.ok("validate", "--engine")
+    tiny.derive("derived", QUERY.replace("10", "11"))
+    with pytest.raises(AttributeError):
+        odfbuild("validate", "--engine")
+
+
+def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:
+    root = tiny.root / "datasets" / "root.yaml"
+    text = root.read_text()
+    start, end = text.index("        schema:"), text.index("      merge:")
+    root.write_text(text[:start] + text[end:])
+    said = odfbuild.ok("validate", "--engine")
+    assert "0 queries were checked" in said.out
+    assert said.err == "Not checked, because only data tells what they read: derived.\n"
+
+
+def test_apply_touches_nothing_that_depends_on_a_wrong_query(tiny: Tiny, odfbuild: Program) -> None:
+    tiny.derive("further", "SELECT event_time, nonsense FROM source", "derived")
+    tiny.derive("last", "SELECT event_time, nonsense FROM source", "further")
+    said = odfbuild("apply", "-y")
+    assert said.code == 4
+    assert "datasets/further.yaml:15:" in said.err
+    assert tiny.workspace().aliases() == ["derived", "root"]
+    assert said.err.index("further: failed") < said.err.index("root: committed")
+
+
+def test_a_changed_query_that_history_forbids_is_found_before_any_work(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    tiny.arrive(2)
+    tiny.derive("derived", "SELECT event_time, id, CAST(value AS STRING) AS value FROM source")
+    said = odfbuild("validate", "--engine")
+    assert said.code == 1
+    assert "error[E0521]" in said.err
