@@ -62,6 +62,29 @@ EXPECTED = {
           'rain ' || precip::DECIMAL(5, 2) || ' in', 'sight ' || visib::DECIMAL(5, 2) || ' mi')
         FROM ({STORMS})
     """,
+    "nyc.departures.weather": f"""
+        SELECT event_time, airport, carrier, flight, dest, dep_delay, temp, wind_speed, precip, visib
+        FROM ({LEFT}) d JOIN weather w
+          ON w.origin = d.airport AND epoch(d.event_time) - epoch(w.time_hour) BETWEEN 0 AND 3599
+    """,
+    # A day is counted when a later flight, cancelled or not, says that it is over.
+    "nyc.delays.daily": f"""
+        SELECT date_trunc('day', event_time) AS event_time, carrier, count(*) AS flights,
+          count(*) FILTER (dep_delay >= 15) AS delayed, sum(dep_delay)::BIGINT AS minutes
+        FROM ({LEFT})
+        WHERE date_trunc('day', event_time) + INTERVAL 1 DAY <= (
+          SELECT max(event_time) FROM ({FLIGHTS}))
+        GROUP BY ALL
+    """,
+    "nyc.routes.delayed": f"""
+        SELECT event_time, row_number() OVER (ORDER BY mean_delay DESC, airport, dest) AS place,
+          airport, dest, flights, mean_delay
+        FROM (
+          SELECT max(event_time) AS event_time, airport, dest, count(*) AS flights,
+            round(sum(dep_delay) / count(*), 2)::DECIMAL(6, 2) AS mean_delay
+          FROM ({LEFT}) GROUP BY airport, dest HAVING count(*) > 99)
+        QUALIFY place <= 10
+    """,
 }
 
 AGGREGATES = {
@@ -76,5 +99,7 @@ AGGREGATES = {
     "nyc.flights.cancelled": "count(*), count(tailnum), count(DISTINCT carrier)",
     "nyc.flights.long-haul": "count(*), sum(miles_per_hour), count(air_time)",
     "nyc.weather.storms": "count(*), max(wind_gust), min(visib)",
+    "nyc.departures.weather": "count(*), sum(dep_delay), max(wind_speed), count(precip)",
+    "nyc.delays.daily": "count(*), sum(flights), sum(delayed), sum(minutes)",
     "nyc.disruptions": "count(*), count(*) FILTER (what = 'storm'), max(length(details))",
 }

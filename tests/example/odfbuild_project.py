@@ -100,6 +100,14 @@ class ExampleProject:
         """All records of a dataset, system columns included, read by DuckDB."""
         return db.read_parquet(self.slices(name))
 
+    def amounts_to(self, db: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
+        """The records that are left when retractions and corrections are carried out."""
+        columns = '* EXCLUDE ("offset", op, system_time)'
+        added, taken = (
+            self.table(db, name).filter(f"op IN {ops}").project(columns) for ops in ((0, 3), (1, 2))
+        )
+        return added.query("added", f"FROM added EXCEPT ALL ({taken.sql_query()})")
+
     def count(self, db: duckdb.DuckDBPyConnection, name: str) -> int:
         return int(self.table(db, name).aggregate("count(*)").fetchall()[0][0])
 
