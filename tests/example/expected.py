@@ -63,9 +63,10 @@ EXPECTED = {
         FROM ({STORMS})
     """,
     "nyc.departures.weather": f"""
-        SELECT event_time, airport, carrier, flight, dest, dep_delay, temp, wind_speed, precip, visib
+        SELECT event_time, airport, carrier, flight, dest, dep_delay,
+          temp, wind_speed, precip, visib
         FROM ({LEFT}) d JOIN weather w
-          ON w.origin = d.airport AND epoch(d.event_time) - epoch(w.time_hour) BETWEEN 0 AND 3599
+          ON w.origin = d.airport AND w.time_hour = date_trunc('hour', d.event_time)
     """,
     # A day is counted when a later flight, cancelled or not, says that it is over.
     "nyc.delays.daily": f"""
