@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from odfbuild.apply.linked_objects import linked_objects
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
@@ -152,7 +154,11 @@ def stage_ingest(
     except QueryError as error:
         error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
         raise
-    _add_event(transaction, staged, arrival.source_state)
+    extra = None
+    if staged is not None and transaction.state.schema is not None:
+        store = transaction.workspace.dataset(transaction.alias)
+        extra = linked_objects(store, schema_of(transaction.state.schema), staged.path)
+    _add_event(transaction, staged, arrival.source_state, extra)
     return Ingested(
         staged.records if staged else 0, result.skipped, result.bad_records, result.drift
     )
@@ -171,7 +177,10 @@ def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> No
 
 
 def _add_event(
-    transaction: Transaction, staged: StagedSlice | None, source_state: SourceState | None
+    transaction: Transaction,
+    staged: StagedSlice | None,
+    source_state: SourceState | None,
+    extra: dict[str, Any] | None = None,
 ) -> None:
     state = transaction.state
     if staged is None and source_state == state.source_state:
@@ -183,6 +192,7 @@ def _add_event(
         new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
         # Carried in every block, because a peer resumes from the last one only.
         new_source_state=source_state,
+        extra=extra,
     )
     if event.new_data or event.new_watermark or event.new_source_state:
         transaction.add(event)

@@ -256,7 +256,8 @@ def incompatibilities(committed: pa.Schema, new: pa.Schema) -> list[str]:
     """Why records with schema `new` cannot join a dataset with `committed`; empty when they can.
 
     Same columns in the same order and of the same types; how Arrow lays out text, bytes and lists
-    does not count. A column may not become nullable, but the other way round is fine.
+    does not count. A column may not become nullable, but the other way round is fine. Attributes are
+    those of the dataset: a column without any takes them over.
     """
     problems = [f"column '{name}' is missing" for name in committed.names if name not in new.names]
     problems += [f"column '{name}' is new" for name in new.names if name not in committed.names]
@@ -274,7 +275,7 @@ def incompatibilities(committed: pa.Schema, new: pa.Schema) -> list[str]:
 def _field_problems(old: pa.Field, new: pa.Field, name: str) -> Iterator[str]:
     if new.nullable and not old.nullable:
         yield f"column '{name}' may hold nulls now, and may not in the committed schema"
-    if _attributes(old) != _attributes(new):
+    if _attributes(new) not in ({}, _attributes(old)):
         yield f"column '{name}' has other attributes than in the committed schema"
     yield from _type_problems(old.type, new.type, name)
 

@@ -11,6 +11,7 @@ from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.arrow_schema import schema_of, to_odf, to_raw
+from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -37,6 +38,7 @@ ERRORS = {
     "BadInputSchema": {"E0430", "E0431", "E0433"},
 }
 
+LINK = {"opendatafabric.org/type": '{"kind": "ObjectLink", "linkType": {"kind": "Multihash"}}'}
 BEGINS_WITH_A_SCHEMA = {"writer/add-optional-snapshot"}
 """The vector leaves out a first round that commits the schema, and then expects none to be new."""
 _SYSTEM = (
@@ -50,9 +52,9 @@ _SYSTEM = (
 def _schema(specs):
     fields = []
     for spec in specs:
-        name, kind, need = spec.split()
+        name, kind, need, *link = spec.split()
         found = pa.date32() if kind == "date" else type_of(kind)
-        fields.append(pa.field(name, found, nullable=need == "optional"))
+        fields.append(pa.field(name, found, need == "optional", LINK if link else None))
     return pa.schema(fields)
 
 
@@ -189,6 +191,30 @@ def _check_write(dataset, step):
     interval = expected["offset_interval"]
     assert (new.offset_interval.start, new.offset_interval.end) == tuple(interval.values())
     assert str(new.logical_hash) == expected["logical_hash"]
+
+
+@pytest.mark.spark
+def test_links_to_objects_are_counted_and_must_lead_somewhere(spark_engine, tmp_path):
+    dataset = Dataset(tmp_path, spark_engine, MergeStrategyAppend())
+    columns = [*_SYSTEM, "file string optional @link"]
+    dataset.commit(SetDataSchema(schema=to_odf(_schema(columns))))
+    store = dataset.workspace.dataset("tests")
+    staged = tmp_path / "object"
+    staged.write_bytes(b"x" * 1000)
+    digest, _ = physical_hash(staged)
+    times = {"system_time": "2010-01-01T12:00:00Z", "source_event_time": "2000-01-01T12:00:00Z"}
+    step = {**times, "csv_schema": ["file string optional"]}
+    linked = {**step, "csv": f"file\n{digest}\n{digest}\n\n"}
+    before = dataset.base
+    for wrong in (linked["csv"], "file\nno hash\n"):
+        with pytest.raises(OdfbuildError) as caught:
+            dataset.write({**step, "csv": wrong})
+        assert caught.value.code == "E0435"
+        assert dataset.base == before
+    store.put_object("data", staged, digest)
+    (event,) = dataset.write(linked)
+    counts = {"numObjectsNaive": 2, "sizeNaive": 2000}
+    assert event.extra == {"opendatafabric.org/linkedObjects": counts}
 
 
 @pytest.mark.spark

@@ -103,6 +103,14 @@ def test_a_column_that_odf_cannot_hold_is_named() -> None:
 OLD = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string())])
 
 
+def test_columns_without_attributes_take_over_those_of_the_dataset() -> None:
+    described = pa.schema([field.with_metadata({"x": "1"}) for field in OLD])
+    other = pa.schema([field.with_metadata({"x": "2"}) for field in OLD])
+    assert incompatibilities(described, OLD) == []
+    assert len(incompatibilities(described, other)) == len(OLD)
+    assert len(incompatibilities(OLD, other)) == len(OLD)
+
+
 @pytest.mark.parametrize(
     ("new", "words"),
     [
