@@ -256,8 +256,8 @@ def incompatibilities(committed: pa.Schema, new: pa.Schema) -> list[str]:
     """Why records with schema `new` cannot join a dataset with `committed`; empty when they can.
 
     Same columns in the same order and of the same types; how Arrow lays out text, bytes and lists
-    does not count. A column may not become nullable, but the other way round is fine. Attributes are
-    those of the dataset: a column without any takes them over.
+    does not count. A column may not become nullable, but the other way round is fine.
+    Attributes are those of the dataset: a column without any takes them over.
     """
     problems = [f"column '{name}' is missing" for name in committed.names if name not in new.names]
     problems += [f"column '{name}' is new" for name in new.names if name not in committed.names]
