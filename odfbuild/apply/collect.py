@@ -10,6 +10,7 @@ from odfbuild.store.garbage import (
     Garbage,
     find_in_dataset,
     find_scratch,
+    find_side_cars,
     find_staged,
     find_unfinished,
     remove,
@@ -57,6 +58,7 @@ def collect(
             garbage += find_unfinished(workspace, before)
             garbage += find_staged(workspace, before)
             garbage += find_scratch(workspace, before)
+            garbage += find_side_cars(workspace, before)
         if not dry_run:
             remove(workspace, garbage)
     return Collection(

@@ -16,6 +16,7 @@ _NOUNS = {
     "checkpoint": "checkpoint",
     "staging": "staging file",
     "scratch": "scratch folder",
+    "side-cars": "set of side-cars",
     "unfinished dataset": "unfinished dataset",
 }
 

@@ -20,11 +20,14 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.creation import MARKER, clear_unfinished
 from odfbuild.store.dataset import FOLDERS, DatasetStore
 from odfbuild.store.files import PENDING, folder_lock
+from odfbuild.store.side_cars import MANIFEST
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-Kind = Literal["block", "data", "checkpoint", "staging", "scratch", "unfinished dataset"]
+Kind = Literal[
+    "block", "data", "checkpoint", "staging", "scratch", "side-cars", "unfinished dataset"
+]
 
 # Slices may refer to other objects of the dataset; blocks that allow it say one of these.
 _LINKS = (b"ObjectLink", b"linkedObjects")
@@ -121,6 +124,15 @@ def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
     base = workspace.cache / "scratch"
     for folder in base.iterdir() if base.is_dir() else ():
         yield from _aged("", "scratch", folder, before)
+
+
+def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
+    """Side-cars of datasets that are gone, or have another name by now."""
+    base = workspace.cache / "side-cars"
+    for manifest in base.rglob(MANIFEST):
+        folder = manifest.parent
+        if workspace.find(folder.parent.relative_to(base).as_posix()) is None:
+            yield from _aged("", "side-cars", folder, before)
 
 
 def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:

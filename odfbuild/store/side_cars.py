@@ -21,8 +21,8 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.disposable import RACY_NS, read_disposable, write_disposable
 from odfbuild.store.files import sync_folder
 
-_MANIFEST = "manifest.bin"
-_OURS = (_MANIFEST, ".gitignore", "CACHEDIR.TAG")
+MANIFEST = "manifest.bin"
+_OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
 _CHUNK = 8 << 20
 
 
@@ -62,7 +62,7 @@ class SideCarFolder:
 
     def load(self) -> SideCars | None:
         """What the folder holds; `None` unless it is whole."""
-        plain = read_disposable(self.folder / _MANIFEST, self._stamp)
+        plain = read_disposable(self.folder / MANIFEST, self._stamp)
         if plain is None:
             return None
         covered, entries = plain
@@ -111,7 +111,7 @@ class SideCarFolder:
             for file in found.files
         ]
         return write_disposable(
-            self.folder / _MANIFEST, self._stamp, (found.covered.binary, entries)
+            self.folder / MANIFEST, self._stamp, (found.covered.binary, entries)
         )
 
 
