@@ -14,8 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.errors import IntegrityError, QueryError
+from odfbuild.errors import IntegrityError
+from odfbuild.odf.arrow_encoding import (
+    BUFFER,
+    DATE,
+    DECIMAL,
+    InvalidAttributeError,
+    encoding_of,
+)
 from odfbuild.odf.arrow_raw import UnsupportedSchemaError, from_raw, to_raw
+from odfbuild.odf.extra import extra_problem
 from odfbuild.odf.model import (
     DataField,
     DataSchema,
@@ -48,10 +56,6 @@ from odfbuild.odf.model import (
     TimeUnit,
 )
 
-BUFFER = "arrow.apache.org/bufferEncoding"
-DATE = "arrow.apache.org/dateEncoding"
-DECIMAL = "arrow.apache.org/decimalEncoding"
-
 _UNITS = {
     "s": TimeUnit.Second,
     "ms": TimeUnit.Millisecond,
@@ -72,13 +76,6 @@ __all__ = [
     "to_odf",
     "to_raw",
 ]
-
-
-class InvalidAttributeError(QueryError):
-    """E0532: an encoding attribute that is not well formed."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, code="E0532", help="mend or remove that attribute of the column")
 
 
 def schema_of(event: SetDataSchema) -> pa.Schema:
@@ -146,20 +143,26 @@ def _to_extra(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     """Attributes from Arrow metadata, where values are text: JSON objects and lists, or strings."""
     extra: dict[str, Any] = {}
     for key, value in (metadata or {}).items():
-        name, text = key.decode(), value.decode()
+        try:
+            name, text = key.decode(), value.decode()
+        except UnicodeDecodeError:
+            continue  # attributes are text
         # What Parquet readers and Spark add says where a column came from, not what it is.
         if name.startswith(("PARQUET:", "org.apache.spark")) or name == "ARROW:schema":
             continue
-        extra[name] = json.loads(text) if text[:1] in ("{", "[") and _is_json(text) else text
+        extra[name] = _attribute(text)
     return extra
 
 
-def _is_json(text: str) -> bool:
+def _attribute(text: str) -> Any:
+    """The JSON object or list in `text`, where it is one that attributes may hold; else `text`."""
+    if text[:1] not in ("{", "["):
+        return text
     try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if extra_problem({"attribute": value}) is None else text
 
 
 def _to_metadata(extra: Mapping[str, Any] | None) -> dict[str, str] | None:
@@ -360,45 +363,3 @@ def _buffered(
     if chosen is None:
         raise UnsupportedSchemaError(f"the encoding {kind} with offsets of {bits} bits")
     return chosen
-
-
-# --- Encoding attributes ---
-
-_KINDS = {
-    BUFFER: ("kind", ("Contiguous", "View", "RunEnd")),
-    DATE: ("unit", ("Day", "Millisecond")),
-}
-
-
-def encoding_of(extra: Mapping[str, Any] | None) -> dict[str, dict[str, Any]] | None:
-    """The encoding attributes among `extra`, in canonical spelling; `None` without any.
-
-    Enum values may begin with a small letter. `InvalidAttributeError` for what is malformed.
-    """
-    found = (
-        {key: extra[key] for key in (BUFFER, DATE, DECIMAL) if key in (extra or {})}
-        if extra
-        else {}
-    )
-    return {key: _read_encoding(key, value) for key, value in found.items()} or None
-
-
-def _read_encoding(key: str, value: Any) -> dict[str, Any]:
-    def refuse() -> InvalidAttributeError:
-        return InvalidAttributeError(f"not a valid '{key}': {json.dumps(value)}")
-
-    if not isinstance(value, Mapping):
-        raise refuse()
-    result = dict(value)
-    if key in _KINDS:
-        name, spellings = _KINDS[key]
-        text = value.get(name)
-        if not isinstance(text, str) or text[:1].upper() + text[1:] not in spellings:
-            raise refuse()
-        result[name] = text[:1].upper() + text[1:]
-    elif not isinstance(value.get("bitWidth"), int):
-        raise refuse()
-    for name in ("offsetBitWidth", "runEndsBitWidth", "bitWidth"):
-        if value.get(name) is not None and not isinstance(value[name], int):
-            raise refuse()
-    return result

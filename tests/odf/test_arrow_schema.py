@@ -1,4 +1,5 @@
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from odfbuild.odf.arrow_schema import (
     to_odf,
     to_raw,
 )
+from odfbuild.odf.flatbuffers_form import decode_message, encode_message
 from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
 from odfbuild.odf.schema_compare import incompatibilities, strip_encoding
 from tests.odf.values import objects
@@ -141,3 +143,22 @@ def test_a_column_of_nulls_is_nullable_in_arrow() -> None:
 def test_any_schema_of_a_chain_has_an_arrow_form_or_says_why_not(schema: DataSchema) -> None:
     with suppress(UnsupportedSchemaError, InvalidAttributeError):
         assert len(schema_of(SetDataSchema(schema=schema))) == len(schema.fields)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        (b'{"a": [1]}', {"a": [1]}),
+        (b'{"a": ', '{"a": '),
+        (b"[NaN]", "[NaN]"),
+        (b"[1e999]", "[1e999]"),
+        (100_000 * b"[", 100_000 * "["),
+        (b"\xff\xfe", None),
+    ],
+)
+def test_metadata_of_files_become_attributes_as_far_as_they_can(written: bytes, kept: Any) -> None:
+    field = pa.field("a", pa.int64(), metadata={b"key": written})
+    schema = to_odf(pa.schema([field]))
+    (column,) = schema.fields
+    assert column.extra == (None if kept is None else {"key": kept})
+    assert decode_message(DataSchema, encode_message(schema)) == schema
