@@ -1,8 +1,8 @@
 """What users of other tools complain about, by the number of their issue, and what happens here.
 
 Further ones stand beside what they are about: terraform#15185, #39139 in test_saved_plans,
-terraform#28710 in test_locks, terraform#516 in test_authoring, dbt-core#9564 in
-test_environments.
+terraform#28710 in test_locks, terraform#2967 in test_protection, terraform#516 in test_authoring,
+dbt-core#9564 in test_environments.
 """
 
 from __future__ import annotations
@@ -51,6 +51,15 @@ def planned(odfbuild: Program, *arguments: str) -> dict[str, dict[str, Any]]:
     """What the plan does with each dataset that it does something with."""
     datasets = odfbuild("plan", "--json", *arguments).data["datasets"]
     return {d["name"]: d for d in datasets if d["actions"]}
+
+
+def causes(odfbuild: Program, name: str) -> list[dict[str, Any]]:
+    """What reaches a dataset from its inputs, whether anything will be done with it or not."""
+    datasets = odfbuild("plan", "--json").data["datasets"]
+    found: list[dict[str, Any]] = next(
+        d["affected_columns"]["causes"] for d in datasets if d["name"] == name
+    )
+    return found
 
 
 def heads(tiny: Tiny) -> dict[str, str]:
@@ -230,6 +239,19 @@ def test_dbt_core_3226_a_filter_that_changes_is_not_overlooked(
 ) -> None:
     tiny.derive("derived", QUERY + " WHERE id > 1")
     assert planned(applied)["derived"]["affected_columns"]["records"] is True
+    (cause,) = causes(applied, "further")
+    assert (cause["column"], cause["by"], cause["input"]) == (None, "records", "derived")
+
+
+def test_dbt_core_15979_a_changed_column_is_followed_to_the_columns_made_from_it(
+    tiny: Tiny, applied: Program
+) -> None:
+    tiny.derive("derived", QUERY.replace("10", "20"))
+    assert planned(applied)["derived"]["affected_columns"]["changed"] == ["value"]
+    assert causes(applied, "further") == [
+        {"column": "value", "by": "derivation", "input": "derived", "input_column": "value"}
+    ]
+    assert "reaches further: value (derivation)" in applied.ok("plan").out
 
 
 def test_terraform_17599_a_definition_that_goes_deletes_nothing(
