@@ -58,7 +58,7 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
             yield ("fetch", "url"), partial(check_url, step.url)
             yield ("fetch", "eventTime"), partial(refuse_path_time, step.event_time)
             for number, header in enumerate(step.headers or ()):
-                from odfbuild.ingest.fetch.http import check_header_name
+                from odfbuild.ingest.fetch.headers import check_header_name
 
                 path = ("fetch", "headers", number, "name")
                 yield path, partial(check_header_name, header.name)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.programs import program
+from tests.servers.programs import must_run, program
 
 IMAGE = "localhost/odfbuild-test"
 
@@ -64,6 +64,7 @@ def _make(folder: Path) -> Podman:
         check=False,
     )
     if done.returncode:
-        pytest.fail(f"podman cannot import an image: {done.stderr}")
+        report = pytest.fail if must_run() else pytest.skip
+        report(f"podman cannot import an image: {done.stderr}")
     arguments = ("--network=none", "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096")
     return Podman(runtime, arguments)

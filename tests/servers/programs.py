@@ -13,12 +13,17 @@ from pathlib import Path
 import pytest
 
 
+def must_run() -> bool:
+    """Whether everything that tests need can be there: as root, who installs it, and in CI."""
+    return os.getuid() == 0 or bool(os.environ.get("CI"))
+
+
 def program(name: str) -> str:
     """The path of a program; tests that lack it are skipped, as root and in CI they fail."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
     if found is None:
         hint = f"{name} is not installed; `make system-packages` as root installs it"
-        if os.getuid() == 0 or os.environ.get("CI"):
+        if must_run():
             pytest.fail(hint)
         pytest.skip(hint)
     return found

@@ -17,10 +17,11 @@ from odfbuild import __version__
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
+from odfbuild.ingest.fetch.headers import resolved_header
 from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
-from odfbuild.ingest.secrets import resolve, scrub
-from odfbuild.odf.model import FetchStepUrl, RequestHeader, SourceState
+from odfbuild.ingest.secrets import scrub
+from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 120.0
 _MOVED = (301, 302, 303, 307, 308)
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -62,7 +61,7 @@ def fetch_http(
     import httpx
 
     settings = context.settings
-    own = dict(_header(header) for header in step.headers or ())
+    own = dict(resolved_header(header) for header in step.headers or ())
     request = _Request(url, step.url, own, state, context.moved)
     kept = KeptDownload(context, url)
     if state is not None and _state_of(kept.about) == state:
@@ -83,32 +82,6 @@ def fetch_http(
         yield Fetched(kept.data, new, event_time, request.shown)
     # Only reached once what was yielded is committed.
     kept.forget()
-
-
-def _header(header: RequestHeader) -> tuple[bytes, bytes]:
-    """A header of the definition; what it may not hold is refused without showing its value."""
-    # Blanks around a value do not belong to it (RFC 9110, 5.5).
-    value = resolve(header.value).strip()
-    check_header_name(header.name)
-    if _CONTROL.search(value):
-        raise IngestError(
-            f"the header '{header.name}' cannot be sent: its value has characters that headers "
-            "must not have",
-            code="E0405",
-            help="correct `fetch.headers`, or the environment variable in it",
-        )
-    return header.name.encode(), value.encode()
-
-
-def check_header_name(name: str) -> None:
-    """Raise `IngestError` when no header may be called `name` (RFC 9110, 5.1)."""
-    if not _TOKEN.fullmatch(name):
-        raise IngestError(
-            f"the header '{name}' cannot be sent: its name has characters that headers must not "
-            "have",
-            code="E0405",
-            help="correct `fetch.headers` in the definition",
-        )
 
 
 def _with_retries(
