@@ -1,3 +1,5 @@
+import contextlib
+import random
 from dataclasses import replace
 
 import pytest
@@ -54,6 +56,7 @@ def test_a_full_batch_leaves_the_rest_for_the_next_run(broker, tmp_path):
     lines = b"".join(b"".join(source.poll()) for _ in range(5)).split()
     assert sorted(map(int, lines)) == list(range(25))
     assert len(source.committed) >= 2
+    assert all(len(batch.split()) < 20 for batch in source.committed)
 
 
 @pytest.mark.parametrize("crash", ["before", "after"])
@@ -141,6 +144,44 @@ def test_topics_that_left_the_definition_bring_nothing_more(broker, tmp_path):
     broker.publish("old/x", "2")
     broker.publish("new/x", "3")
     assert source.poll() == [b"3\n"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_to_runs_every_message_comes_once_and_in_order(broker, tmp_path, seed):
+    rng = random.Random(seed)
+    topic = f"random/{seed}"
+    settings = {"mqtt_idle_seconds": 0.15, "target_records": 4}
+    source = source_of(broker, tmp_path, topic, settings=settings)
+    source.poll()
+    sent = 0
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    for _ in range(8):
+        more = rng.randrange(5)
+        broker.publish(topic, *map(str, range(sent, sent + more)))
+        sent += more
+        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+            match rng.randrange(6):
+                case 0:
+                    source.poll(crash="before")
+                case 1:
+                    source.poll(crash="after")
+                case 2:
+                    patch.setattr(mqtt.Journal, "append", interrupted)
+                    source.poll()
+                case 3:
+                    patch.setattr(mqtt._Session, "acknowledge", interrupted)
+                    source.poll()
+                case 4:
+                    patch.setattr(mqtt._Session, "acknowledge", lambda self: None)
+                    source.poll()
+                case _:
+                    source.poll()
+    while source.poll():
+        pass
+    assert list(map(int, b"".join(source.committed).split())) == list(range(sent))
 
 
 def test_messages_survive_a_restart_of_the_broker(tmp_path):

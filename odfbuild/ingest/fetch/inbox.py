@@ -3,22 +3,25 @@
 Each batch is a journal with one line for each message: its packet identifier, a tab, the payload.
 A message is acknowledged to the broker only once its line is on disk, and a journal is settled only
 once a chain names it in its source state. So a crash at any point neither loses nor repeats one.
-The journal that was settled last is kept: an acknowledgement may be lost on its way, and then the
-broker sends those messages again.
+Of the messages that were settled last, marks are kept: an acknowledgement may be lost on its way,
+and then the broker sends those messages again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-_REMEMBERED = 65535
-"""Packet identifiers that can be in flight at once (MQTT 5, section 2.2.1)."""
+IN_FLIGHT = 1000
+"""Most messages that the broker may believe unacknowledged (MQTT 5, Receive Maximum).
+
+Acknowledgements are sent in order, so those that get lost are of the newest messages.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class Message:
     def of(cls, packet: int, payload: bytes) -> Message:
         """A payload becomes one line: line breaks in it become blanks."""
         return cls(packet, b" ".join(payload.strip().splitlines()))
+
+    @property
+    def mark(self) -> str:
+        """What it has in common with the same message when it is sent again."""
+        return f"{self.packet} {hashlib.blake2b(self.line, digest_size=16).hexdigest()}"
 
 
 @dataclass(slots=True)
@@ -129,14 +137,19 @@ class Inbox:
         """A chain holds this batch: it is never given out again."""
         journal.close()
         if journal.messages:
-            journal.file.replace(self._settled)
-        else:
-            journal.file.unlink(missing_ok=True)
+            marks = [*self._marks(), *(message.mark for message in journal.read())]
+            staged = self._settled.with_suffix(".new")
+            staged.write_text("\n".join(marks[-IN_FLIGHT:]), encoding="ascii")
+            staged.replace(self._settled)
+        journal.file.unlink(missing_ok=True)
 
-    def maybe_sent_again(self) -> set[Message]:
-        """Messages that the broker may believe unacknowledged although they are on disk."""
-        known = [Journal(self._settled)] if self._settled.exists() else []
-        last: deque[Message] = deque(maxlen=_REMEMBERED)
-        for journal in [*known, *self.journals()]:
-            last.extend(journal.read())
-        return set(last)
+    def maybe_sent_again(self) -> set[str]:
+        """Marks of messages that the broker may believe unacknowledged although we have them."""
+        left = (message.mark for journal in self.journals() for message in journal.read())
+        return {*self._marks(), *left}
+
+    def _marks(self) -> list[str]:
+        try:
+            return self._settled.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            return []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import IngestError
 from odfbuild.ingest.extras import missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.inbox import Inbox, Journal, Message
+from odfbuild.ingest.fetch.inbox import IN_FLIGHT, Inbox, Journal, Message
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
 from odfbuild.ingest.secrets import resolve, scrub
 from odfbuild.ingest.settings import IngestSettings
@@ -73,7 +73,7 @@ def _client_name(context: FetchContext) -> str:
 
 
 def _collect(
-    session: _Session, journal: Journal, already: set[Message], settings: IngestSettings
+    session: _Session, journal: Journal, already: set[str], settings: IngestSettings
 ) -> None:
     """Take messages until none comes for a while or the batch is full."""
     try:
@@ -83,7 +83,7 @@ def _collect(
             session.turn()
             received = session.take()
             if received:
-                journal.append([m for m, again in received if not (again and m in already)])
+                journal.append([m for m, again in received if not (again and m.mark in already)])
                 idle_since = time.monotonic()
             elif time.monotonic() - idle_since > settings.mqtt_idle_seconds:
                 return
@@ -114,7 +114,7 @@ class _Session:
 
     def __init__(self, step: FetchStepMqtt, client: str, context: FetchContext) -> None:
         self._step = step
-        self._seconds = context.settings.connect_seconds
+        self._settings = context.settings
         self._received: list[tuple[Message, bool]] = []
         self._to_acknowledge: list[tuple[int, int]] = []
         self._connected: Any = None
@@ -129,6 +129,7 @@ class _Session:
 
         lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         lasting.SessionExpiryInterval = _FOREVER
+        lasting.ReceiveMaximum = min(IN_FLIGHT, self._settings.target_records)
         try:
             if self._step.port == _SECURE_PORT:
                 self._client.tls_set_context(ssl.create_default_context())
@@ -225,7 +226,7 @@ class _Session:
         return any(topic_matches_sub(path, topic) for path in paths)
 
     def _wait(self, done: Any, complaint: str) -> None:
-        deadline = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._settings.connect_seconds
         while not done():
             if time.monotonic() > deadline:
                 raise self._failed(complaint)
