@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.apply.names import existing
 from odfbuild.cli.context import (
     Context,
     DatasetArgument,
     Format,
     FormatOption,
     JsonOption,
-    existing,
 )
 
 

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.console import Console
-from odfbuild.errors import PlanError
 from odfbuild.project.given import NOTHING_GIVEN, Given
 
 if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
-    from odfbuild.odf.multihash import Multihash
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.project.model import Config
-    from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
 
@@ -59,46 +56,6 @@ class Context:
 
         config = self.config()
         return Workspace(config.state, config.keys, config.cache)
-
-
-def existing(workspace: Workspace, name: str) -> str:
-    """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
-    aliases = {alias.lower(): alias for alias in workspace.aliases()}
-    found = aliases.get(name.lower())
-    if found is not None:
-        return found
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.lower(), aliases, n=1)
-    raise PlanError(
-        f"there is no dataset '{name}' here",
-        code="E0301",
-        dataset=name,
-        help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
-    )
-
-
-def block_in(store: DatasetStore, text: str, *, abandoned: bool = False) -> Multihash:
-    """The block of a chain that `text` names: its hash, or the beginning or end of it.
-
-    `abandoned` also finds blocks that are on disk and no longer part of the chain. `PlanError` when
-    there is none, or more than one.
-    """
-    head = store.head()
-    if abandoned:
-        hashes = list(store.stored("blocks"))
-    else:
-        hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
-    found = [h for h in hashes if str(h).startswith(text) or str(h).endswith(text)]
-    if len(found) == 1:
-        return found[0]
-    problem = "is more than one block" if found else "is no block"
-    raise PlanError(
-        f"'{text}' {problem} of '{store.name}'",
-        code="E0332",
-        dataset=store.name,
-        help=f"`odfbuild log {store.name}` lists them",
-    )
 
 
 def parse_time(text: str, parameter: str) -> Timestamp:

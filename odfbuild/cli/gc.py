@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption, existing
+from odfbuild.apply.names import existing
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
 
 _HOUR = 3600
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, DatasetArgument, existing
+from odfbuild.apply.names import existing
+from odfbuild.cli.context import Context, DatasetArgument
 from odfbuild.errors import EnvironmentProblem, ProjectError
 
 

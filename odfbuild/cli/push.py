@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odfbuild.apply.names import existing
 from odfbuild.cli.context import (
     Context,
     DatasetArgument,
     Format,
     FormatOption,
     JsonOption,
-    existing,
     parse_time,
     start_engine,
 )

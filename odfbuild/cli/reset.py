@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.apply.names import block_in, existing
 from odfbuild.cli.context import (
     Context,
     DatasetArgument,
     Format,
     FormatOption,
     JsonOption,
-    block_in,
-    existing,
 )
 from odfbuild.errors import PlanError
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.apply.names import block_in, existing
 from odfbuild.cli.context import (
     Context,
     ExcludeOption,
@@ -14,8 +15,6 @@ from odfbuild.cli.context import (
     JsonOption,
     SelectOption,
     SelectorOption,
-    block_in,
-    existing,
     selection_of,
     start_engine,
 )

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from odfbuild.apply.names import existing
 from odfbuild.cli.context import (
     Context,
     DatasetArgument,
     Format,
     FormatOption,
     JsonOption,
-    existing,
     parse_time,
 )
 

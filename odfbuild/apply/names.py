@@ -1,0 +1,51 @@
+"""What people call datasets and blocks, and which ones they mean."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import PlanError
+
+if TYPE_CHECKING:
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.store.dataset import DatasetStore
+    from odfbuild.store.workspace import Workspace
+
+
+def existing(workspace: Workspace, name: str) -> str:
+    """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
+    aliases = {alias.lower(): alias for alias in workspace.aliases()}
+    found = aliases.get(name.lower())
+    if found is not None:
+        return found
+    close = get_close_matches(name.lower(), aliases, n=1)
+    raise PlanError(
+        f"there is no dataset '{name}' here",
+        code="E0301",
+        dataset=name,
+        help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
+    )
+
+
+def block_in(store: DatasetStore, text: str, *, abandoned: bool = False) -> Multihash:
+    """The block of a chain that `text` names: its hash, or the beginning or end of it.
+
+    `abandoned` also finds blocks that are on disk and no longer part of the chain. `PlanError` when
+    there is none, or more than one.
+    """
+    head = store.head()
+    if abandoned:
+        hashes = list(store.stored("blocks"))
+    else:
+        hashes = [hash for hash, _ in store.walk(head)] if head is not None else []
+    found = [h for h in hashes if str(h).startswith(text) or str(h).endswith(text)]
+    if len(found) == 1:
+        return found[0]
+    problem = "is more than one block" if found else "is no block"
+    raise PlanError(
+        f"'{text}' {problem} of '{store.name}'",
+        code="E0332",
+        dataset=store.name,
+        help=f"`odfbuild log {store.name}` lists them",
+    )
