@@ -129,3 +129,10 @@ class Errors(OdfbuildError):
         self.errors = tuple(errors)
         super().__init__(f"{len(self.errors)} errors", code="E0001")
         self.exit_code = max((error.exit_code for error in self.errors), default=1)
+
+    def __str__(self) -> str:
+        lines = [
+            " ".join(filter(None, (e.code, e.location and f"{e.location}:", e.message)))
+            for e in self.errors
+        ]
+        return "\n".join([f"{self.message}:", *lines])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,11 +15,6 @@ from odfbuild.cli.context import (
     JsonOption,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from odfbuild.store.dataset import DatasetStore
-
 
 def tail(
     context: typer.Context,
@@ -30,11 +25,13 @@ def tail(
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
     from odfbuild.report.listing import records_to_data, render_records
+    from odfbuild.store.committed import Committed
 
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    table = _newest(workspace.dataset(name), count)
+    store = workspace.dataset(name)
+    table = Committed(store, store.head()).newest(count)
     if as_json or format is Format.json:
         state.console.data(records_to_data(table) if table is not None else [])
     elif table is None:
@@ -42,22 +39,3 @@ def tail(
     else:
         state.console.result(render_records(table))
     return 0
-
-
-def _newest(store: DatasetStore, count: int) -> pa.Table | None:
-    """The last `count` records, reading no more slices than needed."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from odfbuild.store.committed import Committed
-
-    slices = Committed(store, store.head()).slices()
-    tables: list[pa.Table] = []
-    missing = count
-    for piece in reversed(slices):
-        table = pq.read_table(piece.file)
-        tables.insert(0, table.slice(max(0, table.num_rows - missing)))
-        missing -= tables[0].num_rows
-        if missing <= 0:
-            break
-    return pa.concat_tables(tables, promote_options="permissive") if tables else None

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odfbuild.odf.model import DataSlice
     from odfbuild.odf.multihash import Multihash
     from odfbuild.store.dataset import DatasetStore
@@ -59,3 +61,23 @@ class Committed:
     def files(self) -> tuple[Path, ...]:
         """All data files, oldest first."""
         return tuple(each.file for each in self.slices())
+
+    def newest(self, count: int | None = None) -> pa.Table | None:
+        """The last `count` records (`None`: all) in order of offset, reading no more than needed.
+
+        `None` when there are none. Columns that older slices lack are null there.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tables: list[pa.Table] = []
+        missing = count
+        for piece in reversed(self.slices()):
+            table = pq.read_table(piece.file)
+            if missing is not None:
+                table = table.slice(max(0, table.num_rows - missing))
+                missing -= table.num_rows
+            tables.insert(0, table)
+            if missing == 0:
+                break
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None

@@ -46,8 +46,8 @@ def commands(document: Path) -> list[Command]:
 def _commands(block: str) -> Iterator[Command]:
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         first, *rest = part.split("\n")
-        more = list(takewhile(lambda line: line.startswith("> "), rest))
-        text = "\n".join([first, *(line.removeprefix("> ") for line in more)])
+        more = list(takewhile(lambda line: f"{line} ".startswith("> "), rest))
+        text = "\n".join([first, *(line[2:] for line in more)])
         yield Command(text, "\n".join(rest[len(more) :]).rstrip())
 
 

@@ -1,0 +1,161 @@
+"""`from odfbuild import Project`: what the commands do, as methods."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from odfbuild import Project
+from odfbuild.apply.outcome import Status
+from odfbuild.errors import Errors, PlanError, ProjectError, StaleHeadError
+from odfbuild.plan.explain import Standing
+from odfbuild.plan.model import Action, ReasonCode
+from tests.apply.in_process import share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import QUERY, Tiny
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    return Tiny.fresh(tmp_path / "p")
+
+
+@pytest.fixture
+def project(tiny: Tiny) -> Project:
+    return Project(tiny.root)
+
+
+def test_a_plan_is_made_applied_and_then_empty(project: Project, tiny: Tiny) -> None:
+    plan = project.plan()
+    assert plan.has_changes
+    assert {each.name: each.actions[0] for each in plan.datasets} == {
+        "root": Action.CREATE,
+        "derived": Action.CREATE,
+    }
+    outcome = project.apply(plan)
+    assert outcome.exit_code == 0
+    assert [each.status for each in outcome.datasets] == [Status.COMMITTED] * 2
+    assert not project.plan().has_changes
+    assert tiny.ids("derived") == [1, 2, 3]
+    assert project.apply().datasets == ()
+
+
+def test_exactly_the_plan_is_applied(project: Project, tiny: Tiny) -> None:
+    plan = project.plan(select=["root"])
+    tiny.derive("derived", QUERY.replace("10", "99"))
+    assert [each.name for each in project.apply(plan).datasets] == ["root"]
+    again = project.apply(plan)
+    assert (again.exit_code, again.datasets[0].status) == (5, Status.LOST)
+    assert isinstance(again.datasets[0].error, StaleHeadError)
+
+
+def test_a_plan_is_saved_and_loaded(project: Project, tmp_path: Path) -> None:
+    plan = project.plan()
+    digest = project.save_plan(plan, tmp_path / "plan.json")
+    loaded = project.load_plan(tmp_path / "plan.json")
+    assert project.save_plan(loaded, tmp_path / "again.json") == digest
+    assert digest.startswith("sha256:")
+
+
+def test_state_blocks_and_records_can_be_read(project: Project) -> None:
+    project.apply()
+    assert set(project.definitions()) == {"root", "derived"}
+    state = project.datasets()["derived"]
+    assert state.records == 3
+    assert list(project.datasets(select=["root+"], exclude=["root"])) == ["derived"]
+    kinds = [block.event.KIND for _, block in project.log("derived")]
+    assert kinds == ["ExecuteTransform", "SetDataSchema", "SetTransform", "Seed"]
+    table = project.records("derived", last=2)
+    assert table is not None
+    assert table["value"].to_pylist() == [20, 30]
+    everything = project.records("DERIVED")
+    assert everything is not None
+    assert everything.num_rows == 3
+
+
+def test_explain_and_diff_say_why(project: Project, tiny: Tiny) -> None:
+    project.apply()
+    tiny.derive("derived", QUERY.replace("10", "20"))
+    (change,) = project.diff()
+    assert change.name == "derived"
+    assert [cause.reason.code for cause in project.explain("Derived").causes] == [
+        ReasonCode.TRANSFORM_CHANGED
+    ]
+    assert project.explain("root").standing is Standing.UP_TO_DATE
+
+
+def test_watermarks_move_forward_only(project: Project) -> None:
+    project.apply()
+    assert project.set_watermark("root", LATER) is True
+    assert project.set_watermark("root", LATER) is False
+    with pytest.raises(PlanError, match="cannot go back"):
+        project.set_watermark("root", datetime(2025, 1, 1, tzinfo=UTC))
+    with pytest.raises(ValueError, match="time zone"):
+        project.set_watermark("root", datetime(2031, 1, 1))
+
+
+def test_verify_returns_what_is_wrong(project: Project, tiny: Tiny) -> None:
+    project.apply()
+    assert project.verify("derived").findings == ()
+    store = tiny.workspace().dataset("root")
+    (piece,) = (store.path / "data").iterdir()
+    piece.write_bytes(piece.read_bytes()[:-1] + b"x")
+    (finding,) = project.verify(integrity=True).findings
+    assert finding.dataset == "root"
+
+
+def test_pushing_to_a_dataset_without_push_source_is_refused(project: Project) -> None:
+    project.apply()
+    outcome = project.push("root", io.BytesIO(b"{}"))
+    assert outcome.status is Status.FAILED
+    assert outcome.error is not None
+    assert outcome.error.code == "E0320"
+
+
+def test_what_a_person_did_wrong_is_raised_with_its_place(
+    project: Project, tiny: Tiny, tmp_path: Path
+) -> None:
+    with pytest.raises(ProjectError, match=r"no odfbuild\.yaml"):
+        Project(tmp_path)
+    with pytest.raises(PlanError, match="there is no dataset"):
+        project.records("rot")
+    for name in ("root", "derived"):
+        (tiny.root / "datasets" / f"{name}.yaml").write_text("kind: [")
+    with pytest.raises(Errors) as caught:
+        project.plan()
+    assert [str(e.location)[:8] for e in caught.value.errors] == ["datasets"] * 2
+    assert str(caught.value).startswith(
+        "2 errors:\nE0101 datasets/derived.yaml:2:1: this is not YAML"
+    )
+
+
+def test_an_environment_and_variables_are_those_of_the_project(tiny: Tiny) -> None:
+    (tiny.root / "vars").mkdir()
+    (tiny.root / "vars" / "dev.yaml").write_text("factor: 7\n")
+    text = (tiny.root / "datasets" / "derived.yaml").read_text()
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    (tiny.root / "datasets" / "derived.yaml.j2").write_text(
+        text.replace("value * 10", "value * {{ factor }}")
+    )
+    dev = Project(tiny.root, env="dev")
+    dev.apply()
+    table = dev.records("derived")
+    assert table is not None
+    assert table["value"].to_pylist() == [7, 14, 21]
+    # Its chains are its own.
+    other = Project(tiny.root, env="dev", variables={"factor": "8"})
+    assert {each.name for each in other.plan().datasets if each.actions} == {"derived"}
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    code = "import sys, odfbuild; print([m for m in sys.modules if m.startswith('odfbuild.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
