@@ -3,7 +3,7 @@
     from odfbuild import Project
 
     project = Project("flights")
-    plan = project.plan(select=["nyc.flights+"])
+    plan = project.plan(select=["us.bts.flights+"])
     if plan.has_changes:
         outcome = project.apply(plan)
 
@@ -83,8 +83,8 @@ class Project:
 
     def definitions(self) -> dict[str, DatasetSnapshot]:
         """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
-        project, _, _ = read_definitions(self._folder, self._given)
-        return {each.name: each.snapshot for each in project.definitions}
+        found = read_definitions(self._folder, self._given)
+        return {each.name: each.snapshot for each in found.project.definitions}
 
     def datasets(
         self, select: Sequence[str] = (), exclude: Sequence[str] = ()

@@ -131,8 +131,8 @@ class Errors(OdfbuildError):
         self.exit_code = max((error.exit_code for error in self.errors), default=1)
 
     def __str__(self) -> str:
+        places = [f" {each.location}:" if each.location else "" for each in self.errors]
         lines = [
-            " ".join(filter(None, (e.code, e.location and f"{e.location}:", e.message)))
-            for e in self.errors
+            f"{e.code}{place} {e.message}" for e, place in zip(self.errors, places, strict=True)
         ]
         return "\n".join([f"{self.message}:", *lines])
