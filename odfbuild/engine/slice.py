@@ -87,7 +87,7 @@ def write_slice(
     rows = 0
     latest: int | None = None
     try:
-        for part in _batches(result):
+        for part in _batches(result, vocab):
             batch = _finish(part, schema, vocab, first_offset + rows, system_time, dataset)
             if writer is None:
                 writer = _open_writer(target, schema, vocab)
@@ -114,8 +114,11 @@ def write_slice(
     )
 
 
-def _batches(result: EngineResult) -> Iterator[pa.RecordBatch]:
-    columns = None if result.schema is None else result.schema.names
+def _batches(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBatch]:
+    """What the parts hold of the result; other columns served the engine only."""
+    columns = None
+    if result.schema is not None:
+        columns = list(dict.fromkeys([vocab.operation_type, *result.schema.names]))
     for part in result.parts:
         with pq.ParquetFile(part, pre_buffer=False) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
