@@ -1,12 +1,15 @@
-"""Ctrl-C: the first lets running datasets finish and starts no more, the second stops at once."""
+"""Ctrl-C: the first lets running datasets finish and starts no more, the second stops at once.
+
+So does the signal by which a CI or a service manager ends a program.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Event
 from types import FrameType
 from typing import NoReturn
@@ -14,7 +17,7 @@ from typing import NoReturn
 from odfbuild.cli.console import Console
 
 
-@contextmanager
+@contextlib.contextmanager
 def cancel_on_interrupt(console: Console) -> Iterator[Event]:
     """An event that is set by the first interrupt; the second one ends the program."""
     cancel = Event()
@@ -26,10 +29,12 @@ def cancel_on_interrupt(console: Console) -> Iterator[Event]:
         console.note("Interrupted: finishing what has begun. Once more to stop at once.")
 
     before = signal.signal(signal.SIGINT, on_interrupt)
+    before_end = signal.signal(signal.SIGTERM, lambda number, frame: _leave())
     try:
         yield cancel
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before_end)
 
 
 def _leave() -> NoReturn:
@@ -41,6 +46,8 @@ def _leave() -> NoReturn:
     from odfbuild.ingest.process import end_all
 
     end_all()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # The signal may have come in the middle of a write to one of them.
+    with contextlib.suppress(RuntimeError, OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(EXIT_INTERRUPTED)

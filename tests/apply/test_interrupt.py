@@ -28,7 +28,10 @@ def awaited(condition, what: str) -> None:
     pytest.fail(f"{what} did not happen")
 
 
-def test_the_second_interrupt_ends_a_program_that_would_run_for_hours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_would_run_for_hours_ends_at_the_second_interrupt_or_when_told(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     root = tmp_path / "p"
     (root / "in").mkdir(parents=True)
     (root / "in" / "1.csv").write_text("event_time,id,value\n")
@@ -48,7 +51,7 @@ def test_the_second_interrupt_ends_a_program_that_would_run_for_hours(tmp_path: 
     time.sleep(0.5)
     assert process.poll() is None
     assert is_alive(pid)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=10)
     assert process.returncode == 130, out + err
     assert "finishing what has begun" in err
