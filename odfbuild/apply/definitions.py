@@ -11,17 +11,51 @@ from odfbuild.plan.model import DatasetPlan
 from odfbuild.store.workspace import Workspace
 
 
-def resolve_changes(item: DatasetPlan, workspace: Workspace) -> tuple[MetadataEvent, ...]:
-    """The events to append, with inputs named by DID now that all of them have chains."""
-    return tuple(_resolved(change.after, item.name, workspace) for change in item.changes)
+def resolve_changes(
+    item: DatasetPlan, workspace: Workspace, engine_version: str
+) -> tuple[MetadataEvent, ...]:
+    """The events to append, with inputs named by DID now that all of them have chains.
+
+    Transformations say which release of the engine will compute them (`engine_version`).
+    """
+    return tuple(
+        _resolved(change.after, item.name, workspace, engine_version) for change in item.changes
+    )
 
 
-def _resolved(event: MetadataEvent, dataset: str, workspace: Workspace) -> MetadataEvent:
+def _resolved(
+    event: MetadataEvent, dataset: str, workspace: Workspace, engine_version: str
+) -> MetadataEvent:
     if not isinstance(event, SetTransform):
         return event
-    return replace(
-        event, inputs=tuple(_resolved_input(i, dataset, workspace) for i in event.inputs)
-    )
+    inputs = tuple(_resolved_input(i, dataset, workspace) for i in event.inputs)
+    return pinned(replace(event, inputs=inputs), dataset, engine_version)
+
+
+def pinned(event: SetTransform, dataset: str, engine_version: str) -> SetTransform:
+    """The transformation with the release of the engine; `PlanError` if it asks for another one."""
+    wanted = event.transform.version
+    if not engine_version:
+        return event
+    if wanted is not None and not engine_version.startswith(wanted):
+        raise PlanError(
+            f"'{dataset}' asks for version {wanted} of its engine, and this is {engine_version}",
+            code="E0317",
+            dataset=dataset,
+            help="install that release, or leave `version` out: the chain then says which it was",
+        )
+    return replace(event, transform=replace(event.transform, version=engine_version))
+
+
+def by_another_engine(event: SetTransform | None, engine_version: str) -> SetTransform | None:
+    """The transformation to append when the one in force was pinned to another release.
+
+    `None` when it is the same, or the chain says none.
+    """
+    recorded = event.transform.version if event else None
+    if event is None or recorded in (None, engine_version) or not engine_version:
+        return None
+    return replace(event, transform=replace(event.transform, version=engine_version))
 
 
 def _resolved_input(declared: TransformInput, dataset: str, workspace: Workspace) -> TransformInput:

@@ -14,7 +14,7 @@ from threading import Event
 from typing import Protocol
 
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
-from odfbuild.apply.definitions import resolve_changes
+from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.exactly import as_planned
 from odfbuild.apply.ingest import (
@@ -237,7 +237,7 @@ class _Run:
             store = self.workspace.dataset(item.name)
             base, replaces = project(store, store.seed(base.head), None), base.head
         transaction = begin(self.workspace, item.name, item.kind, base, replaces)
-        transaction.add(*resolve_changes(item, self.workspace))
+        transaction.add(*resolve_changes(item, self.workspace, self.options.engine_version))
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)
         return self._derive(item, transaction, folder, progress)
@@ -283,6 +283,9 @@ class _Run:
         note = ""
         while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None):
             scratch = Path(tempfile.mkdtemp(prefix="step-", dir=folder))
+            # What another release computes is said by the chain from here on.
+            release = by_another_engine(transaction.state.transform, self.options.engine_version)
+            transaction.add(*([release] if release else []))
             derived = stage_transform(transaction, self.engine.get, inputs, scratch)
             progress.add(transaction.commit(), derived.records)
             note = derived.note or note

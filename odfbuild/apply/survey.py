@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.places import with_places
 from odfbuild.apply.protection import check_unprotected
+from odfbuild.engine.release import engine_version
 from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.graph.build import Graph, build_graph
 from odfbuild.ingest.facts import SourceFacts
@@ -141,7 +142,15 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         facts, refusals = _probe_all(project, project.definitions, projections, memory)
         places = partial(DefinitionPlace, project)
         plan = build_plan(
-            project, graph, projections, facts, slices, refusals, place_of=places, memory=memory
+            project,
+            graph,
+            projections,
+            facts,
+            slices,
+            refusals,
+            engine_version=engine_version(),
+            place_of=places,
+            memory=memory,
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if wishes:
@@ -169,6 +178,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             rebuilt,
             places,
             fresh,
+            engine_version(),
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
@@ -203,6 +213,7 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     file = config.cache / "decisions.bin"
     settings = hashlib.sha256(repr(config).encode()).digest()
     stamp = b"odfbuild decisions 1\n" + code_stamp() + LAYOUT + settings
+    stamp += engine_version().encode()
     lineages = _Lineages(config.cache / "lineages.bin")
     memory = Memory(
         read_disposable(file, stamp) or {},

@@ -80,7 +80,7 @@ def start_engine() -> Engine:
 
 def engine_version() -> str:
     """Which engine `start_engine` starts: its release, and a digest of settings that matter."""
-    from odfbuild.engine.spark.session import engine_version as version
+    from odfbuild.engine.release import engine_version as version
 
     return version()
 

@@ -61,6 +61,7 @@ def build_plan(
     rebuilt: Collection[str] = (),
     place_of: Callable[[Definition], Place] = FileOnly,
     memory: Memory | None = None,
+    engine_version: str = "",
 ) -> Plan:
     """Plan a whole project.
 
@@ -70,7 +71,8 @@ def build_plan(
     not raise: they are refusals of single datasets in the plan, with the place that `place_of`
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew.
-    `memory` gives what was decided last time and learns what is decided now.
+    `engine_version` is the release that would compute: another one than recorded is said, and no
+    reason to run. `memory` gives what was decided last time and learns what is decided now.
     """
     memory = memory or Memory({}, {})
     planner = _Planner(
@@ -83,6 +85,7 @@ def build_plan(
         place_of,
         memory,
         project.config.policies,
+        engine_version,
     )
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
@@ -115,8 +118,10 @@ class _Planner:
         place_of: Callable[[Definition], Place],
         memory: Memory,
         policies: Sequence[Policy],
+        engine_version: str,
     ) -> None:
         self.place_of = place_of
+        self.engine_version = engine_version
         self.policies = policies
         self.refusals = refusals
         self.left_out = frozenset(name.lower() for name in left_out)
@@ -226,6 +231,10 @@ class _Planner:
         verdict = derivative_verdict(name, transform.transform, state, views, since)
         if verdict.refusal is not None:
             verdict.refusal.location = places.of(None)
+        recorded = state.transform.transform.version if state and state.transform else None
+        if verdict.action and recorded and self.engine_version not in ("", recorded):
+            reason = _engine_changed(recorded, self.engine_version)
+            return replace(verdict, reasons=(*verdict.reasons, reason))
         return verdict
 
 
@@ -309,6 +318,11 @@ def _assemble(
         location=location,
         refusal=refusal,
     )
+
+
+def _engine_changed(recorded: str, now: str) -> Reason:
+    message = f"{recorded} computed it so far, {now} goes on; a SetTransform says so"
+    return Reason(code=ReasonCode.ENGINE_CHANGED, message=message)
 
 
 def _input_refused(name: str, culprit: str, location: Location) -> Verdict:

@@ -16,6 +16,7 @@ from odfbuild.odf.model import (
     TransformInput,
 )
 from odfbuild.odf.projection import Projection
+from odfbuild.plan.equality import unpinned
 
 Aliases = Mapping[DatasetId, str]
 """Names of datasets by identity; those that are missing stay identities."""
@@ -26,7 +27,10 @@ def committed_snapshot(name: str, projection: Projection, aliases: Aliases) -> D
 
     A schema is part of it only where nothing else says what records look like.
     """
-    events = list(_events(projection, aliases))
+    events = [
+        unpinned(event) if isinstance(event, SetTransform) else event
+        for event in _events(projection, aliases)
+    ]
     if projection.schema is not None and not any(map(_is_source, events)):
         events.insert(0, projection.schema)
     return DatasetSnapshot(
@@ -42,9 +46,12 @@ def committed_counterpart(
     Kinds of events that a definition does not mention belong to whoever appended them, but a
     source that it does not mention is disabled.
     """
-    mentioned = {type(event) for event in defined.metadata}
+    mentioned = {type(event): event for event in defined.metadata}
+    transform = mentioned.get(SetTransform)
     events = [
-        event
+        unpinned(event, transform)
+        if isinstance(event, SetTransform) and isinstance(transform, SetTransform)
+        else event
         for event in (*_events(projection, aliases), projection.schema)
         if event is not None and (type(event) in mentioned or _is_source(event))
     ]

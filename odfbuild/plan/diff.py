@@ -31,7 +31,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.projection import Projection, QueryEra
 from odfbuild.plan.breaking import breaking_change, source_conflict
 from odfbuild.plan.chain_rules import broken_rule
-from odfbuild.plan.equality import Likeness, compare
+from odfbuild.plan.equality import Likeness, compare, unpinned
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.place import Place, path_of
 
@@ -183,10 +183,15 @@ def _changes(
 
 
 def committed(event: MetadataEvent, projection: Projection) -> MetadataEvent | None:
-    """The event of the same kind (and push source) that is in force at the head."""
+    """The event of the same kind (and push source) that is in force at the head.
+
+    Without the release of the engine, unless `event` asks for one: apply wrote it down.
+    """
     if isinstance(event, AddPushSource):
         return projection.push_sources.get(event.source_name)
     found: MetadataEvent | None = getattr(projection, _IN_FORCE[type(event)])
+    if isinstance(event, SetTransform) and isinstance(found, SetTransform):
+        return unpinned(found, event)
     return found
 
 

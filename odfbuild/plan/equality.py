@@ -7,11 +7,12 @@ equal the defaults that the protocol gives them. Reads no files, resolves no nam
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from enum import Enum
 
 from odfbuild.odf.defaults import with_defaults
 from odfbuild.odf.introspect import fields_of, is_object
-from odfbuild.odf.model import MetadataEvent, SqlQueryStep, TransformSql
+from odfbuild.odf.model import MetadataEvent, SetTransform, SqlQueryStep, TransformSql
 
 
 class Likeness(Enum):
@@ -65,3 +66,14 @@ def tokens(text: str) -> Hashable:
         return tuple((token.token_type, token.text) for token in Spark().tokenize(text))
     except SqlglotError:
         return text
+
+
+def unpinned(committed: SetTransform, defined: SetTransform | None = None) -> SetTransform:
+    """A committed transformation without the release of the engine, unless `defined` asks for one.
+
+    `apply` wrote it down: no definition has to.
+    """
+    transform = committed.transform
+    if transform.version is None or (defined and defined.transform.version is not None):
+        return committed
+    return replace(committed, transform=replace(transform, version=None))

@@ -56,6 +56,7 @@ class ReasonCode(Enum):
     NO_DEFINITION = "no_definition"
     BREAKING = "breaking"
     REBUILD = "rebuild"
+    ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
     POLICY_ADDITIVE = "policy.additive"
     POLICY_FORWARD_ONLY = "policy.forward-only"

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import logging
 import os
 import shutil
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.engine.release import PINNED
 from odfbuild.engine.spark.java import Gateway, find_java, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PINNED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.runSQLOnFiles": "false",
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.optimizer.disableHints": "true",
-    "spark.sql.timeType.enabled": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "128",
-}
-"""Settings that can change a result. They are part of the engine's version."""
 
 _LOCAL = {
     "spark.app.name": "odfbuild",
@@ -46,12 +32,6 @@ _LOCAL = {
 
 
 _STOP_SECONDS = 2
-
-
-def engine_version() -> str:
-    """What computes: release of Spark and a digest of the settings that matter."""
-    text = "\n".join(f"{name}={value}" for name, value in sorted(PINNED.items()))
-    return f"{version('pyspark')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 class Session:
