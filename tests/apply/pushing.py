@@ -63,7 +63,7 @@ def push_into(space: Workspace, engine: Engine, data: bytes, **options: Any) -> 
     file.write_bytes(data)
     told = Told()
     push(
-        Push(dataset="d", source=None, data=file, **options),
+        Push(dataset="d", data=file, **{"source": None, **options}),
         space,
         factory=lambda: Shared(engine),
         listener=told,

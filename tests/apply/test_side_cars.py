@@ -14,15 +14,18 @@ from odfbuild.apply.outcome import Status
 from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.key_index import key_index
+from odfbuild.engine.spark import prior as prior_module
 from odfbuild.engine.spark import state as state_module
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import (
+    AddPushSource,
     MergeStrategy,
     MergeStrategyLedger,
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStepNdJson,
 )
+from odfbuild.odf.timestamp import Timestamp
 from tests.apply.pushing import NOW, create, push_into, workspace
 
 pytestmark = pytest.mark.spark
@@ -150,3 +153,28 @@ def test_keys_are_indexed_as_soon_as_they_are_committed(
         each.file.unlink()
     index = key_index(space.committed("d", state), schema_of(state.schema), KEY)
     assert index is not None
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_key_may_have_a_column_that_earlier_records_have_not(
+    tmp_path: Path, spark_engine: Engine, monkeypatch: pytest.MonkeyPatch, indexed: bool
+) -> None:
+    if not indexed:
+        monkeypatch.setattr(prior_module, "SMALL_BATCH_ROWS", 0)
+    for number, strategy in enumerate((MergeStrategyLedger, MergeStrategyUpsertStream)):
+        space = create(tmp_path / str(number), ReadStepNdJson(), strategy(primary_key=("id",)))
+        push_into(space, spark_engine, b'{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
+        store = space.dataset("d")
+        wider = AddPushSource(
+            source_name="wide", read=ReadStepNdJson(), merge=strategy(primary_key=("id", "part"))
+        )
+        store.append(store.head(), [wider], Timestamp.now())
+        said = push_into(
+            space,
+            spark_engine,
+            b'{"id": 1, "part": null, "v": 1}\n{"id": 2, "part": "a", "v": 2}\n',
+            source="wide",
+            on_schema_change="append_new_columns",
+        )
+        # NULL is a value: the first row is there already.
+        assert (said.error, said.records) == (None, 1)

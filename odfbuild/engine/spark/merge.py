@@ -103,7 +103,7 @@ def _replaced(
 ) -> DataFrame:
     key = strategy.primary_key
     compared = strategy.compare_columns or _values(frame, key)
-    state = prior.current_state(key)
+    state = prior.current_state(frame, key)
     if state is None:
         return _in_place(frame)
     return differences(frame, state, key, compared, task.vocab, absent="retracted")

@@ -10,18 +10,20 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.key_index import key_index
-from odfbuild.engine.spark.frames import quote, read_slices
+from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_type
 from odfbuild.engine.spark.merge_changes import only
 from odfbuild.engine.spark.state import current_state
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BATCH_BYTES = 64 << 20
-"""Keys of source files up to this size are looked up one by one, in the memory of one process."""
+SMALL_BATCH_ROWS = 2_000_000
+"""Keys of batches up to this size are looked up one by one, in the memory of one process."""
 
 
 class Prior:
@@ -50,35 +52,45 @@ class Prior:
 
         Columns are those of `key`, rows may repeat. `None` when no earlier record can match.
         """
-        task, schema = self._task, self._task.history_schema
+        schema = self._schema(batch, key)
         if schema is None:
             return None
         found = self._look_up(batch, schema, key)
         if found is not None:
             return self._spark.createDataFrame(found) if found.num_rows else None
-        files = task.history.files()
-        history = read_slices(self._spark, files, schema, task.vocab)
-        return history.selectExpr(*[quote(name) for name in key]) if files else None
+        files = self._task.history.files()
+        history = read_slices(self._spark, files, schema, self._task.vocab)
+        return history.selectExpr(*map(quote, key)) if files else None
 
-    def current_state(self, key: Sequence[str]) -> DataFrame | None:
+    def current_state(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
         """The current state: the latest record of each key, unless that is a retraction.
 
-        Columns are those of the dataset. `None` when there are no earlier records.
+        Columns are those of the dataset and of `key`. `None` when there are no earlier records.
         """
-        return current_state(self._spark, self._task, key)
+        schema = self._schema(batch, key)
+        return None if schema is None else current_state(self._spark, self._task, schema, key)
 
     def state_of(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
         """The current state, at least of the keys that `batch` has too; `None` if it has none."""
-        schema = self._task.history_schema
+        schema = self._schema(batch, key)
         if schema is None:
             return None
         found = self._look_up(batch, schema, key)
         if found is not None and not found.num_rows:
             return None
-        state = self.current_state(key)
+        state = current_state(self._spark, self._task, schema, key)
         if state is None or found is None:
             return state
         return only(state, self._spark.createDataFrame(found), key)
+
+    def _schema(self, batch: DataFrame, key: Sequence[str]) -> pa.Schema | None:
+        """The schema of earlier records, with columns of `key` that are new and null in them."""
+        schema = self._task.history_schema
+        if schema is None:
+            return None
+        new = [name for name in key if name not in schema.names]
+        kinds = [to_arrow_type(batch.schema[name].dataType) for name in new]
+        return pa.schema([*schema, *map(pa.field, new, kinds)])
 
     def _look_up(self, batch: DataFrame, schema: pa.Schema, key: Sequence[str]) -> pa.Table | None:
         """Keys in the index that `batch` may have; `None` when there is no use for an index."""
@@ -89,4 +101,6 @@ class Prior:
             return None
         # The batch is read once, for its keys and for its records.
         self._kept.append(batch.persist())
-        return index.find(batch.selectExpr(*[quote(name) for name in key]).toArrow())
+        if batch.count() > SMALL_BATCH_ROWS:
+            return None
+        return index.find(batch.selectExpr(*map(quote, key)).toArrow())

@@ -30,14 +30,13 @@ WORTH_KEEPING = 100_000
 """Fewer records than this are read faster than a state is written."""
 
 
-def current_state(spark: SparkSession, task: IngestTask, key: Sequence[str]) -> DataFrame | None:
+def current_state(
+    spark: SparkSession, task: IngestTask, schema: pa.Schema, key: Sequence[str]
+) -> DataFrame | None:
     """The latest record of each key, unless that is a retraction; `None` without any records.
 
-    Columns are those of the dataset.
+    Columns are those of `schema`, the dataset's.
     """
-    schema = task.history_schema
-    if schema is None:
-        return None
     folder = _folder(task.history, task.vocab, key)
     kept, slices = _since(task.history, folder)
     if kept is None and not slices:
