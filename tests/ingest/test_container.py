@@ -74,6 +74,10 @@ def test_a_variable_that_is_not_set_is_named_before_anything_runs(podman, tmp_pa
         ("echo x; exit 7", {}, "exit status 7"),
         ("echo x; : > $ODF_NEW_HAS_MORE_DATA_PATH", {}, "not from where to go on"),
         ("echo tuesday > $ODF_NEW_LAST_MODIFIED_PATH", {}, "'tuesday' as time"),
+        ("ln -s /etc/passwd $ODF_NEW_ETAG_PATH", {}, "new-etag cannot be read: Too many levels"),
+        ("mkfifo $ODF_NEW_ETAG_PATH", {}, "new-etag is not a file"),
+        ("mkdir $ODF_NEW_LAST_MODIFIED_PATH", {}, "new-last-modified is not a file"),
+        ("printf '\\377' > $ODF_NEW_ETAG_PATH", {}, "new-etag is not text"),
     ],
 )
 def test_a_container_that_misbehaves_is_ended_and_explained(podman, tmp_path, script, more, said):

@@ -27,7 +27,7 @@ class Podman:
 
 @contextlib.contextmanager
 def podman_with_image() -> Iterator[Podman]:
-    """A store of its own with one image, which has `sh` and nothing else.
+    """A store of its own with one image, which has `sh` and little else.
 
     Storage and groups as they work inside another container, where tests often run.
     """
@@ -41,10 +41,12 @@ def _make(folder: Path) -> Podman:
     root = folder / "root"
     for name in ("bin", "tmp", "etc"):
         (root / name).mkdir(parents=True)
-    shell = os.path.realpath("/bin/sh")
-    shutil.copy(shell, root / "bin" / "sh")
-    libraries = subprocess.run(["ldd", shell], capture_output=True, text=True, check=True).stdout
-    for library in re.findall(r"/\S+", libraries):
+    programs = {name: os.path.realpath(program(name)) for name in ("sh", "ln", "mkdir", "mkfifo")}
+    for name, file in programs.items():
+        shutil.copy(file, root / "bin" / name)
+    ldd = ["ldd", *programs.values()]
+    libraries = subprocess.run(ldd, capture_output=True, text=True, check=True).stdout
+    for library in set(re.findall(r"(?<=\s)/\S+(?= \()", libraries)):
         (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, root / library[1:])
     archive = shutil.make_archive(str(folder / "image"), "tar", root)

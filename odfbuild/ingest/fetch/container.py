@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ _BATCH = "ODF_BATCH_SIZE"
 _RUNTIMES = ("podman", "docker", "nerdctl")
 _NO_IMAGE = 125
 _STOP_SECONDS = 30
+_LONGEST_STATE = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +159,40 @@ def _environment(
 
 
 def _new_state(step: FetchStepContainer, mounted: Path) -> SourceState | None:
-    tag, modified = mounted / _ETAG, mounted / _MODIFIED
-    if tag.exists():
-        return etag(tag.read_text(encoding="utf-8"))
-    if not modified.exists():
+    tag = _written(step, mounted / _ETAG)
+    if tag is not None:
+        return etag(tag)
+    text = _written(step, mounted / _MODIFIED)
+    if text is None:
         return None
-    text = modified.read_text(encoding="utf-8").strip()
     try:
-        return last_modified(Timestamp.parse(text))
+        return last_modified(Timestamp.parse(text.strip()))
     except ValueError:
-        raise _broken(step, f"it wrote '{text[:80]}' as time of modification") from None
+        raise _broken(step, f"it wrote '{text.strip()[:80]}' as time of modification") from None
+
+
+def _written(step: FetchStepContainer, file: Path) -> str | None:
+    """What the program wrote into a file; a link to a file of this machine is not followed."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _broken(step, f"{file.name} cannot be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _broken(step, f"{file.name} is not a file")
+        data = os.read(descriptor, _LONGEST_STATE + 1)
+    finally:
+        os.close(descriptor)
+    try:
+        if len(data) > _LONGEST_STATE:
+            raise ValueError
+        return data.decode()
+    except ValueError:
+        raise _broken(
+            step, f"{file.name} is not text of at most {_LONGEST_STATE:,} bytes"
+        ) from None
 
 
 def _kill(runtime: tuple[str, ...], name: str) -> None:
