@@ -6,6 +6,7 @@
     ├── PlanError           E03xx  what is asked for cannot be planned       exit 1
     ├── IngestError         E04xx  fetching, reading or merging failed       exit 1
     ├── QueryError          E05xx  a query is wrong or not allowed           exit 1
+    ├── CheckError          E054x  records do not keep to a check            exit 1
     ├── ChainError          E06xx  an event breaks a rule of the chain       exit 1
     ├── StaleHeadError      E07xx  a dataset moved since the plan            exit 5
     ├── IntegrityError      E08xx  stored bytes are not what was committed   exit 3
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "ChainError",
+    "CheckError",
     "EnvironmentProblem",
     "Errors",
     "GraphError",
@@ -96,6 +98,10 @@ class IngestError(OdfbuildError):
 
 class QueryError(OdfbuildError):
     """A query does not parse, does not resolve, is not deterministic or not allowed."""
+
+
+class CheckError(OdfbuildError):
+    """Records do not keep to a check that is declared for their dataset."""
 
 
 class ChainError(OdfbuildError):

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from odfbuild.apply.audit import Audit
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import BadRecord, Drift
@@ -30,6 +31,7 @@ class Progress:
         self.bad_records: tuple[BadRecord, ...] = ()
         self.drift = Drift()
         self.renamed_from: str | None = None
+        self.warnings: tuple[str, ...] = ()
 
     def add(self, blocks: int, records: int = 0) -> None:
         """Count what a commit added."""
@@ -40,6 +42,10 @@ class Progress:
         """Count bad records that were left out, `examples` among them."""
         self.skipped += count
         self.bad_records = (*self.bad_records, *examples)[:_EXAMPLES]
+
+    def warn(self, violation: object) -> None:
+        """Note a check that was not kept and only warns."""
+        self.warnings = (*self.warnings, str(violation))
 
     def tolerate(self, drift: Drift) -> None:
         """Note columns of a source that were not the expected ones."""
@@ -70,6 +76,7 @@ def attempt(
             skipped=progress.skipped,
             bad_records=progress.bad_records,
             drift=progress.drift,
+            warnings=progress.warnings,
             error=error,
         )
 
@@ -93,12 +100,13 @@ def begin(
     kind: DatasetKind,
     base: Projection | None,
     replaces: Multihash | None = None,
+    audit: Audit | None = None,
 ) -> Transaction:
     """An empty transaction on top of `base`, at the present time; `replaces` as it says there."""
     now = Timestamp.now()
     # A clock that was set back must not break the order of the chain.
     system_time = max(now, base.system_time) if base else now
-    return Transaction(workspace, name, kind, base, system_time, replaces)
+    return Transaction(workspace, name, kind, base, system_time, replaces, audit)
 
 
 def held_elsewhere(name: str, holder: str) -> StaleHeadError:

@@ -36,6 +36,7 @@ class DatasetOutcome:
     skipped: int = 0
     bad_records: tuple[BadRecord, ...] = ()
     drift: Drift = NO_DRIFT
+    warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     error: OdfbuildError | None = None
 

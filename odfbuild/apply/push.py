@@ -10,12 +10,13 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
+from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
@@ -26,6 +27,7 @@ from odfbuild.ingest.push import block_with_state, choose_source, key_state
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.project.checks import Declared
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
@@ -55,8 +57,12 @@ def push(
     factory: EngineFactory,
     listener: Listener,
     locate: Callable[[str, OdfbuildError], OdfbuildError],
+    checks: Sequence[Declared] = (),
 ) -> ApplyOutcome:
-    """Carry out a push; never raises for its failure. `locate`: see `attempt`."""
+    """Carry out a push; never raises for its failure. `locate`: see `attempt`.
+
+    Records that do not keep to one of the `checks` of the dataset are not committed.
+    """
     name = request.dataset
     engine = LazyEngine(factory)
 
@@ -68,7 +74,8 @@ def push(
             with workspace.claim([name]) as claim:
                 if name in claim.held:
                     raise held_elsewhere(name, claim.held[name])
-                return _append(request, workspace, engine, file, scratch, progress)
+                audit = Audits(checks, workspace, engine.get).of(name, progress.warn)
+                return _append(request, workspace, engine, file, scratch, progress, audit)
 
     started = time.monotonic()
     listener.begin(1, lambda each: _tasks(engine, each))
@@ -89,6 +96,7 @@ def _append(
     file: Path,
     scratch: Path,
     progress: Progress,
+    audit: Audit | None,
 ) -> str:
     base = _state(workspace, request.dataset)
     source = choose_source(request.dataset, base, request.source)
@@ -99,7 +107,7 @@ def _append(
         number = block_with_state((block for _, block in store.walk(base.head)), state)
         if number is not None:
             return f"the key '{request.key}' was pushed already, in block {number}"
-    transaction = begin(workspace, request.dataset, DatasetKind.Root, base)
+    transaction = begin(workspace, request.dataset, DatasetKind.Root, base, audit=audit)
     arrival = Arrival(
         source=source,
         file=file,

@@ -14,6 +14,7 @@ from threading import Event
 from typing import Protocol
 
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
+from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.exactly import as_planned
@@ -143,6 +144,7 @@ class _Run:
         self.held = held
         self.first_failure: str | None = None
         self.wrong: Mapping[str, OdfbuildError] = {}
+        self.audits = Audits(project.config.checks, workspace, engine.get)
 
     def is_stopped(self) -> bool:
         """Whether no further dataset may begin."""
@@ -236,7 +238,8 @@ class _Run:
             # One movement of the head drops what was and commits the first step of what comes.
             store = self.workspace.dataset(item.name)
             base, replaces = project(store, store.seed(base.head), None), base.head
-        transaction = begin(self.workspace, item.name, item.kind, base, replaces)
+        audit = self.audits.of(item.name, progress.warn)
+        transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
         transaction.add(*resolve_changes(item, self.workspace, self.options.engine_version))
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)
@@ -262,7 +265,9 @@ class _Run:
                 progress.tolerate(came.drift)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
-                transaction = begin(self.workspace, item.name, item.kind, base)
+                transaction = begin(
+                    self.workspace, item.name, item.kind, base, audit=transaction.audit
+                )
             if progress.records:
                 keep_side_cars(self.workspace, item.name, source.merge)
         if not transaction.is_empty:
@@ -293,7 +298,7 @@ class _Run:
             if all(each.step.complete for each in inputs):
                 return note
             base = self.workspace.projection(item.name)
-            transaction = begin(self.workspace, item.name, item.kind, base)
+            transaction = begin(self.workspace, item.name, item.kind, base, audit=transaction.audit)
             inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
             changed = False
         if changed:

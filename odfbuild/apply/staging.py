@@ -25,7 +25,8 @@ def stage_slice(
     """Write the records behind those of the dataset and hand the file to the transaction.
 
     Adds the schema if there is none yet, and with `may_grow` new columns. `None` when the result
-    has no records. Raises `QueryError` when the result does not fit the dataset.
+    has no records. Raises `QueryError` when the result does not fit the dataset,
+    `CheckError` when its records do not keep to a check.
     """
     if result.schema is None:
         return None
@@ -42,6 +43,8 @@ def stage_slice(
         target=scratch / "slice.parquet",
     )
     if staged is not None:
+        if transaction.audit is not None:
+            transaction.audit.staged(staged.path, schema, vocab)
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataBlock, MetadataEvent
@@ -16,6 +17,9 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection, advance
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.apply.audit import Audit
 
 _NOWHERE = Multihash(b"")
 
@@ -26,6 +30,7 @@ class Transaction:
 
     `state` is what the chain will say once this is committed. `replaces` is the head that the chain
     has now, when `base` is an older block and what came after it is to be no longer part of it.
+    `audit` looks at records before they are taken in.
     """
 
     workspace: Workspace
@@ -34,6 +39,7 @@ class Transaction:
     base: Projection | None
     system_time: Timestamp
     replaces: Multihash | None = None
+    audit: Audit | None = None
     events: list[MetadataEvent] = field(default_factory=list)
     objects: list[tuple[Path, Multihash]] = field(default_factory=list)
     checkpoints: list[tuple[Path, Multihash]] = field(default_factory=list)

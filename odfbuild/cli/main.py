@@ -37,6 +37,7 @@ from odfbuild.cli import (
     schema,
     show,
     tail,
+    test,
     validate,
     verify,
     version,
@@ -156,6 +157,7 @@ app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("blame")(blame.blame)
 app.command("tail")(tail.tail)
+app.command("test")(test.test)
 app.command("verify")(verify.verify)
 app.add_typer(lock.lock, name="lock")
 app.command("reset")(reset.reset)

@@ -62,7 +62,8 @@ def push(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    settings = state.config().ingest
+    config = state.config()
+    settings = config.ingest
     request = Push(
         dataset=name,
         source=source,
@@ -79,6 +80,7 @@ def push(
             factory=start_engine,
             listener=listener,
             locate=partial(_locate, state, source),
+            checks=config.checks,
         )
     if as_json or format is Format.json:
         state.console.data(outcome_to_data(outcome))

@@ -233,6 +233,16 @@ class Engine(Protocol):
         """Carry out read, preprocess and merge of one source file."""
         ...
 
+    def violations(
+        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+    ) -> tuple[int, str]:
+        """How many records a query over the view `slice` finds, and the first of them as text.
+
+        `files` are data files of `dataset` with `schema`. Raises `CheckError` E0543 for a query
+        that is wrong, or that is none.
+        """
+        ...
+
     def progress(self, dataset: str) -> tuple[int, int] | None:
         """Finished and total tasks of what runs for `dataset` now; `None` when unknown."""
         ...

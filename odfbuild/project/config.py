@@ -9,6 +9,8 @@ from typing import Any
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
+from odfbuild.project.checks import SCHEMA as CHECKS
+from odfbuild.project.checks import checks_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config
 from odfbuild.project.policy import SCHEMA as POLICIES
@@ -73,6 +75,7 @@ SCHEMA: dict[str, Any] = {
                     "description": "New names of renamed datasets, by their old ones",
                 },
                 "policies": POLICIES,
+                "checks": CHECKS,
             },
         },
     },
@@ -133,6 +136,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},
         policies=policies_from(content.get("policies") or ()),
+        checks=checks_from(content.get("checks") or ()),
     )
 
 
@@ -159,6 +163,8 @@ _TYPES: dict[str, Any] = {
 
 def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
     """Whether data fits beyond doubt, by the few keywords that `SCHEMA` uses."""
+    if not schema:
+        return True
     if "const" in schema:
         return type(data) is type(schema["const"]) and bool(data == schema["const"])
     if "enum" in schema and data not in schema["enum"]:

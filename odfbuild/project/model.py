@@ -10,6 +10,7 @@ from typing import Any
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
+from odfbuild.project.checks import Declared
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
 
@@ -30,6 +31,7 @@ class Config:
     selectors: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
+    checks: tuple[Declared, ...] = ()
     given: Given = NOTHING_GIVEN
 
     @property

@@ -58,6 +58,7 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                 "bad_records": [
                     {"reason": bad.reason, "location": str(bad.location)} for bad in d.bad_records
                 ],
+                "warnings": list(d.warnings),
                 "drift": {
                     "new": list(d.drift.new),
                     "missing": list(d.drift.missing),
@@ -101,7 +102,11 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
     bad = [f"             {bad.location}: {bad.reason}" for bad in dataset.bad_records]
     more = dataset.skipped - len(bad)
     rest = [f"             and {more:,} more"] if bad and more > 0 else []
-    return "\n".join([line, *bad, *rest, *_drift(dataset.drift)])
+    return "\n".join([line, *bad, *rest, *_drift(dataset.drift), *_warnings(dataset)])
+
+
+def _warnings(dataset: DatasetOutcome) -> list[str]:
+    return [f"      warning: {each}" for each in dataset.warnings]
 
 
 def _drift(drift: Drift) -> list[str]:

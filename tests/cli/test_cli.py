@@ -36,6 +36,7 @@ _VERBS = (
     "ci",
     "tail",
     "verify",
+    "test",
     "version",
 )
 _HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,13 +18,14 @@ from odfbuild.engine.contract import (
     Vocabulary,
 )
 from odfbuild.engine.spark.bad_records import BadRecords
+from odfbuild.engine.spark.checks import violations
 from odfbuild.engine.spark.frames import to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.session import Session
 from odfbuild.engine.spark.transform import checked, derive, preprocess
-from odfbuild.errors import QueryError
+from odfbuild.errors import CheckError, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +76,13 @@ class SparkEngine:
                 return EngineResult(parts=(), schema=None)
             return merge(spark, *found, task, bad)
 
+    def violations(
+        self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+    ) -> tuple[int, str]:
+        """See `contract.Engine`."""
+        with self.request(dataset) as spark:
+            return violations(spark, dataset, query, files, schema, vocab)
+
     def progress(self, dataset: str) -> tuple[int, int] | None:
         """See `contract.Engine`."""
         tracker = self._session.spark.sparkContext.statusTracker()
@@ -98,7 +107,7 @@ class SparkEngine:
         spark.sparkContext.setJobGroup(dataset, dataset)
         try:
             yield spark
-        except QueryError:
+        except (QueryError, CheckError):
             raise
         except Exception as error:
             raised = _from_run_time(error, dataset)

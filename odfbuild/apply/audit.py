@@ -1,0 +1,125 @@
+"""Check records before they are committed, and all that are committed.
+
+A step whose records do not keep to a check is not committed: write, audit, publish. Its file is
+kept aside for whoever wants to see what was wrong, and no chain refers to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.audit import Violation, audit, no_such_column
+from odfbuild.engine.checks import Asked, Relationship, Sql
+from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
+from odfbuild.errors import CheckError
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.project.checks import Declared, checks_of
+from odfbuild.store.workspace import Workspace
+
+FOLDER = "rejected"
+"""Folder in the cache for files that did not keep to a check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audits:
+    """Checks of a project's datasets. `engine` is asked for only where a check is a query."""
+
+    declared: Sequence[Declared]
+    workspace: Workspace
+    engine: Callable[[], Engine]
+
+    def of(self, dataset: str, warn: Callable[[Violation], None]) -> Audit | None:
+        """The checks of a dataset; `None` when there are none. `warn` hears what is let pass."""
+        asked = checks_of(self.declared, dataset)
+        return Audit(dataset, asked, self, warn) if asked else None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The checks of one dataset."""
+
+    dataset: str
+    asked: tuple[Asked, ...]
+    audits: Audits
+    warn: Callable[[Violation], None]
+
+    def staged(self, file: Path, schema: pa.Schema, vocab: Vocabulary) -> None:
+        """Look at a file that is about to be committed.
+
+        Raises `CheckError` E0540 when it does not keep to a check, and keeps it aside.
+        """
+        found = self.violations([file], schema, vocab)
+        for each in found:
+            if each.warn:
+                self.warn(each)
+        if all(each.warn for each in found):
+            return
+        kept = self._keep(file)
+        raise CheckError(
+            f"the new records of '{self.dataset}' do not keep to its checks",
+            code="E0540",
+            dataset=self.dataset,
+            notes=(
+                *(str(each) for each in found if not each.warn),
+                *([f"records: {kept}"] if kept else []),
+            ),
+            help="mend the data or the query, or change `checks` in odfbuild.yaml; "
+            "nothing was committed for it",
+        )
+
+    def committed(self) -> tuple[Violation, ...]:
+        """Look at all records of the dataset."""
+        workspace = self.audits.workspace
+        state = workspace.projection(self.dataset)
+        if state is None or state.schema is None:
+            return ()
+        files = workspace.committed(self.dataset, state).files()
+        return self.violations(files, schema_of(state.schema), vocabulary_of(state.vocab))
+
+    def violations(
+        self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+    ) -> tuple[Violation, ...]:
+        """What the records in these files do not keep to."""
+
+        def query(check: Sql) -> tuple[int, str]:
+            return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
+
+        return audit(self.dataset, files, vocab, self.asked, self._values, query)
+
+    def _values(self, check: Relationship) -> pa.Array:
+        """All values that the other dataset has in the column."""
+        workspace = self.audits.workspace
+        state = workspace.projection(check.to)
+        if state is None:
+            raise CheckError(
+                f"a check of '{self.dataset}' refers to '{check.to}', which has no chain",
+                code="E0542",
+                dataset=self.dataset,
+                notes=(f"check: {check}",),
+                help="correct the name in `checks` of odfbuild.yaml, or apply that dataset first",
+            )
+        columns = schema_of(state.schema) if state.schema else pa.schema([])
+        if check.field not in columns.names:
+            raise no_such_column(check.to, check.field, columns.names, check)
+        found = [
+            pq.read_table(file, columns=[check.field]).column(0).unique()
+            for file in workspace.committed(check.to, state).files()
+            if check.field in pq.read_schema(file).names
+        ]
+        kind = columns.field(check.field).type
+        return pa.concat_arrays([pa.array([], kind), *(each.cast(kind) for each in found)])
+
+    def _keep(self, file: Path) -> Path | None:
+        kept = self.audits.workspace.cache / FOLDER / f"{self.dataset.replace('/', '-')}.parquet"
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, kept)
+            return kept
+        return None

@@ -1,0 +1,58 @@
+"""`odfbuild test`."""
+
+from __future__ import annotations
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+    start_engine,
+)
+
+EXIT_MISMATCH = 3
+
+
+def test(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Check all committed records against the checks of odfbuild.yaml; commits nothing.
+
+    New records are checked by apply, before they are committed.
+    """
+    from odfbuild.apply.audit import Audits
+    from odfbuild.engine.lazy import LazyEngine
+    from odfbuild.report.audits import audits_to_data, render_audits
+
+    state: Context = context.obj
+    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    workspace, config = state.workspace(), state.config()
+    engine = LazyEngine(start_engine)
+    audits = Audits(config.checks, workspace, engine.get)
+    found = {}
+    try:
+        for name in workspace.aliases():
+            audit = audits.of(name, lambda violation: None)
+            if audit is not None and (chosen is None or name in chosen):
+                found[name] = audit.committed()
+    finally:
+        engine.stop()
+    if as_json or format is Format.json:
+        state.console.data(audits_to_data(found))
+    else:
+        state.console.result(render_audits(found, color=state.console.color))
+    failed = any(not each.warn for violations in found.values() for each in violations)
+    return EXIT_MISMATCH if failed else 0

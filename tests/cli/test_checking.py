@@ -1,0 +1,208 @@
+"""Checks of data: before it is committed, and of all that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odfbuild.engine.audit import audit
+from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
+from odfbuild.engine.contract import Engine, Vocabulary
+from odfbuild.errors import CheckError
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import QUERY, Tiny
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Tiny:
+    """A root, `derived`, and `further`, which derives from that; never applied."""
+    tiny = Tiny.fresh(tmp_path / "p")
+    tiny.derive("further", QUERY, source="derived")
+    return tiny
+
+
+@pytest.fixture
+def odfbuild(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The program in that project, with an engine that needs no JVM."""
+    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    return Program(tiny.root, monkeypatch, capsys)
+
+
+def declare(tiny: Tiny, checks: str) -> None:
+    """Declare checks, as YAML on one line each."""
+    config = tiny.root / "odfbuild.yaml"
+    text = config.read_text().split("  checks:")[0]
+    config.write_text(text + "  checks:\n" + "".join(f"    - {c}\n" for c in checks.splitlines()))
+
+
+def test_dbt_core_6035_bad_data_is_never_public(tiny: Tiny, odfbuild: Program) -> None:
+    declare(tiny, "{match: [derived], acceptedValues: {value: [10, 20]}}")
+    said = odfbuild("apply", "-y")
+    assert said.code == 4
+    assert "error[E0540]: the new records of 'derived' do not keep to its checks" in said.err
+    assert "= note: acceptedValues: value: 1 record, such as offset 2, 30" in said.err
+    assert tiny.workspace().aliases() == ["root"]
+    # What was wrong is kept for whoever wants to see it.
+    kept = tiny.root / ".odfbuild" / "rejected" / "derived.parquet"
+    assert f"records: {kept}" in said.err
+    assert pq.read_table(kept)["value"].to_pylist() == [10, 20, 30]
+    declare(tiny, "{match: [derived], acceptedValues: {value: [10, 20, 30]}}")
+    odfbuild.apply()
+    assert tiny.ids("further") == [1, 2, 3]
+
+
+def test_a_step_that_fails_its_checks_leaves_the_history_before_it(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    declare(tiny, "{match: ['*'], rowCount: {min: 2}}")
+    odfbuild.apply()
+    before = tiny.state()
+    tiny.arrive(2)  # one new record
+    said = odfbuild("apply", "-y", "--json")
+    assert said.code == 1
+    assert [d["status"] for d in said.data["datasets"]] == ["failed", "skipped", "skipped"]
+    assert "rowCount: at least 2: there are 1 record" in said.err
+    assert tiny.state() == before
+
+
+def test_a_check_may_only_warn(tiny: Tiny, odfbuild: Program) -> None:
+    declare(tiny, "{match: [derived], acceptedValues: {value: [10]}, severity: warn}")
+    said = odfbuild.ok("apply", "-y", "--json")
+    warned = {d["name"]: d["warnings"] for d in said.data["datasets"]}
+    assert warned["derived"] == ["acceptedValues: value: 2 records, such as offset 1, 20"]
+    tested = odfbuild.ok("test")
+    assert "      warning: acceptedValues: value: 2 records, such as offset 1, 20" in tested.out
+    assert tested.out.endswith("Test: 1 dataset, 1 passed, 0 failed.\n")
+
+
+def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> None:
+    assert odfbuild.ok("test").out.startswith("No dataset has checks")
+    odfbuild.apply()
+    tiny.arrive(2)
+    odfbuild.apply()
+    declare(
+        tiny,
+        "{match: [root], unique: [[id]], notNull: [id, value]}\n"
+        "{match: ['*'], unique: [[value]]}\n"
+        "{match: [derived], relationships: {id: {to: root, field: id}}}",
+    )
+    said = odfbuild("test", "--json")
+    assert said.code == 0
+    found = {d["name"]: [v["check"] for v in d["violations"]] for d in said.data["datasets"]}
+    assert found == {"root": [], "derived": [], "further": []}
+    declare(tiny, "{match: [derived], relationships: {value: {to: root, field: id}}}")
+    said = odfbuild("test")
+    assert said.code == 3
+    assert said.out == (
+        "  ! derived\n"
+        "      relationships: value to root.id: 4 records, such as offset 0, 10\n\n"
+        "Test: 1 dataset, 0 passed, 1 failed.\n"
+    )
+    assert odfbuild.ok("test", "root").out.startswith("No dataset has checks")
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "message"),
+    [
+        ("{match: [root], notNull: [idd]}", "E0541", "did you mean 'id'?"),
+        ("{match: [root], unique: [[id, nothing]]}", "E0541", "no column 'nothing'"),
+        (
+            "{match: [root], relationships: {id: {to: nowhere, field: id}}}",
+            "E0542",
+            "refers to 'nowhere', which has no chain",
+        ),
+        ("{match: [root], notNul: [id]}", "E0104", "did you mean 'notNull'?"),
+        ("{match: [root], rowCount: {min: -1}}", "E0105", "odfbuild.yaml:"),
+        ("{match: [root], severity: loud}", "E0105", "'loud' is not one of"),
+        ("{notNull: [id]}", "E0105", "'match' is a required property"),
+    ],
+)
+def test_a_check_that_is_wrong_is_refused_and_nothing_is_committed(
+    tiny: Tiny, odfbuild: Program, check: str, code: str, message: str
+) -> None:
+    declare(tiny, check)
+    said = odfbuild("apply", "-y")
+    assert said.code == 1
+    assert f"error[{code}]" in said.err
+    assert message in said.err
+    assert tiny.workspace().aliases() == []
+
+
+def _file(folder: Path, file: str, **columns: list[object]) -> Path:
+    rows = len(next(iter(columns.values())))
+    table = pa.table({"offset": list(range(rows)), "op": [0] * rows} | columns)
+    pq.write_table(table, folder / file)
+    return folder / file
+
+
+def test_records_are_counted_as_what_they_amount_to(tmp_path: Path) -> None:
+    """Retractions take away, corrections replace, columns that came later are empty before."""
+    first = _file(tmp_path, "1", id=[1, 2, 3, None], op=[0, 0, 0, 0])
+    second = _file(tmp_path, "2", id=[1, 2, 2, 9], op=[1, 2, 3, 0], name=["a", "b", "c", None])
+    checks = {
+        NotNull("id"): (1, "offset 3"),
+        NotNull("name"): (5, "offset 0"),
+        Unique(("id",)): (0, ""),
+        Unique(("name",)): (0, ""),
+        AcceptedValues("id", (1, 2, 3, "nine")): (1, "offset 3, 9"),
+        AcceptedValues("name", ("c",)): (0, ""),
+        Relationship("id", "other", "key"): (2, "offset 2, 3"),
+        RowCount(6, None): (0, ""),
+        RowCount(None, 5): (6, ""),
+    }
+    for check, (count, example) in checks.items():
+        found = audit(
+            "d",
+            [first, second],
+            Vocabulary(),
+            [Asked(check, warn=False)],
+            lambda check: pa.array([1, 2]),
+            lambda check: (0, ""),
+        )
+        assert [(v.count, v.example) for v in found] == ([(count, example)] if count else []), check
+    third = _file(tmp_path, "3", id=[2, 2, 3], name=["x", "x", "y"])
+    asked = [Asked(Unique(("id", "name")), warn=False), Asked(Unique(("id",)), warn=True)]
+    found = audit(
+        "d", [first, third], Vocabulary(), asked, lambda c: pa.array([]), lambda c: (0, "")
+    )
+    assert [str(each) for each in found] == [
+        "unique: id, name: 2 records, such as id 2, name 'x'",
+        "unique: id: 5 records, such as id 2",
+    ]
+    with pytest.raises(CheckError):
+        audit("d", [third], Vocabulary(), [Asked(NotNull("z"), False)], asked.append, asked.append)
+
+
+@pytest.mark.spark
+def test_a_check_may_be_a_query(tiny: Tiny, odfbuild: Program, spark_engine: Engine) -> None:
+    share(spark_engine, odfbuild.monkeypatch)
+    declare(tiny, "{match: [root], sql: {small values: SELECT * FROM slice WHERE value > 2}}")
+    said = odfbuild("apply", "-y")
+    assert said.code == 1
+    assert "= note: sql: small values: 1 record, such as offset 2, event_time " in said.err
+    assert tiny.workspace().aliases() == []
+    declare(
+        tiny,
+        "{match: [root], sql: {small values: SELECT * FROM slice WHERE value > 3}}\n"
+        "{match: [derived], sql: {few: SELECT count(*) AS n FROM slice HAVING n > 2}}",
+    )
+    assert odfbuild("apply", "-y").code == 4
+    assert tiny.ids("root") == [1, 2, 3]
+    assert odfbuild.ok("test", "root").out == "Test: 1 dataset, 1 passed, 0 failed.\n"
+    for query, why in {
+        "DROP TABLE slice": "it must be one SELECT",
+        "SELECT 1; SELECT 2": "it must be one SELECT",
+        "SELECT nothing FROM slice": "nothing",
+        "SELEC 1": "",
+    }.items():
+        declare(tiny, f"{{match: [root], sql: {{wrong: {query}}}}}")
+        said = odfbuild("test", "root")
+        assert said.code == 1
+        assert "error[E0543]: a check of 'root' is not a query over `slice`" in said.err
+        assert why in said.err
