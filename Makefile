@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test lint format bench lock clean system-packages
+.PHONY: help example test test-slow lint format bench lock clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +43,9 @@ system-packages:
 
 test: .venv/.dev system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: .venv/.dev system-packages
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

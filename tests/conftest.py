@@ -22,10 +22,15 @@ def spark_engine() -> Iterator[Engine]:
     engine.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a Spark session or many processes first: a run is over when its longest file is.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests out unless `-m` names them, and put what takes long in front.
 
+    Files with a Spark session or many processes come first: a run is over when its longest file is.
     Works with `--no-loadscope-reorder`; xdist would begin with the files that have the most tests.
     """
+    if "slow" not in config.getoption("markexpr"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     long = {item.path for item in items if any(map(item.get_closest_marker, ("spark", "long")))}
     items.sort(key=lambda item: item.path not in long)

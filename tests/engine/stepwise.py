@@ -186,6 +186,10 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _shown(inner)) for name, inner in value.items())
+    if isinstance(value, list):
+        return tuple(map(_shown, value))
     if hasattr(value, "isoformat") and hasattr(value, "hour"):
         return value.strftime("%H:%M" if value.date().isoformat() == "2024-05-01" else "%FT%H:%M")
     return value

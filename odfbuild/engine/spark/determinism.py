@@ -27,6 +27,8 @@ class Analysed:
     def __init__(self, catalyst: Catalyst, findings: Findings) -> None:
         self.catalyst = catalyst
         self.findings = findings
+        self._common: dict[str, Node] = {}
+        """Expressions that functions use more than once, such as the first argument of nullif()."""
 
     def check(self, plan: Node) -> None:
         """Look at a whole query."""
@@ -90,10 +92,14 @@ class Analysed:
         if inner is not None:
             self.findings.construct(expression, SUBQUERY)
             self._plan(inner, ids_of(inner.output()))
+        if kind == "CommonExpressionDef":
+            self._common[str(expression.id())] = expression.child()
         hidden = self.catalyst.replacement(expression)
         if hidden is not None:
             self._expression(hidden)
-        for child in items(expression.children()):
+        children = list(items(expression.children()))
+        # The definitions stand behind what refers to them.
+        for child in reversed(children) if kind == "With" else children:
             self._expression(child)
 
     def _refuse(self, expression: Node, why: str, help: str | None = None) -> None:
@@ -102,6 +108,8 @@ class Analysed:
     def _cast(self, expression: Node) -> None:
         target = str(expression.dataType().typeName())
         source = expression.child()
+        if name_of(source) == "CommonExpressionRef":
+            source = self._common.get(str(source.id()), source)
         if not target.startswith(("timestamp", "date")) or not source.foldable():
             return
         if not str(source.dataType().typeName()).startswith("string"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,7 +131,8 @@ def _from_run_time(error: Exception, dataset: str) -> QueryError | None:
     if not condition:
         return None
     text = str(error).split("JVM stacktrace")[0].split("== SQL")[0]
-    message = " ".join(text.split("SQLSTATE")[0].split())
+    # The settings that Spark goes on to recommend are pinned.
+    message = " ".join(re.split(r"SQLSTATE|If necessary,? set", text)[0].split())
     return QueryError(
         message.removeprefix(f"[{condition}] ").rstrip(". "),
         code="E0517",
