@@ -19,6 +19,7 @@ from odfbuild.cli import (
     ci,
     decode,
     diff,
+    engine,
     explain,
     gc,
     git,
@@ -164,6 +165,7 @@ app.command("reset")(reset.reset)
 app.command("gc")(gc.gc)
 app.add_typer(git.git, name="git")
 app.add_typer(ci.ci, name="ci")
+app.add_typer(engine.engine, name="engine")
 app.command("decode")(decode.decode)
 app.command("schema")(schema.schema)
 app.command("version")(version.version)

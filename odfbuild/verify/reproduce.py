@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfbuild.engine.contract import Engine, vocabulary_of
+from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
@@ -276,11 +277,19 @@ def _other_records(
         store.name,
         replay,
         "E0820",
-        "its records are not reproducible: the same step gives others",
+        "its records are not reproducible: the same step gives others" + _releases(replay),
         path=path,
         offset=recorded.offset_interval.start + found.row,
         differences=found.values,
     )
+
+
+def _releases(replay: Replay) -> str:
+    """That another release of the engine may be the reason, if it was another one."""
+    recorded, now = replay.transform.transform.version, engine_version()
+    if recorded in (None, now):
+        return ""
+    return f" (computed by release {recorded}, done again by {now})"
 
 
 def _count(data: DataSlice | None) -> str:

@@ -1,0 +1,87 @@
+"""Let a newer release of the engine answer for what older ones computed.
+
+Every step of a derivative is done again by the release that is installed. When all give the records
+that were committed, the chain says so: a `SetTransform` with the same queries names that release.
+Source: Open Data Fabric, "Engine Deprecation", which asks for a record and defines no event of its
+own for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from odfbuild.apply.attempt import held_elsewhere
+from odfbuild.apply.definitions import by_another_engine
+from odfbuild.engine.contract import EngineFactory
+from odfbuild.odf.model import SetTransform
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+from odfbuild.verify.check import Verdict, verify
+from odfbuild.verify.reproduce import inputs_ever
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deprecated:
+    """A derivative, the `releases` that its chain names beside the present one, and the outcome.
+
+    `reproduced`: the present release gives the same. `block` is the number of the block that says
+    so, `None` where the chain named the present release already.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    reproduced: bool
+    block: int | None = None
+
+
+def older_releases(workspace: Workspace, name: str, engine_version: str) -> tuple[str, ...]:
+    """Releases of the engine that a chain names, but for the present one; oldest first."""
+    state = workspace.projection(name)
+    if state is None or state.transform is None:
+        return ()
+    found = [
+        block.event.transform.version
+        for _, block in workspace.dataset(name).walk(state.head)
+        if isinstance(block.event, SetTransform)
+    ]
+    older = [each for each in reversed(found) if each not in (None, engine_version)]
+    return tuple(dict.fromkeys(filter(None, older)))
+
+
+def deprecate(
+    workspace: Workspace, names: Sequence[str], factory: EngineFactory, engine_version: str
+) -> tuple[tuple[Deprecated, ...], Verdict]:
+    """Verify those of `names` that older releases computed, and record what could be reproduced.
+
+    Raises `StaleHeadError` when another process is at work on one of them.
+    """
+    releases = {name: older_releases(workspace, name, engine_version) for name in names}
+    todo = [name for name in names if releases[name]]
+    if not todo:
+        return (), Verdict(())
+    with workspace.claim(todo) as claim:
+        for name in todo:
+            if name in claim.held:
+                raise held_elsewhere(name, claim.held[name])
+        verdict = verify(workspace, todo, factory=factory)
+        wrong = {finding.dataset for finding in verdict.findings}
+        done = []
+        for name in todo:
+            # What reads damage was not done again.
+            reproduced = not wrong & {name, *inputs_ever(workspace, name)}
+            found = Deprecated(name=name, releases=releases[name], reproduced=reproduced)
+            if reproduced:
+                found = replace(found, block=_record(workspace, name, engine_version))
+            done.append(found)
+    return tuple(done), verdict
+
+
+def _record(workspace: Workspace, name: str, engine_version: str) -> int | None:
+    state = workspace.projection(name)
+    event = by_another_engine(state.transform, engine_version) if state else None
+    if state is None or event is None:
+        return None
+    moment = max(Timestamp.now(), state.system_time)
+    workspace.dataset(name).append(state.head, [event], moment)
+    return state.blocks

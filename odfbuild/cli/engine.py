@@ -1,0 +1,63 @@
+"""`odfbuild engine`: releases of the engine that chains name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.apply.names import existing
+from odfbuild.cli.context import (
+    Context,
+    Format,
+    FormatOption,
+    JsonOption,
+    engine_version,
+    start_engine,
+)
+from odfbuild.cli.verify import EXIT_MISMATCH
+
+engine = typer.Typer(no_args_is_help=True, help="Which release of Spark computed what.")
+
+
+@engine.callback()
+def _group() -> None:
+    """Which release of Spark computed what."""
+
+
+@engine.command()
+def deprecate(
+    context: typer.Context,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DATASET]...", help="Names of datasets (default: all)."),
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Let the installed release answer for what older ones computed.
+
+    Every step is done again; where all records are the same, the chain names the installed release.
+    """
+    from odfbuild.apply.deprecate import deprecate as carry_out
+    from odfbuild.report.listing import render_findings
+    from odfbuild.report.releases import deprecated_to_data, render_deprecated
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
+    now = engine_version()
+    done, verdict = carry_out(workspace, names, start_engine, now)
+    if as_json or format is Format.json:
+        state.console.data(deprecated_to_data(done, verdict.findings, now))
+    else:
+        if verdict.findings:
+            text = render_findings(
+                [each.name for each in done],
+                verdict.findings,
+                verdict.reproduction,
+                color=state.console.color,
+            )
+            state.console.result(text + "\n")
+        state.console.result(render_deprecated(done, now))
+    return EXIT_MISMATCH if verdict.findings else 0
