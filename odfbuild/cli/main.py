@@ -21,6 +21,7 @@ from odfbuild.cli import (
     diff,
     engine,
     explain,
+    freshness,
     gc,
     git,
     github,
@@ -158,6 +159,7 @@ app.command("ls")(ls.ls)
 app.command("log")(log.log)
 app.command("blame")(blame.blame)
 app.command("tail")(tail.tail)
+app.command("freshness")(freshness.freshness)
 app.command("test")(test.test)
 app.command("verify")(verify.verify)
 app.add_typer(lock.lock, name="lock")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
 from odfbuild.project.checks import SCHEMA as CHECKS
 from odfbuild.project.checks import checks_from
+from odfbuild.project.freshness import SCHEMA as FRESHNESS
+from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config
 from odfbuild.project.policy import SCHEMA as POLICIES
@@ -76,6 +79,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "policies": POLICIES,
                 "checks": CHECKS,
+                "freshness": FRESHNESS,
             },
         },
     },
@@ -137,6 +141,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         moved=content.get("moved") or {},
         policies=policies_from(content.get("policies") or ()),
         checks=checks_from(content.get("checks") or ()),
+        freshness=freshness_from(content.get("freshness") or ()),
     )
 
 
@@ -170,6 +175,8 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
     if "enum" in schema and data not in schema["enum"]:
         return False
     if not isinstance(data, _TYPES[schema["type"]]):
+        return False
+    if "pattern" in schema and re.search(schema["pattern"], data) is None:
         return False
     if isinstance(data, int | float):
         return not isinstance(data, bool) and bool(

@@ -11,6 +11,7 @@ from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.project.checks import Declared
+from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
 
@@ -32,6 +33,7 @@ class Config:
     moved: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
     checks: tuple[Declared, ...] = ()
+    freshness: tuple[Freshness, ...] = ()
     given: Given = NOTHING_GIVEN
 
     @property

@@ -37,6 +37,7 @@ _VERBS = (
     "tail",
     "verify",
     "test",
+    "freshness",
     "version",
 )
 _HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")

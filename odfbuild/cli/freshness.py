@@ -1,0 +1,56 @@
+"""`odfbuild freshness`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    parse_time,
+    selection_of,
+)
+
+EXIT_STALE = 3
+
+
+def freshness(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="Compare with this time (default: now)."),
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Tell how old datasets are by their watermarks; reads no data and asks nobody."""
+    from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.project.freshness import max_age
+    from odfbuild.report.freshness import age_of, ages_to_data, render_ages
+
+    state: Context = context.obj
+    now = parse_time(at, "--at") if at else Timestamp.now()
+    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    declared = state.config().freshness
+    ages = [
+        age_of(name, projection.watermark, now, max_age(declared, name))
+        for name, projection in state.workspace().projections().items()
+        if chosen is None or name in chosen
+    ]
+    if as_json or format is Format.json:
+        state.console.data(ages_to_data(ages))
+    else:
+        state.console.result(render_ages(ages))
+    return EXIT_STALE if any(each.status == "stale" for each in ages) else 0

@@ -1,0 +1,69 @@
+"""How old datasets may be, by patterns of their names: `freshness` of odfbuild.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+_AGE = re.compile(r"(\d+)([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "description": "How old datasets may be; of several entries that match, the last one says",
+    "items": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["match", "maxAge"],
+        "properties": {
+            "match": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "description": "Patterns of names with * and ?",
+            },
+            "maxAge": {
+                "type": "string",
+                "pattern": f"^{_AGE.pattern}$",
+                "description": "A number and a unit: 45s, 30m, 36h, 2d, 1w",
+            },
+        },
+    },
+}
+"""What `freshness` may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Datasets whose name matches may lag so much behind the clock."""
+
+    match: tuple[str, ...]
+    max_age: timedelta
+
+
+def freshness_from(data: Iterable[Mapping[str, Any]]) -> tuple[Freshness, ...]:
+    """Entries from what `SCHEMA` lets through."""
+    return tuple(
+        Freshness(tuple(map(str.lower, each["match"])), parse_age(each["maxAge"])) for each in data
+    )
+
+
+def parse_age(text: str) -> timedelta:
+    """An age such as `36h`; `ValueError` for anything else."""
+    found = _AGE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not an age: {text!r}")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def max_age(declared: Iterable[Freshness], name: str) -> timedelta | None:
+    """How old a dataset may be; `None`: nothing is said about it."""
+    name = name.lower()
+    found = None
+    for each in declared:
+        if any(fnmatchcase(name, pattern) for pattern in each.match):
+            found = each.max_age
+    return found

@@ -1,0 +1,80 @@
+"""How far datasets lag behind the clock, from their watermarks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.report.table import render_table
+from odfbuild.report.words import count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Age:
+    """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be."""
+
+    name: str
+    watermark: Timestamp | None
+    age: timedelta | None
+    limit: timedelta | None
+
+    @property
+    def status(self) -> str:
+        """`fresh` or `stale` where a limit is declared, else `-`."""
+        if self.limit is None:
+            return "-"
+        return "fresh" if self.age is not None and self.age <= self.limit else "stale"
+
+
+def age_of(name: str, watermark: Timestamp | None, now: Timestamp, limit: timedelta | None) -> Age:
+    """The age of a dataset at the time `now`; one that is ahead of the clock is of age zero."""
+    age = None
+    if watermark is not None:
+        age = max(timedelta(), timedelta(milliseconds=now.millis - watermark.millis))
+    return Age(name=name, watermark=watermark, age=age, limit=limit)
+
+
+def render_ages(ages: Sequence[Age]) -> str:
+    """A table, and how many datasets are older than they may be."""
+    rows = [
+        (
+            each.name,
+            str(each.watermark) if each.watermark else "-",
+            spelled(each.age) if each.age is not None else "-",
+            spelled(each.limit) if each.limit is not None else "-",
+            each.status,
+        )
+        for each in ages
+    ]
+    stale = sum(each.status == "stale" for each in ages)
+    asked = sum(each.limit is not None for each in ages)
+    table = render_table(("NAME", "WATERMARK", "AGE", "MAY BE", "STATUS"), rows, frozenset({2, 3}))
+    return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale."
+
+
+def ages_to_data(ages: Sequence[Age]) -> list[dict[str, Any]]:
+    """The same as plain values, ages in seconds."""
+    return [
+        {
+            "name": each.name,
+            "watermark": str(each.watermark) if each.watermark else None,
+            "age_seconds": each.age.total_seconds() if each.age is not None else None,
+            "max_age_seconds": each.limit.total_seconds() if each.limit is not None else None,
+            "status": each.status if each.limit is not None else None,
+        }
+        for each in ages
+    ]
+
+
+def spelled(age: timedelta) -> str:
+    """The two largest units that are not nought: `3d 4h`, `12m`, `0s`."""
+    seconds = int(age.total_seconds())
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number:
+            parts.append(f"{number}{unit}")
+    return " ".join(parts[:2]) or "0s"
