@@ -131,6 +131,20 @@ def test_a_dataset_that_was_renamed_keeps_its_session_and_its_messages(broker, t
     assert source.poll() == [b"1\n", b"2\n"]
 
 
+def test_messages_are_taken_while_others_cannot_be_committed_and_committed_without_a_broker(
+    tmp_path,
+):
+    with mosquitto(tmp_path / "broker") as broker:
+        source = source_of(broker, tmp_path, "stuck")
+        source.poll()
+        for number in ("1", "2"):
+            broker.publish("stuck", number)
+            source.poll(crash="before")
+    with pytest.raises(IngestError, match="cannot fetch from mqtt"):
+        source.poll()
+    assert source.committed == [b"1\n", b"2\n"]
+
+
 def test_topics_that_left_the_definition_bring_nothing_more(broker, tmp_path):
     source = source_of(broker, tmp_path, "old/+")
     source.poll()

@@ -41,24 +41,34 @@ _SHARED = re.compile(r"^\$share/[^/]+/")
 def fetch_messages(
     step: FetchStepMqtt, state: SourceState | None, context: FetchContext
 ) -> Iterator[Fetched]:
-    """Yield what earlier runs took and did not commit, then a new batch. Raises `IngestError`."""
+    """Yield what earlier runs took and did not commit, then a new batch. Raises `IngestError`.
+
+    The new batch is taken first: a broker that is not asked, because earlier messages cannot be
+    committed, throws away what it has no room for.
+    """
     inbox = Inbox(context.inbox, context.dataset)
     already = inbox.maybe_sent_again()
+    left = []
     for journal in inbox.journals():
-        committed = state is not None and state.kind == ETAG and state.value == journal.name
-        if not committed and journal.messages:
-            yield _fetched(step, journal, context)
-        inbox.settle(journal)
-    journal = inbox.begin()
+        if state is not None and state.kind == ETAG and state.value == journal.name:
+            inbox.settle(journal)
+        else:
+            left.append(journal)
+    journal, problem = inbox.begin(), None
     try:
         session = _Session(step, inbox.client(_client_name(context)), context)
         _collect(session, journal, already, context.settings)
+    except IngestError as error:
+        problem = error
     finally:
         journal.close()
-    if journal.messages:
-        yield _fetched(step, journal, context)
-    # Only reached once what was yielded is committed.
-    inbox.settle(journal)
+    for each in (*left, journal):
+        if each.messages:
+            yield _fetched(step, each, context)
+        # Only reached once what was yielded is committed.
+        inbox.settle(each)
+    if problem is not None:
+        raise problem
 
 
 def _fetched(step: FetchStepMqtt, journal: Journal, context: FetchContext) -> Fetched:
