@@ -8,6 +8,7 @@ only readers of what changed are asked about, and answers are kept by content. R
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -108,9 +109,12 @@ def _query(text: str, relations: _Relations) -> Lineage:
     from sqlglot.optimizer.scope import build_scope
     from sqlglot.schema import MappingSchema
 
-    statements = [each for each in Spark().parse(text) if each is not None]
+    # The parser takes `window(` for something else than Spark's windows of time.
+    spelled = _TIME_WINDOW.sub("time_window(", text)
+    statements = [each for each in Spark().parse(spelled) if each is not None]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise _NotUnderstood
+    _refuse_what_is_not_followed(statements[0])
     tables = _numbered_tables(statements[0], relations)
     schema = MappingSchema(
         {name: dict.fromkeys(each.columns, "") for name, each in tables.items()},
@@ -124,6 +128,35 @@ def _query(text: str, relations: _Relations) -> Lineage:
     if scope is None:
         raise _NotUnderstood
     return _Follower(tables).lineage(scope)
+
+
+_TIME_WINDOW = re.compile(r"\bwindow\s*\(", re.IGNORECASE)
+_FOLLOWED = {
+    "Select": "with_ expressions hint distinct from_ laterals joins where group having qualify "
+    "order limit offset sort distribute cluster",
+    "Join": "this on using side kind hint",
+    "Union": "with_ this expression distinct order limit offset",
+    "Except": "with_ this expression distinct order limit offset",
+    "Intersect": "with_ this expression distinct order limit offset",
+    "Group": "expressions rollup cube grouping_sets",
+    "Subquery": "with_ this alias",
+    "Table": "this db catalog alias",
+}
+"""The clauses that are followed, by the kind of part that they belong to."""
+
+
+def _refuse_what_is_not_followed(statement: Any) -> None:
+    """A clause that decides something and is overlooked would make a wrong answer."""
+    from sqlglot import exp
+
+    for part in statement.walk():
+        if isinstance(part, exp.TableSample | exp.Pivot | exp.MatchRecognize):
+            raise _NotUnderstood
+        followed = _FOLLOWED.get(type(part).__name__)
+        if followed is not None:
+            said = {clause for clause, value in part.args.items() if value}
+            if not said <= set(followed.split()):
+                raise _NotUnderstood
 
 
 def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage]:
@@ -185,6 +218,8 @@ class _Follower:
         node = scope.expression
         if not isinstance(node, exp.Union) or node.args.get("distinct"):
             records |= _as(Influence.GROUPING, columns.values())
+        if node.args.get("order") and _is_cut(node):
+            records |= _as(Influence.FILTER, columns.values())
         return Lineage(columns, records)
 
     def _select(self, scope: Scope) -> Lineage:
@@ -207,10 +242,12 @@ class _Follower:
             origins = self._origins(inner, scope, sources)
             if not isinstance(inner, exp.Column):
                 origins = _as(Influence.DERIVATION, [origins])
+            if inner.find(*_generators()):
+                records |= _as(Influence.JOIN, [origins])
             columns[item.alias_or_name.lower()] = origins
         if node.args.get("distinct"):
             records |= _as(Influence.GROUPING, columns.values())
-        if node.args.get("limit") and (order := node.args.get("order")) is not None:
+        if _is_cut(node) and (order := node.args.get("order")) is not None:
             records |= _as(Influence.FILTER, [self._origins(order, scope, sources)])
         if len(columns) != len(node.expressions):
             raise _NotUnderstood
@@ -234,7 +271,8 @@ class _Follower:
                 found[name] = self.lineage(source)
         for name, source in laterals:
             made = _as(Influence.DERIVATION, [self._origins(source.expression, scope, found)])
-            found[name] = Lineage(_AnyColumn(made), frozenset())
+            # How many records a generator makes of one, its argument says.
+            found[name] = Lineage(_AnyColumn(made), _as(Influence.JOIN, [made]))
         return found
 
     def _table(self, table: Any) -> Lineage:
@@ -288,6 +326,18 @@ _CLAUSES = (
     ("qualify", Influence.FILTER),
     ("group", Influence.GROUPING),
 )
+
+
+def _is_cut(node: Any) -> bool:
+    """Whether only some of the records are kept, by their order."""
+    return bool(node.args.get("limit") or node.args.get("offset"))
+
+
+def _generators() -> tuple[Any, ...]:
+    """Functions that make several records of one."""
+    from sqlglot import exp
+
+    return exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Unnest
 
 
 def _column(node: Any, sources: _Relations) -> Origins:

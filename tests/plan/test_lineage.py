@@ -101,10 +101,35 @@ def test_unions_windows_generators_and_distinct_are_followed() -> None:
     assert told("SELECT w FROM flights LATERAL VIEW explode(split(carrier, ' ')) t AS w")["w"] == (
         "f.carrier derivation"
     )
+    assert told(
+        "SELECT distance FROM flights LATERAL VIEW explode(split(carrier, ' ')) t AS w"
+    ) == {
+        "distance": "f.distance copy",
+        "": "f.carrier join",
+    }
+    assert told("SELECT distance, explode(split(carrier, ' ')) AS w FROM flights")[""] == (
+        "f.carrier join"
+    )
+    assert told(
+        "(SELECT carrier FROM flights) UNION ALL (SELECT name FROM ca.metro.airlines) "
+        "ORDER BY 1 LIMIT 2"
+    )[""] == ("a.name filter, f.carrier filter")
     assert told("SELECT carrier FROM flights ORDER BY distance LIMIT 3")[""] == "f.distance filter"
     assert told("SELECT name FROM flights JOIN ca.metro.airlines USING (carrier)")[""] == (
         "a.carrier join, f.carrier join"
     )
+
+
+def test_windows_of_time_are_understood() -> None:
+    found = told(
+        "SELECT window(event_time, '1 day').start AS event_time, count(*) AS n "
+        "FROM flights GROUP BY Window (event_time, '1 day')"
+    )
+    assert found == {
+        "event_time": "f.event_time derivation",
+        "n": "",
+        "": "f.event_time grouping",
+    }
 
 
 def test_an_alias_may_be_used_in_the_same_list() -> None:
@@ -119,6 +144,14 @@ def test_an_alias_may_be_used_in_the_same_list() -> None:
         "SELECT carrier FROM elsewhere",
         "SELECT carrier FROM flights PIVOT (sum(dep_delay) FOR carrier IN ('AA'))",
         "SELECT carrier FROM flights TABLESAMPLE (10 PERCENT)",
+        "SELECT carrier FROM (SELECT * FROM flights) TABLESAMPLE (10 PERCENT)",
+        "SELECT rank() OVER w AS r FROM flights WINDOW w AS (ORDER BY distance)",
+        "SELECT name FROM flights NATURAL JOIN ca.metro.airlines",
+        "SELECT carrier FROM flights UNION ALL BY NAME SELECT carrier FROM ca.metro.airlines",
+        "SELECT count(*) AS n FROM flights GROUP BY ALL",
+        "SELECT carrier FROM flights VERSION AS OF 3",
+        "(SELECT carrier FROM flights) ORDER BY carrier LIMIT 2",
+        "SELECT window.start AS s FROM flights GROUP BY window(event_time, '1 day')",
         "not SQL at all (",
         "SELECT 1; SELECT 2",
         "DROP TABLE flights",

@@ -71,6 +71,9 @@ def queries(draw: st.DrawFn) -> str:
         )
         query = f"{query} {operation} SELECT {other} FROM b"
     if draw(st.booleans()):
+        order = ", ".join(f"c{number}" for number in range(len(items)))
+        query = f"SELECT * FROM ({query}) AS q ORDER BY {order} LIMIT 2"
+    if draw(st.booleans()):
         query = f"WITH w AS ({query}) SELECT * FROM w"
     return query
 
