@@ -23,7 +23,8 @@ from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import EngineFactory, OnSchemaChange
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
-from odfbuild.ingest.push import block_with_state, choose_source, key_state
+from odfbuild.ingest.push import choose_source, key_state
+from odfbuild.ingest.push_keys import block_of_push
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
@@ -103,8 +104,7 @@ def _append(
     state = base.source_state
     if request.key is not None:
         state = key_state(source, request.key)
-        store = workspace.dataset(request.dataset)
-        number = block_with_state((block for _, block in store.walk(base.head)), state)
+        number = block_of_push(workspace.committed(request.dataset, base), state)
         if number is not None:
             return f"the key '{request.key}' was pushed already, in block {number}"
     transaction = begin(workspace, request.dataset, DatasetKind.Root, base, audit=audit)

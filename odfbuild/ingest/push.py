@@ -8,11 +8,10 @@ Source: Open Data Fabric, `AddPushSource`, `SourceState`; reference behaviour, p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 
 from odfbuild.errors import PlanError
-from odfbuild.odf.model import AddData, AddPushSource, DatasetKind, MetadataBlock, SourceState
+from odfbuild.odf.model import AddPushSource, DatasetKind, SourceState
 from odfbuild.odf.projection import Projection
 
 IDEMPOTENCY_KEY = "odfbuild/idempotency-key"
@@ -46,18 +45,6 @@ def choose_source(dataset: str, state: Projection, name: str | None) -> AddPushS
 def key_state(source: AddPushSource, key: str) -> SourceState:
     """The state that records a push with that key."""
     return SourceState(source_name=source.source_name, kind=IDEMPOTENCY_KEY, value=key)
-
-
-def block_with_state(blocks: Iterable[MetadataBlock], state: SourceState) -> int | None:
-    """Number of the first block that recorded `state`; `None` when none did.
-
-    `blocks` come newest first. Later blocks carry a state on, so the oldest one is the push itself.
-    """
-    found = None
-    for block in blocks:
-        if isinstance(block.event, AddData) and block.event.new_source_state == state:
-            found = block.sequence_number
-    return found
 
 
 def _no_push_source(dataset: str, state: Projection) -> PlanError:

@@ -129,10 +129,10 @@ def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
 def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
     """Side-cars of datasets that are gone, or have another name by now."""
     base = workspace.cache / "side-cars"
-    for manifest in base.rglob(MANIFEST):
-        folder = manifest.parent
-        if workspace.find(folder.parent.relative_to(base).as_posix()) is None:
-            yield from _aged("", "side-cars", folder, before)
+    for file in base.rglob("*.bin"):
+        side_car = file.parent if file.name == MANIFEST else file
+        if workspace.find(side_car.parent.relative_to(base).as_posix()) is None:
+            yield from _aged("", "side-cars", side_car, before)
 
 
 def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
