@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, vocabulary_of
@@ -42,7 +43,7 @@ class StepInput:
             last=interval.end if interval else None,
             watermark_before=self.step.watermark_before,
             watermark=self.step.watermark,
-            earlier=lambda: _files(self.store, _history(self.store, self.step.prev_block)),
+            earlier=cache(lambda: _files(self.store, _history(self.store, self.step.prev_block))),
         )
 
 
@@ -81,8 +82,10 @@ def transform_task(
         vocab=vocabulary_of(state.vocab),
         scratch=scratch,
         watermark_before=state.watermark,
-        previous=lambda: tuple(
-            each.path for each in (_files(history[0], _history(*history)) if history else ())
+        previous=cache(
+            lambda: tuple(
+                each.path for each in (_files(history[0], _history(*history)) if history else ())
+            )
         ),
     )
 

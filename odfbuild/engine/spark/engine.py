@@ -22,6 +22,7 @@ from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.checks import violations
 from odfbuild.engine.spark.frames import to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view
+from odfbuild.engine.spark.limits import step_seconds, within
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.session import Session
@@ -105,9 +106,11 @@ class SparkEngine:
     def request(self, dataset: str) -> Iterator[SparkSession]:
         """A session for one piece of work; what fails in it becomes an error for people."""
         spark = self._session.request()
-        spark.sparkContext.setJobGroup(dataset, dataset)
+        context = spark.sparkContext
+        context.setJobGroup(dataset, dataset)
         try:
-            yield spark
+            with within(step_seconds(), dataset, lambda: context.cancelJobGroup(dataset)):
+                yield spark
         except (QueryError, CheckError):
             raise
         except Exception as error:

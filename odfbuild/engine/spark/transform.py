@@ -17,6 +17,7 @@ from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import empty_view, has_operations
+from odfbuild.engine.spark.limits import reads_only
 from odfbuild.engine.spark.modes import changelog, map, stream
 from odfbuild.engine.spark.modes.bounds import bounds_of
 from odfbuild.engine.spark.modes.choose import choose, key_of
@@ -84,8 +85,8 @@ def _map(
     plan, result = result_of(spark, steps_of(task.transform))
     operation = task.vocab.operation_type
     if not retracting or operation in schema.names:
-        return write_parts(_with_operation(result, task.vocab), task.scratch / "parts")
-    frame = map.with_operations(spark, plan, task)
+        return _written(_with_operation(result, task.vocab), task)
+    frame = reads_only(map.with_operations(spark, plan, task), task)
     return map.write_with_operations(frame, operation, task.scratch)
 
 
@@ -97,7 +98,7 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple
         stream.window_view(spark, each, span, shape.length)
     plan, _ = result_of(spark, steps_of(task.transform))
     frame = stream.closed_windows(spark, plan, task)
-    return _written(frame, task)
+    return _written(stream.in_order_of_time(frame, task.vocab.event_time), task)
 
 
 def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
@@ -107,12 +108,13 @@ def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
     frame = stream.new_pairs(
         spark, task, bounds, lambda: result_of(spark, steps_of(task.transform))[1]
     )
-    return () if frame is None else _written(frame, task)
+    if frame is None:
+        return ()
+    return _written(stream.in_order_of_time(frame, task.vocab.event_time), task)
 
 
 def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
-    ordered = stream.in_order_of_time(frame, task.vocab.event_time)
-    return write_parts(ordered, task.scratch / "parts")
+    return write_parts(reads_only(frame, task), task.scratch / "parts")
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
@@ -122,7 +124,7 @@ def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> t
         make_view(spark, table)
     plan, result = result_of(spark, steps_of(task.transform))
     frame = changelog.changes(spark, task, result, schema, key_of(plan))
-    return write_parts(frame, task.scratch / "parts")
+    return _written(frame, task)
 
 
 def checked(

@@ -1,0 +1,103 @@
+"""What a piece of work may take and touch: time, and files.
+
+The last fences behind the check of the query: work that takes too long is cancelled, and a plan
+that reads any file but those it was given is not run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlparse
+
+from odfbuild.errors import EnvironmentProblem, QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from odfbuild.engine.contract import TransformTask
+
+VARIABLE = "ODFBUILD_STEP_SECONDS"
+
+
+def step_seconds() -> float | None:
+    """How long one step of a dataset may take: ODFBUILD_STEP_SECONDS, without limit by default."""
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if seconds <= 0:
+        raise EnvironmentProblem(
+            f"{VARIABLE} is '{text}', which is no number of seconds",
+            code="E0544",
+            help=f"set it to a number above 0, or leave it out: unset {VARIABLE}",
+        )
+    return seconds
+
+
+@contextmanager
+def within(seconds: float | None, dataset: str, cancel: Callable[[], None]) -> Iterator[None]:
+    """Call `cancel`, again and again, when the work inside takes longer than `seconds`.
+
+    Raises `QueryError` E0545 in place of whatever the cancelled work raises.
+    """
+    if seconds is None:
+        yield
+        return
+    done, late = Event(), Event()
+
+    def watch() -> None:
+        if done.wait(seconds):
+            return
+        late.set()
+        cancel()
+        # Between two jobs there is nothing to cancel.
+        while not done.wait(0.5):
+            cancel()
+
+    watcher = Thread(target=watch, name=f"limit of {dataset}", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception as error:
+        if late.is_set():
+            raise _too_long(dataset, seconds) from error
+        raise
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _too_long(dataset: str, seconds: float) -> QueryError:
+    return QueryError(
+        f"a step took longer than {seconds:g} seconds and was cancelled",
+        code="E0545",
+        dataset=dataset,
+        notes=("nothing of it was committed",),
+        help=f"look for a join or a sequence() that gives far more rows than meant, or raise "
+        f"{VARIABLE}",
+    )
+
+
+def reads_only(frame: DataFrame, task: TransformTask) -> DataFrame:
+    """`frame`, whose plan reads no files but those of `task`; `QueryError` E0504 otherwise."""
+    read = {Path(unquote(urlparse(uri).path)).resolve() for uri in frame.inputFiles()}
+    others = read - {file.resolve() for each in task.inputs for file in each.files}
+    if others:  # most steps read what is new, and need not list the rest
+        known = [*task.previous(), *(file.path for each in task.inputs for file in each.earlier())]
+        others -= {file.resolve() for file in known}
+    if others:
+        raise QueryError(
+            f"the query would read {min(others)}, which holds no records of its inputs",
+            code="E0504",
+            dataset=task.dataset,
+            help="a query may read its inputs only",
+        )
+    return frame
