@@ -150,6 +150,30 @@ def test_types_that_no_dataset_can_hold_are_refused(spark_engine, tmp_path, colu
     assert caught.value.help
 
 
+def test_numbers_and_objects_enter_text_as_they_are_written(spark_engine, tmp_path):
+    file = tmp_path / "x.ndjson"
+    file.write_text('{"a": 1.50, "b": {"z": 1, "y": [ 12345678901234567890.10 ]}}\n', "utf-8")
+    step = ReadStepNdJson(ddl_schema=("a STRING", "b STRING"))
+    _, rows = _read(spark_engine, tmp_path / "0", file, step)
+    assert rows == [{"a": "1.50", "b": '{"z": 1, "y": [ 12345678901234567890.10 ]}'}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_of_csv_end_as_on_any_system_and_a_mark_may_stand_in_front(
+    spark_engine, tmp_path, end
+):
+    file = tmp_path / "x.csv"
+    file.write_bytes(b"\xef\xbb\xbf" + end.join(["a,b", "1,x", "2,y", ""]).encode())
+    for number, step in enumerate(
+        (
+            ReadStepCsv(header=True, ddl_schema=("a BIGINT", "b STRING")),
+            ReadStepCsv(header=True, infer_schema=True),
+        )
+    ):
+        _, rows = _read(spark_engine, tmp_path / str(number), file, step)
+        assert rows == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+
+
 # --- Conversions of what no ODF schema fixes ---
 
 

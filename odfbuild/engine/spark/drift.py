@@ -51,12 +51,15 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
         else:
             columns.append(quote(source))
     operation = task.vocab.operation_type
-    hidden = [name for name in found if name == CORRUPT or names[name] == operation]
+    hidden = [n for n in found if n in (CORRUPT, MISFIT) or names[n] == operation]
     new = [name for name in found if names[name] not in expected and name not in hidden]
     columns += [quote(name) for name in hidden]
     if task.on_schema_change == "append_new_columns":
         columns += [quote(name) for name in new]
     if misfits:
+        if MISFIT in hidden:
+            columns.remove(quote(MISFIT))
+            misfits.insert(0, f"WHEN {MISFIT} IS NOT NULL THEN {MISFIT}")
         columns.append(f"CASE {' '.join(misfits)} END AS {MISFIT}")
     return frame.selectExpr(*columns), Drift(tuple(new), tuple(missing), tuple(retyped))
 

@@ -85,7 +85,7 @@ def _keys(text: SourceText) -> Iterator[list[str]]:
 def _no_object(task: IngestTask, text: SourceText) -> IngestError:
     number, line = next((n, line) for n, line in text.lines() if line.strip())
     return IngestError(
-        f"no line of '{task.source_name}' is a JSON object",
+        f"no {text.unit} of '{task.source_name}' is a JSON object",
         code="E0423",
         location=text.place(task.source_name, number, 1, line),
         dataset=task.dataset,

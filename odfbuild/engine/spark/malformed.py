@@ -112,10 +112,15 @@ def _flaws(frame: DataFrame, source: Source) -> list[tuple[str, str]]:
     return flaws
 
 
-def as_time(column: str, kind: str) -> str:
-    """SQL for a timestamp from text (RFC 3339) or a number (seconds since 1970)."""
+def as_time(column: str, kind: str, target: str = "TIMESTAMP") -> str:
+    """SQL for a timestamp from text (RFC 3339) or a number (seconds since 1970); NULL if it is none.
+
+    Spark fills in what a text leaves out: it takes `10:00` for that time of the day of the run, and
+    `2026` for its first instant. So a date has to stand in front.
+    """
+    text = quote(column)
     if kind == "string":
-        return f"try_cast({quote(column)} AS TIMESTAMP)"
+        return f"CASE WHEN substring({text}, 5, 1) = '-' THEN try_cast({text} AS {target}) END"
     return f"try_cast(try_cast({quote(column)} AS BIGINT) AS TIMESTAMP)"
 
 
@@ -188,6 +193,8 @@ def _describe(kind: str, what: str, task: IngestTask, source: Source) -> BadReco
         found = _first_line(text, lambda each: is_it(_cell(task, each, index, what), nulls), task)
         number, row = found or (None, "")
         column = None
+        if kind == "range" and found is not None and columns is not None:
+            reason, column = _reason(task, row, columns)
     if text is None:
         return BadRecord(reason, Location(task.source_name))
     return BadRecord(reason, text.place(task.source_name, number, column, row))
@@ -268,7 +275,8 @@ def _json_reason(row: str, columns: Sequence[pa.Field] | None) -> str:
         return "a line is not a JSON object"
     for field in columns or ():
         cell = value.get(field.name)
-        if cell is not None and not _fits(str(cell), field.type):
+        text = isinstance(cell, str) and _is_number(field.type)
+        if cell is not None and (text or not _fits(str(cell), field.type)):
             return f"{json.dumps(cell)} in column '{field.name}' is not {_name(field.type)}"
     return "a line does not fit the schema"
 
@@ -301,6 +309,11 @@ def _fits(text: str, kind: pa.DataType) -> bool:
     except (ValueError, InvalidOperation):
         return False
     return True
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _is_time(text: str) -> bool:

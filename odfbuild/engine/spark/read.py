@@ -29,6 +29,7 @@ from odfbuild.engine.spark.order import total_order
 from odfbuild.engine.spark.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.shapefile_records import shapefile_records
 from odfbuild.engine.spark.source_text import SourceText, utf8_text
+from odfbuild.engine.spark.times import with_text_for_times, with_times
 from odfbuild.engine.spark.transform import preprocess
 from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
@@ -120,7 +121,7 @@ def _csv(
     spark: SparkSession, task: IngestTask, read: ReadStepCsv, columns: pa.Schema | None
 ) -> tuple[DataFrame, Source] | None:
     options = csv_options(read, task.dataset)
-    text = utf8_text(task, read.encoding)
+    text = utf8_text(task, read.encoding, any_line_end=True)
     refuse_open_quotes(task, text, read)
     if columns is not None:
         _refuse_nested(task, columns)
@@ -133,8 +134,8 @@ def _csv(
         schema = csv_schema(spark, task, read, text, options)
         if not schema.fields:
             return None
-    reader = spark.read.schema(_with_corrupt(schema)).options(**options)
-    return reader.csv(str(text.file)), Source(text, columns)
+    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema))).options(**options)
+    return with_times(reader.csv(str(text.file)), schema), Source(text, columns)
 
 
 def _csv_by_name(
@@ -155,11 +156,14 @@ def _csv_by_name(
         else:
             raise missing_column(task, field.name, header.names)
     in_file = header if header.names else columns
-    reader = spark.read.schema(_with_corrupt(to_spark_schema(in_file)))
+    schema = to_spark_schema(in_file)
+    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema)))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
+    frame = with_times(frame, schema)
+    hidden = [name for name in (CORRUPT, MISFIT) if name in frame.columns]
     new = tuple(name for name in header.names if name not in known)
     drift = Drift(new, missing if header.names else ())
-    return frame.selectExpr(*expressions, CORRUPT), Source(text, in_file, drift=drift)
+    return frame.selectExpr(*expressions, *hidden), Source(text, in_file, drift=drift)
 
 
 def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
@@ -181,9 +185,10 @@ def _ndjson(
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,
-        "encoding": "UTF-8",
+        # No encoding: only from bytes does Spark take over numbers into text as they are written.
         "lineSep": "\n",
         "allowNonNumericNumbers": "false",
+        "allowSingleQuotes": "false",
     }
     if columns is not None:
         schema = to_spark_schema(columns)
@@ -191,8 +196,8 @@ def _ndjson(
         schema = ndjson_schema(spark, task, text, options)
         if not schema.fields:
             return None
-    reader = spark.read.schema(_with_corrupt(schema)).options(**options)
-    return reader.json(str(text.file)), Source(text, columns)
+    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema))).options(**options)
+    return with_times(reader.json(str(text.file)), schema), Source(text, columns)
 
 
 def _parquet(

@@ -7,6 +7,8 @@ over the file costs about as much as reading it.
 from __future__ import annotations
 
 import codecs
+import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ LONGEST_LINE = 64 << 20
 """Characters of a line; a longer one is a file of another kind, or would not fit in memory."""
 _CHUNK = 1 << 20
 _SHOWN = 200
+_LONE = re.compile(r"\r(?!\n|\Z)")
+"""A carriage return that is not half of a line end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +69,26 @@ def codec_of(encoding: str | None, dataset: str) -> str:
     return codec.name
 
 
-def utf8_text(task: IngestTask, encoding: str | None) -> SourceText:
+def utf8_text(task: IngestTask, encoding: str | None, *, any_line_end: bool = False) -> SourceText:
     """The text of the task's file, converted where it is not UTF-8 yet.
 
+    With `any_line_end` also where lines end with a carriage return alone, as on old systems.
     Raises `IngestError` with the line for bytes that are not text in that encoding, and for lines
     that are too long.
     """
     codec = codec_of(encoding, task.dataset)
+    lone = False
     if codec in ("utf-8", "ascii", "utf-8-sig"):
-        for _ in _decoded(task, codec):
-            pass
-        return SourceText(task.file)
+        for text in _decoded(task, codec):
+            lone = lone or (any_line_end and _LONE.search(text) is not None)
+        if not lone:
+            return SourceText(task.file)
     target = task.scratch / "utf8"
+    ends = io.IncrementalNewlineDecoder(None, translate=any_line_end)
     with target.open("w", encoding="utf-8", newline="") as output:
         for text in _decoded(task, codec):
-            output.write(text)
+            output.write(ends.decode(text))
+        output.write(ends.decode("", final=True))
     return SourceText(target)
 
 
