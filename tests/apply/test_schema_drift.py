@@ -89,7 +89,7 @@ def test_known_columns_go_on_and_new_ones_are_left_out(
         error = push_into(space, spark_engine, data, on_schema_change="ignore").error
         assert error is not None
         assert (error.code, error.location and error.location.line) == ("E0421", line)
-        assert "a value in column 'id' is not BIGINT" in error.message
+        assert "in column 'id' is not BIGINT" in error.message
     outcome = push_into(
         space,
         spark_engine,

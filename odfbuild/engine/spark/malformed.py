@@ -113,7 +113,7 @@ def _flaws(frame: DataFrame, source: Source) -> list[tuple[str, str]]:
 
 
 def as_time(column: str, kind: str, target: str = "TIMESTAMP") -> str:
-    """SQL for a timestamp from text (RFC 3339) or a number (seconds since 1970); NULL if it is none.
+    """SQL for a timestamp from text (RFC 3339) or a number (seconds since 1970), NULL for others.
 
     Spark fills in what a text leaves out: it takes `10:00` for that time of the day of the run, and
     `2026` for its first instant. So a date has to stand in front.
