@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import StagedSlice, write_slice
 from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.odf.projection import Projection
+from odfbuild.odf.schema_evolution import required_as
 
 
 def stage_slice(
@@ -31,7 +29,8 @@ def stage_slice(
     if result.schema is None:
         return None
     last = transaction.state.last_offset
-    new = _as_required(result.schema, transaction.state)
+    committed = transaction.state.schema
+    new = required_as(result.schema, schema_of(committed)) if committed else result.schema
     schema = ensure_schema(transaction, new, vocab, may_grow=may_grow)
     staged = write_slice(
         result,
@@ -47,17 +46,3 @@ def stage_slice(
             transaction.audit.staged(staged.path, schema, vocab)
         transaction.add_data(staged.path, staged.data.physical_hash)
     return staged
-
-
-def _as_required(result: pa.Schema, state: Projection) -> pa.Schema:
-    """`result` with the columns required that the dataset requires.
-
-    A source or a query seldom knows that a column has no nulls; the writer refuses those it meets.
-    """
-    if state.schema is None:
-        return result
-    required = {field.name for field in schema_of(state.schema) if not field.nullable}
-    return pa.schema(
-        [field.with_nullable(field.nullable and field.name not in required) for field in result],
-        result.metadata,
-    )

@@ -143,15 +143,39 @@ def _finish(
     for column in schema:
         if column.name in system:
             # A chain of a peer may have another integer type here.
-            values = _convert(system[column.name], column.type)
+            values = system[column.name]
         elif column.name == vocab.operation_type and column.name not in part.schema.names:
             values = pa.repeat(pa.scalar(0, column.type), rows)
         else:
-            values = _convert(part.column(column.name), column.type)
-        if not column.nullable and values.null_count:
-            raise _null_in_required(dataset, column.name, values.null_count)
-        columns.append(values)
+            values = part.column(column.name)
+        # Before the conversion, which refuses some of them in words of its own and keeps others.
+        missing = _missing(values, column, column.name)
+        if missing is not None:
+            raise _null_in_required(dataset, *missing)
+        columns.append(_convert(values, column.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _missing(values: pa.Array, field: pa.Field, name: str) -> tuple[str, int] | None:
+    """The first of a column and its parts that is required and has nulls, and how many."""
+    if not field.nullable and values.null_count:
+        return name, values.null_count
+    kind = field.type
+    if not pa.types.is_nested(kind):
+        return None
+    present = values.drop_null()
+    if pa.types.is_struct(kind):
+        parts = [(present.field(member.name), member, f"{name}.{member.name}") for member in kind]
+    elif pa.types.is_map(kind):
+        entries = pc.list_flatten(present.cast(pa.list_(_entry_of(present.type))))
+        parts = [(entries.field("value"), kind.item_field, f"{name}[]")]
+    else:
+        parts = [(pc.list_flatten(present), kind.value_field, f"{name}[]")]
+    return next(filter(None, (_missing(*part) for part in parts)), None)
+
+
+def _entry_of(kind: pa.MapType) -> pa.DataType:
+    return pa.struct([("key", kind.key_type), ("value", kind.item_type)])
 
 
 def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:

@@ -54,6 +54,54 @@ def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
     return Growth(pa.schema(fields, committed.metadata), added)
 
 
+def required_as(schema: pa.Schema, committed: pa.Schema) -> pa.Schema:
+    """`schema` with all that required which `committed` requires, in columns, members and items.
+
+    A source or a query seldom knows that there are no nulls; the writer refuses those it meets.
+    """
+    import pyarrow as pa
+
+    fields = [
+        _required_as(field, committed.field(field.name)) if field.name in committed.names else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
+
+
+def _required_as(new: pa.Field, old: pa.Field) -> pa.Field:
+    kind = _parts_required_as(new.type, old.type)
+    return new.with_type(kind).with_nullable(new.nullable and old.nullable)
+
+
+def _parts_required_as(new: pa.DataType, old: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    t = pa.types
+    for is_kind, make in ((t.is_list, pa.list_), (t.is_large_list, pa.large_list)):
+        if is_kind(new) and _is_any_list(old):
+            return make(_required_as(new.value_field, old.value_field))
+    if t.is_struct(new) and t.is_struct(old):
+        return pa.struct(
+            [
+                _required_as(member, old.field(member.name))
+                if old.get_field_index(member.name) >= 0
+                else member
+                for member in new
+            ]
+        )
+    if t.is_map(new) and t.is_map(old):
+        value = _required_as(new.item_field, old.item_field)
+        return pa.map_(new.key_field, value, keys_sorted=new.keys_sorted)
+    return new
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    t = pa.types
+    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+
+
 def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
     """The event that commits a schema that grew, in the form of the one before."""
     from odfbuild.odf.arrow_schema import to_odf, to_raw

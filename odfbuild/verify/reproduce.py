@@ -25,6 +25,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema_compare import incompatibilities
+from odfbuild.odf.schema_evolution import required_as
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.compare import first_difference
@@ -218,7 +219,8 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
     if before.schema is None:
         return None
     committed = schema_of(before.schema)
-    differences = incompatibilities(committed, dataset_schema(result.schema, vocab))
+    found = dataset_schema(required_as(result.schema, committed), vocab)
+    differences = incompatibilities(committed, found)
     if differences:
         raise IntegrityError(
             f"the step now has a result of another schema: {'; '.join(differences)}",
