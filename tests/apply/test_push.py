@@ -99,6 +99,60 @@ def test_each_source_reads_and_merges_in_its_own_way(tiny: Tiny, odfbuild: Progr
     assert tiny.ids("derived") == [1, 2, 2, 2]
 
 
+_DECLARED = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: news
+  kind: Root
+  metadata:
+    - kind: SetDataSchema
+      schema:
+        fields:
+          - {name: offset, type: Int64}
+          - {name: op, type: Int32}
+          - {name: system_time, type: Timestamp}
+          - {name: event_time, type: Timestamp}
+          - {name: id, type: String}
+          - {name: tags, type: {kind: List, itemType: String}}
+          - name: author
+            type:
+              kind: Option
+              inner: {kind: Struct, fields: [{name: name, type: String}]}
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        schema:
+          - op INT NOT NULL
+          - id STRING
+          - tags ARRAY<STRING>
+          - "author STRUCT<name: STRING>"
+      merge:
+        kind: ChangelogStream
+        primaryKey: [id]
+"""
+
+
+def test_what_the_schema_requires_is_asked_of_the_values(tiny: Tiny, odfbuild: Program) -> None:
+    """The source declares everything optional: its columns, the items, the members."""
+    (tiny.root / "datasets" / "news.yaml").write_text(_DECLARED)
+    odfbuild.apply()
+    odfbuild.ok("push", "news", stdin=b'{"op": 0, "id": "a", "tags": ["x"], "author": null}')
+    odfbuild.ok("push", "news", stdin=b'{"op": 0, "id": "b", "tags": [], "author": {"name": "B"}}')
+    for line, column in (
+        (b'{"op": 0, "id": null, "tags": []}', "id"),
+        (b'{"op": 0, "id": "c"}', "tags"),
+        (b'{"op": 0, "id": "c", "tags": ["x", null]}', "tags[]"),
+        (b'{"op": 0, "id": "c", "tags": [], "author": {"name": null}}', "author.name"),
+    ):
+        refused = odfbuild("push", "news", stdin=line)
+        assert refused.code == 1
+        assert f"error[E0520]: column '{column}' is required" in refused.err
+    assert [record["tags"] for record in tiny.records("news")] == [["x"], []]
+    odfbuild.ok("verify", "news")
+
+
 def test_a_key_counts_once_for_each_source_however_much_came_after(
     tiny: Tiny, odfbuild: Program
 ) -> None:

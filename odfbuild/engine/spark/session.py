@@ -59,11 +59,9 @@ class Session:
         atexit.unregister(self.stop)
         spark, self.spark = getattr(self, "spark", None), None
         if spark is not None:
-            # A JVM that died is stopped already; py4j would log that with its stack on stderr.
-            logging.disable(logging.ERROR)
+            # A JVM that died is stopped already.
             with contextlib.suppress(Exception):
                 spark.stop()
-            logging.disable(logging.NOTSET)
         if self._gateway is not None:
             process = self._gateway.process
             if process.stdin is not None:
@@ -75,8 +73,9 @@ class Session:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _start(self) -> SparkSession:
-        # Spark logs each refused query with its stack on stderr; the error itself reaches the user.
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # Spark logs each refused query with its stack on stderr, py4j each call to a JVM that ended
+        # (also that which forgets an object, long after); errors themselves reach the user.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         conf = {
             **_LOCAL,
