@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.required import all_optional, as_required, missing_in
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher, physical_hash
 from odfbuild.odf.model import DataSlice, OffsetInterval
@@ -149,33 +150,11 @@ def _finish(
         else:
             values = part.column(column.name)
         # Before the conversion, which refuses some of them in words of its own and keeps others.
-        missing = _missing(values, column, column.name)
+        missing = missing_in(values, column, column.name)
         if missing is not None:
             raise _null_in_required(dataset, *missing)
         columns.append(_convert(values, column.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _missing(values: pa.Array, field: pa.Field, name: str) -> tuple[str, int] | None:
-    """The first of a column and its parts that is required and has nulls, and how many."""
-    if not field.nullable and values.null_count:
-        return name, values.null_count
-    kind = field.type
-    if not pa.types.is_nested(kind):
-        return None
-    present = values.drop_null()
-    if pa.types.is_struct(kind):
-        parts = [(present.field(member.name), member, f"{name}.{member.name}") for member in kind]
-    elif pa.types.is_map(kind):
-        entries = pc.list_flatten(present.cast(pa.list_(_entry_of(present.type))))
-        parts = [(entries.field("value"), kind.item_field, f"{name}[]")]
-    else:
-        parts = [(pc.list_flatten(present), kind.value_field, f"{name}[]")]
-    return next(filter(None, (_missing(*part) for part in parts)), None)
-
-
-def _entry_of(kind: pa.MapType) -> pa.DataType:
-    return pa.struct([("key", kind.key_type), ("value", kind.item_type)])
 
 
 def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -184,7 +163,10 @@ def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target):
         # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
         values = pc.floor_temporal(values, unit="millisecond")
-    return values.cast(target)
+    # A cast asks for members also where their struct is null.
+    optional = all_optional(target)
+    values = values.cast(optional)
+    return values if optional == target else as_required(values, pa.field("", target))
 
 
 def _committed_type(found: pa.DataType) -> pa.DataType:
