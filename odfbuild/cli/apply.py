@@ -233,7 +233,7 @@ def _carry_out(
     digest = plan_digest(found.plan)
     with (
         cancel_on_interrupt(console) as cancel,
-        listener_for(console, silent=as_json) as listener,
+        listener_for(console, silent=as_json, cache=found.project.config.cache) as listener,
     ):
         log = RunLog(found.project.config.cache, listener, sinks)
         log.ready(found.plan, digest)

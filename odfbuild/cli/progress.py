@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from threading import Event, Lock, Thread
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run import Listener
+from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 
 _TICK_SECONDS = 0.2
 
 
 @contextmanager
-def listener_for(console: Console, *, silent: bool = False) -> Iterator[Listener]:
-    """The listener that suits where stderr goes; a `silent` one says nothing there."""
+def listener_for(
+    console: Console, *, silent: bool = False, cache: Path | None = None
+) -> Iterator[Listener]:
+    """The listener that suits where stderr goes; a `silent` one says nothing there.
+
+    In the folder `cache` is kept how long each dataset took last time.
+    """
     if silent:
         yield PlainProgress(replace(console, verbosity=-1))
         return
     if not console.live:
         yield PlainProgress(console)
         return
-    with BarProgress(console) as bars:
+    with BarProgress(console, last_seconds(cache) if cache else {}) as bars:
         yield bars
 
 
@@ -34,6 +43,15 @@ def describe(outcome: DatasetOutcome) -> str:
         blocks = f"{outcome.blocks} block{'' if outcome.blocks == 1 else 's'}"
         return f"committed {what} in {blocks}"
     return f"{outcome.status.value}: {outcome.because}" if outcome.because else outcome.status.value
+
+
+def time_left(last: float | None, elapsed: float) -> str:
+    """How much longer a dataset may take, if it is as it was last time."""
+    if last is None:
+        return ""
+    if elapsed > last:
+        return f"longer than last time ({last:.0f} s)"
+    return f"about {last - elapsed:.0f} s left"
 
 
 class PlainProgress:
@@ -67,7 +85,7 @@ class PlainProgress:
 class BarProgress:
     """A bar for the whole apply and one for each dataset that is being worked on."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, last: Mapping[str, float]) -> None:
         import rich.console
         import rich.progress
 
@@ -77,9 +95,12 @@ class BarProgress:
             rich.progress.BarColumn(bar_width=24),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
+            rich.progress.TextColumn("{task.fields[left]}"),
             console=rich.console.Console(stderr=True, no_color=console.no_color),
             transient=True,
         )
+        self._last = last
+        self._since: dict[str, float] = {}
         self._rows: dict[str, rich.progress.TaskID] = {}
         self._tasks: Callable[[str], tuple[int, int] | None] = lambda name: None
         self._ended = Event()
@@ -97,11 +118,12 @@ class BarProgress:
     def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
         """See `Listener`."""
         self._tasks = tasks
-        self._overall = self._progress.add_task("datasets", total=total)
+        self._overall = self._progress.add_task("datasets", total=total, left="")
 
     def started(self, name: str) -> None:
         """See `Listener`."""
-        self._rows[name] = self._progress.add_task(name, total=None)
+        self._since[name] = time.monotonic()
+        self._rows[name] = self._progress.add_task(name, total=None, left="")
 
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
@@ -115,6 +137,9 @@ class BarProgress:
     def _poll(self) -> None:
         while not self._ended.wait(_TICK_SECONDS):
             for name, row in list(self._rows.items()):
+                left = time_left(self._last.get(name), time.monotonic() - self._since[name])
                 done = self._tasks(name)
-                if done is not None and name in self._rows:
-                    self._progress.update(row, completed=done[0], total=done[1])
+                with contextlib.suppress(KeyError):  # it may end at any time
+                    self._progress.update(row, left=left)
+                    if done is not None:
+                        self._progress.update(row, completed=done[0], total=done[1])

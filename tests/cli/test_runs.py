@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odfbuild.apply.outcome import DatasetOutcome, Status
+from odfbuild.apply.runs import last_seconds
+from odfbuild.cli.console import Console
+from odfbuild.cli.progress import BarProgress, time_left
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
@@ -183,3 +188,38 @@ def test_a_damaged_record_of_a_run_is_passed_over(tiny: Tiny, odfbuild: Program)
         odfbuild.ok("why", "root", "--since", "last", "--json").data["since"]["run_id"]
         == first.name
     )
+
+
+def test_the_next_run_knows_how_long_each_dataset_took(tiny: Tiny, odfbuild: Program) -> None:
+    assert last_seconds(tiny.root / ".odfbuild") == {}
+    odfbuild.apply()
+    took = last_seconds(tiny.root / ".odfbuild")
+    assert took.keys() == {"root", "derived", "further"}
+    tiny.arrive(2)
+    odfbuild.apply()
+    assert last_seconds(tiny.root / ".odfbuild").keys() == took.keys()
+    (runs(tiny)[-1] / "run_results.json").write_text("half a fi")
+    assert last_seconds(tiny.root / ".odfbuild") == took
+
+
+@pytest.mark.parametrize(
+    ("last", "elapsed", "text"),
+    [(None, 3.0, ""), (12.4, 0.2, "about 12 s left"), (12.4, 13.0, "longer than last time (12 s)")],
+)
+def test_the_time_left_is_that_of_last_time(last: float | None, elapsed: float, text: str) -> None:
+    assert time_left(last, elapsed) == text
+
+
+def test_bars_show_tasks_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with BarProgress(Console(), {"slow": 60.0}) as bars:
+        bars.begin(1, lambda name: (3, 8))
+        bars.started("slow")
+        time.sleep(0.6)
+        bars.finished(DatasetOutcome(name="slow", status=Status.NOOP, because="nothing new"))
+    said = capsys.readouterr().err
+    assert "3/8" in said
+    assert re.search(r"about (60|59) s left", said)
+    assert "slow: noop: nothing new" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
