@@ -1,0 +1,207 @@
+"""The real program on a terminal and in a pipe: colours, questions, exit codes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from odfbuild.cli.main import run
+from tests.apply.in_process import share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import Tiny
+from tests.cli.test_locks import held
+
+_COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
+_ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
+_PLAIN_ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CI")
+    and not name.startswith(("ODFBUILD_", "GITHUB_"))
+} | {"TERM": "xterm-256color", "COLUMNS": "100", "ODFBUILD_JAVA_HOME": "/nonexistent"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a program said, on whichever stream, and how it ended."""
+
+    code: int
+    text: str
+
+
+def in_pipe(root: Path, *arguments: str, **env: str) -> Said:
+    """Run the program with its output in a pipe."""
+    done = subprocess.run(
+        [*_COMMAND, *arguments],
+        cwd=root,
+        env=_PLAIN_ENVIRONMENT | env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout)
+
+
+def on_terminal(root: Path, *arguments: str, keys: str = "", **env: str) -> Said:
+    """Run the program on a terminal; `keys` are typed when it asks something."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*_COMMAND, *arguments],
+        cwd=root,
+        env=_PLAIN_ENVIRONMENT | env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=_take_terminal,  # noqa: PLW1509  # Ctrl-C must reach the program
+    )
+    os.close(theirs)
+    text = ""
+    while True:
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        text += part.decode()
+        if keys and "[y/N]" in text:
+            os.write(ours, keys.encode())
+            keys = ""
+    os.close(ours)
+    return Said(process.wait(timeout=60), text.replace("\r\n", "\n"))
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+BOTH = pytest.mark.parametrize("execute", [in_pipe, on_terminal])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An applied project with a new file; tests that change something take a copy."""
+    tiny = Tiny.fresh(tmp_path_factory.mktemp("terminal") / "p")
+    with pytest.MonkeyPatch.context() as patch:
+        share(PlainEngine(), patch)  # type: ignore[arg-type]
+        assert run(["-q", "-C", str(tiny.root), "apply", "-y"]) == 0
+    tiny.arrive(2)
+    return tiny.root
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    """A copy of the project, to change."""
+    shutil.copytree(root, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def describe(root: Path, name: str, text: str) -> None:
+    """Give a dataset a description: a change that needs no engine."""
+    file = root / "datasets" / f"{name}.yaml"
+    info = f"    - kind: SetInfo\n      description: {text}\n"
+    file.write_text(file.read_text().split("    - kind: SetInfo")[0] + info)
+
+
+def test_colours_are_for_terminals_unless_somebody_says_otherwise(root: Path) -> None:
+    plain = in_pipe(root, "plan")
+    assert not _ANSI.search(plain.text)
+    for env in ({"FORCE_COLOR": "1"}, {"CLICOLOR_FORCE": "1"}):
+        colored = in_pipe(root, "plan", **env)
+        assert "\x1b[36m>\x1b[0m" in colored.text
+        assert _ANSI.sub("", colored.text) == plain.text
+    shown = on_terminal(root, "plan")
+    assert "\x1b[36m>\x1b[0m" in shown.text
+    assert _ANSI.sub("", shown.text) == plain.text
+    assert on_terminal(root, "plan", NO_COLOR="1").text == plain.text
+    assert on_terminal(root, "plan", TERM="dumb").text == plain.text
+    assert on_terminal(root, "--no-color", "plan").text == plain.text
+    assert in_pipe(root, "plan", FORCE_COLOR="1", NO_COLOR="1").text == plain.text
+
+
+def test_errors_have_colours_on_terminals_only(root: Path) -> None:
+    shown, plain = on_terminal(root, "log", "rood"), in_pipe(root, "log", "rood")
+    assert shown.text.startswith("\x1b[31;1merror[E0301]\x1b[0m")
+    assert plain.text.startswith("error[E0301]: ")
+    assert _ANSI.sub("", shown.text) == plain.text
+
+
+def test_only_a_person_at_a_terminal_is_asked(copy: Path) -> None:
+    describe(copy, "derived", "Words")
+    for file in (copy / "data").glob("2*"):
+        file.unlink()
+    refused = on_terminal(copy, "apply", keys="n\n")
+    assert refused.code == 1
+    assert "Do this? [y/N]" in refused.text
+    assert "Nothing was done." in refused.text
+    assert on_terminal(copy, "apply", keys="\x03").code == 130
+    nobody = on_terminal(copy, "apply", CI="true")
+    assert nobody.code == 0
+    assert "Do this?" not in nobody.text
+    assert "No changes." in in_pipe(copy, "apply").text
+
+
+@BOTH
+def test_exit_codes_are_those_of_the_reference(copy: Path, tmp_path: Path, execute) -> None:
+    """docs/reference/exit-codes.md, code by code."""
+    assert execute(copy, "ls").code == 0
+    assert execute(tmp_path, "plan").code == 1
+    assert execute(copy, "plan", "--detailed-exitcode").code == 2
+    assert execute(copy, "plan", "--detailed-exitcod").code == 64
+    assert execute(copy).code == 0
+    (copy / "data" / "2.csv").unlink()
+    for name in ("root", "derived"):
+        describe(copy, name, "First")
+    assert execute(copy, "plan", "-o", "both.json").code == 0
+    assert execute(copy, "apply", "both.json", "-y", "-s", "root").code == 0
+    assert execute(copy, "apply", "both.json", "-y").code == 5
+    describe(copy, "root", "Second")
+    assert execute(copy, "apply", "-y").code == 0
+    for name in ("root", "derived"):
+        describe(copy, name, "Third")
+    with held(copy, "derived"):
+        assert execute(copy, "apply", "-y").code == 4
+        assert execute(copy, "apply", "-y").code == 9
+    block = next((copy / "chains" / "root" / "blocks").iterdir())
+    block.write_bytes(block.read_bytes()[:-1] + b"?")
+    assert execute(copy, "verify", "--integrity", "root").code == 3
+
+
+def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> None:
+    (copy / "data" / "2.csv").unlink()
+    describe(copy, "derived", "Words")
+    with held(copy, "derived"):
+        process = subprocess.Popen(
+            [*_COMMAND, "apply", "-y", "--lock-timeout", "60"],
+            cwd=copy,
+            env=_PLAIN_ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not list((copy / ".odfbuild" / "runs").glob("*/log.jsonl")):
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
