@@ -216,7 +216,7 @@ def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
 
     with tiny.workspace().claim(["root"]):
         held = odfbuild("push", "root", "-s", "till", "--json", stdin=_ONE)
-    assert (held.code, held.data["exit_code"]) == (5, 5)
+    assert (held.code, held.data["exit_code"]) == (9, 9)
     assert "another process is at work on 'root'" in held.err
     assert tiny.state() == before
 
