@@ -66,6 +66,7 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 bench: .venv/.example $(BENCH_ENV)/.installed
 	@tools/system_packages flatc=flatbuffers-compiler
 	$(BIN)/python benchmarks/chains.py
+	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python
 	$(BIN)/python benchmarks/merge.py --duckdb $(BENCH_ENV)/bin/python $(MERGE_BENCH_ARGS)
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)

@@ -35,7 +35,7 @@ def check(engine: SparkEngine, queries: list[str], folder: Path) -> None:
             return f"{query}: {stepwise.mode}"
         if stepwise.amounts_to() != once.amounts_to():
             return f"{query}: {steps} steps gave something else than one"
-        if stepwise.mode is Mode.MAP and len(stepwise.sources) == 1:
+        if stepwise.mode is Mode.MAP and "UNION" not in query:
             return None if stepwise.all() == once.all() else f"{query}: other order"
         return None if once.records else f"{query}: nothing came out"
 
@@ -61,7 +61,7 @@ def test_several_steps_equal_one_for_many_queries(
 CONFIGURATIONS = {
     "one core, 1 GB, 1 partition": ("local[1]", "1g", 1),
     "four cores, 4 GB, 7 partitions": ("local[4]", "4g", 7),
-    "two workers, 3 partitions": ("local-cluster[2,1,1024]", "1g", 3),
+    "two cores, 2 GB, 3 partitions": ("local[2]", "2g", 3),
 }
 
 

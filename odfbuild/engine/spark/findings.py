@@ -33,7 +33,7 @@ class Construct:
     location: Location
 
     def __str__(self) -> str:
-        """The words with line and column, of the step if there are several."""
+        """The words with line and column in the text of its step."""
         return f"{self.words} at line {self.location.line}, column {self.location.column}"
 
 

@@ -1,0 +1,241 @@
+"""Time transformations beside plain PySpark, which does the like job in the same run.
+
+python benchmarks/engine.py [--rows 1000000] [--histories 100000 1000000] [--json FILE]
+
+Everything but the first figure runs in one warm session. odfbuild reads the inputs' chains, runs
+the query, orders, numbers and hashes the records, and commits a block.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.apply.derive import read_inputs, stage_transform
+from odfbuild.apply.ingest import Arrival, stage_ingest
+from odfbuild.apply.transaction import Transaction
+from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.odf.model import (
+    DatasetKind,
+    FetchStepUrl,
+    MergeStrategyAppend,
+    ReadStepParquet,
+    SetPollingSource,
+    SetTransform,
+    SqlQueryStep,
+    TransformInput,
+    TransformSql,
+)
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+
+SMALL = 5_000
+INCREMENT = 10_000
+QUERIES = {
+    "map": "SELECT event_time, id, upper(city) AS city, amount * 2 AS amount FROM {input} "
+    "WHERE amount > 100",
+    "window": "SELECT window.start AS event_time, city, COUNT(*) AS n, SUM(amount) AS total "
+    "FROM {input} GROUP BY window(event_time, '1 hour'), city",
+    "changelog": "SELECT MAX(event_time) AS event_time, id % 100000 AS account, COUNT(*) AS n, "
+    "SUM(amount) AS total FROM {input} GROUP BY id % 100000",
+}
+_CITIES = np.array(["Lviv", "Kyiv", "Odesa", "Vancouver", "Seattle", "Porto", "Lima", "Accra"])
+_START = np.datetime64("2024-01-01", "ms")
+
+
+@dataclass
+class Bench:
+    """Chains in a folder, and the engine that all jobs share."""
+
+    engine: SparkEngine
+    root: Path
+    numbers: itertools.count[int]
+
+    def workspace(self) -> Workspace:
+        return Workspace(self.root / "chains", self.root / "keys", self.root / "cache")
+
+    def source(self, alias: str, rows: int, begin: int = 0) -> None:
+        """Append `rows` records, one second apart from second `begin` on, to a root."""
+        file = self.root / f"{alias}-{next(self.numbers)}.parquet"
+        pq.write_table(records(rows, begin), file)
+        workspace = self.workspace()
+        base = workspace.projection(alias)
+        source = SetPollingSource(
+            fetch=FetchStepUrl(url=file.as_uri()),
+            read=ReadStepParquet(),
+            merge=MergeStrategyAppend(),
+        )
+        if base is None:
+            creation = Transaction(workspace, alias, DatasetKind.Root, None, Timestamp.now())
+            creation.add(source)
+            creation.commit()
+            base = workspace.projection(alias)
+        transaction = Transaction(workspace, alias, DatasetKind.Root, base, Timestamp.now())
+        arrival = Arrival(
+            source=source, file=file, display_name=alias, event_time=None, source_state=None
+        )
+        stage_ingest(transaction, self.engine, arrival, self.scratch())
+        transaction.commit()
+
+    def derive(self, alias: str, input: str, query: str) -> int:
+        """Bring a derivative up to date, made if it is not there; returns the new records."""
+        workspace = self.workspace()
+        base = workspace.projection(alias)
+        transaction = Transaction(workspace, alias, DatasetKind.Derivative, base, Timestamp.now())
+        if base is None:
+            upstream = workspace.projection(input)
+            assert upstream is not None
+            step = SqlQueryStep(query=query.format(input=f"`{input}`"))
+            transaction.add(
+                SetTransform(
+                    inputs=(TransformInput(dataset_ref=upstream.dataset_id, alias=input),),
+                    transform=TransformSql(engine="spark", queries=(step,)),
+                )
+            )
+        inputs = read_inputs(workspace, alias, transaction.state)
+        assert inputs is not None
+        done = stage_transform(transaction, lambda: self.engine, inputs, self.scratch())
+        transaction.commit()
+        return done.records
+
+    def plain(self, input: str, query: str) -> None:
+        """The like in PySpark: the query over the slices' files, written in order of time."""
+        files = [str(file) for file in (self.root / "chains" / input / "data").iterdir()]
+        with self.engine.request("plain") as spark:
+            spark.read.parquet(*files).createOrReplaceTempView(input)
+            result = spark.sql(query.format(input=f"`{input}`"))
+            result.orderBy("event_time").coalesce(1).write.parquet(str(self.scratch() / "plain"))
+
+    def scratch(self) -> Path:
+        return Path(tempfile.mkdtemp(dir=self.root))
+
+
+def records(rows: int, begin: int) -> pa.Table:
+    """The same for the same numbers."""
+    chance = np.random.default_rng(begin)
+    seconds = np.arange(begin, begin + rows, dtype="int64")
+    return pa.table(
+        {
+            "event_time": pa.array(_START + seconds * 1000, pa.timestamp("ms", "UTC")),
+            "id": pa.array(chance.permutation(rows) + begin, pa.int64()),
+            "city": pa.array(_CITIES[chance.integers(0, len(_CITIES), rows)]),
+            "amount": pa.array(chance.integers(0, 1000, rows), pa.int64()),
+        }
+    )
+
+
+def main() -> None:
+    """Measure and print a table; with `--json` also write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--histories", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--runs", type=int, default=3, help="medians of so many")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args()
+    print(f"{options.rows:,} rows, {os.cpu_count()} cores", flush=True)
+    figures = {"session start, s": _session_start(options.runs)}
+    engine = start_engine()
+    try:
+        with tempfile.TemporaryDirectory(prefix="odfbuild-bench-") as folder:
+            bench = Bench(engine, Path(folder), itertools.count())
+            figures |= _small_jobs(bench)
+            figures |= _beside_pyspark(bench, options.rows, options.runs)
+            figures |= _growing(bench, options.histories, options.runs)
+    finally:
+        engine.stop()
+    for name, value in figures.items():
+        print(f"{name:<44} {value:>9.3f}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+
+
+def _session_start(runs: int) -> float:
+    """Until an engine can be asked, in a process of its own, the class archive being there."""
+    code = "from odfbuild.engine.spark.engine import start_engine; start_engine().stop()"
+    seconds = []
+    for _ in range(runs + 1):
+        started = time.monotonic()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        seconds.append(time.monotonic() - started)
+    return statistics.median(seconds[1:])
+
+
+def _small_jobs(bench: Bench) -> dict[str, float]:
+    bench.source("small", SMALL)
+    for number in range(5):
+        bench.derive(f"warm-{number}", "small", QUERIES["map"])
+    alone = [
+        _seconds(lambda n=n: bench.derive(f"alone-{n}", "small", QUERIES["map"])) for n in range(20)
+    ]
+    jobs = 40
+    with ThreadPoolExecutor(4) as pool:
+        names = [f"together-{number}" for number in range(jobs)]
+        took = _seconds(
+            lambda: list(pool.map(lambda name: bench.derive(name, "small", QUERIES["map"]), names))
+        )
+    return {
+        "small job, s": statistics.median(alone),
+        "small jobs per second, 4 threads": jobs / took,
+    }
+
+
+def _beside_pyspark(bench: Bench, rows: int, runs: int) -> dict[str, float]:
+    bench.source("large", rows)
+    figures = {}
+    for mode, query in QUERIES.items():
+        ours, plain = [], []
+        for run in range(runs + 1):
+            ours.append(
+                _seconds(lambda m=mode, r=run, q=query: bench.derive(f"{m}-{r}", "large", q))
+            )
+            plain.append(_seconds(lambda q=query: bench.plain("large", q)))
+        figures[f"{mode}, odfbuild, s"] = statistics.median(ours[1:])
+        figures[f"{mode}, PySpark, s"] = statistics.median(plain[1:])
+        figures[f"{mode}, ratio"] = statistics.median(ours[1:]) / statistics.median(plain[1:])
+    return figures
+
+
+def _growing(bench: Bench, histories: list[int], runs: int) -> dict[str, float]:
+    """An increment of 10 000 rows behind histories of different lengths, in slices of a tenth."""
+    figures = {}
+    for history in histories:
+        input = f"history-{history}"
+        for part in range(10):
+            bench.source(input, history // 10, part * history // 10)
+        for mode, query in QUERIES.items():
+            bench.derive(f"{mode}-of-{history}", input, query)
+        took: dict[str, list[float]] = {mode: [] for mode in QUERIES}
+        for run in range(runs + 1):
+            bench.source(input, INCREMENT, history + run * INCREMENT)
+            for mode, query in QUERIES.items():
+                alias = f"{mode}-of-{history}"
+                took[mode].append(_seconds(partial(bench.derive, alias, input, query)))
+        for mode, seconds in took.items():
+            figures[f"{mode}, increment behind {history:,}, s"] = statistics.median(seconds[1:])
+    return figures
+
+
+def _seconds(job: Callable[[], object]) -> float:
+    started = time.monotonic()
+    job()
+    return time.monotonic() - started
+
+
+if __name__ == "__main__":
+    main()
