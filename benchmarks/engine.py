@@ -171,7 +171,7 @@ def _session_start(runs: int) -> float:
     seconds = []
     for _ in range(runs + 1):
         started = time.monotonic()
-        subprocess.run([sys.executable, "-c", code], check=True)
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
         seconds.append(time.monotonic() - started)
     return statistics.median(seconds[1:])
 
