@@ -44,7 +44,6 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceState,
 )
-from odfbuild.odf.schema_evolution import required_as
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.workspace import Workspace
@@ -221,10 +220,9 @@ def validate_source(
         columns = get_engine().validate(
             transaction.alias, source.preprocess, [given], vocab, preprocess=True
         )
-    committed = schema_of(state.schema)
     if vocab.event_time not in columns.names:
-        columns = columns.append(committed.field(vocab.event_time))
-    ensure_schema(transaction, required_as(columns, committed), vocab)
+        columns = columns.append(schema_of(state.schema).field(vocab.event_time))
+    ensure_schema(transaction, columns, vocab)
 
 
 def declared_columns(read: ReadStep) -> pa.Schema | None:

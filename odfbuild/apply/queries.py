@@ -32,7 +32,7 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.schema_evolution import grow
+from odfbuild.odf.schema_evolution import grow, required_as
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 
@@ -240,7 +240,7 @@ class _Check:
 
 def _settled(name: str, new: pa.Schema, committed: pa.Schema) -> pa.Schema:
     """The schema in which new records will be; `QueryError` when history forbids it."""
-    growth = grow(committed, new)
+    growth = grow(committed, required_as(new, committed))
     if growth.problems:
         raise QueryError(
             f"the result no longer has the schema that '{name}' is committed with",

@@ -11,7 +11,7 @@ from odfbuild.errors import QueryError
 from odfbuild.odf.arrow_schema import schema_of, to_raw
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
-from odfbuild.odf.schema_evolution import grow, grown_event
+from odfbuild.odf.schema_evolution import grow, grown_event, required_as
 
 
 def ensure_schema(
@@ -30,7 +30,8 @@ def ensure_schema(
     if committed is None:
         transaction.add(SetDataSchema(raw_arrow_schema=to_raw(new)))
         return new
-    growth = grow(schema_of(committed), new)
+    before = schema_of(committed)
+    growth = grow(before, required_as(new, before))
     if growth.problems:
         raise QueryError(
             f"the result no longer has the schema that '{transaction.alias}' is committed with",

@@ -8,8 +8,6 @@ from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import StagedSlice, write_slice
-from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.odf.schema_evolution import required_as
 
 
 def stage_slice(
@@ -29,9 +27,7 @@ def stage_slice(
     if result.schema is None:
         return None
     last = transaction.state.last_offset
-    committed = transaction.state.schema
-    new = required_as(result.schema, schema_of(committed)) if committed else result.schema
-    schema = ensure_schema(transaction, new, vocab, may_grow=may_grow)
+    schema = ensure_schema(transaction, result.schema, vocab, may_grow=may_grow)
     staged = write_slice(
         result,
         dataset=transaction.alias,

@@ -131,6 +131,28 @@ content:
       merge:
         kind: ChangelogStream
         primaryKey: [id]
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: titles
+  kind: Derivative
+  metadata:
+    - kind: SetDataSchema
+      schema:
+        fields:
+          - {name: offset, type: Int64}
+          - {name: op, type: Int32}
+          - {name: system_time, type: Timestamp}
+          - {name: event_time, type: Timestamp}
+          - {name: title, type: String}
+    - kind: SetTransform
+      inputs:
+        - datasetRef: news
+      transform:
+        kind: Sql
+        engine: spark
+        query: SELECT event_time, upper(id) AS title FROM news
 """
 
 
@@ -150,7 +172,9 @@ def test_what_the_schema_requires_is_asked_of_the_values(tiny: Tiny, odfbuild: P
         assert refused.code == 1
         assert f"error[E0520]: column '{column}' is required" in refused.err
     assert [record["tags"] for record in tiny.records("news")] == [["x"], []]
-    odfbuild.ok("verify", "news")
+    odfbuild.apply()
+    assert [record["title"] for record in tiny.records("titles")] == ["A", "B"]
+    odfbuild.ok("verify", "news", "titles")
 
 
 def test_a_key_counts_once_for_each_source_however_much_came_after(
