@@ -187,6 +187,8 @@ def test_exit_codes_are_those_of_the_reference(copy: Path, tmp_path: Path, execu
 def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> None:
     (copy / "data" / "2.csv").unlink()
     describe(copy, "derived", "Words")
+    runs = copy / ".odfbuild" / "runs"
+    before = len(list(runs.glob("*/log.jsonl")))
     with held(copy, "derived"):
         process = subprocess.Popen(
             [*_COMMAND, "apply", "-y", "--lock-timeout", "60"],
@@ -196,7 +198,8 @@ def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> No
             stderr=subprocess.PIPE,
             text=True,
         )
-        while not list((copy / ".odfbuild" / "runs").glob("*/log.jsonl")):
+        # The log of the run begins when the program listens to interrupts.
+        while len(list(runs.glob("*/log.jsonl"))) == before:
             time.sleep(0.05)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
