@@ -84,6 +84,7 @@ class KnownQueries:
 class Subject:
     """A dataset to check: its `inputs`, and `events` with its query or source.
 
+    Without such an event its committed query holds.
     `fresh`: it begins anew, so that there is no committed schema to fit.
     """
 
@@ -94,7 +95,10 @@ class Subject:
 
 
 def changed_queries(items: Iterable[DatasetPlan]) -> list[Subject]:
-    """What a plan commits that has a query: new and changed transformations and sources."""
+    """What a plan commits that has a query: new and changed transformations and sources.
+
+    Beside these, readers of all columns that gain what their inputs gain.
+    """
     shaping = SetTransform | SetPollingSource | AddPushSource
     return [
         Subject(
@@ -102,7 +106,8 @@ def changed_queries(items: Iterable[DatasetPlan]) -> list[Subject]:
         )
         for item in items
         for events in [tuple(change.after for change in item.changes)]
-        if item.refusal is None and any(isinstance(event, shaping) for event in events)
+        for gains in [item.columns is not None and bool(item.columns.added)]
+        if item.refusal is None and (gains or any(isinstance(event, shaping) for event in events))
     ]
 
 
@@ -181,8 +186,16 @@ class _Check:
                 return self._of_transform(subject.name, event, vocab)
             if isinstance(event, SetPollingSource | AddPushSource):
                 found = self._of_source(subject.name, event, vocab)
-                # What a source may bring to records that exist is decided when it comes.
-                return found if self.schemas[subject.name.lower()] is None else None
+                committed = self.schemas[subject.name.lower()]
+                if found is None or committed is None:
+                    return found
+                # New optional columns join; what else a source brings is decided when it comes.
+                growth = grow(committed, dataset_schema(found, vocab))
+                self.schemas[subject.name.lower()] = growth.schema
+                return None
+        state = self.states.get(subject.name.lower())
+        if state is not None and state.transform is not None:
+            return self._of_transform(subject.name, state.transform, vocab)
         return None
 
     def _of_transform(self, name: str, event: SetTransform, vocab: Vocabulary) -> pa.Schema | None:

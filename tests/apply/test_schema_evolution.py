@@ -20,6 +20,7 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     tiny = Tiny.fresh(tmp_path)
     tiny.derive("all", _ALL)
     tiny.derive("late", QUERY)
+    tiny.derive("through", "SELECT event_time, id FROM source", source="all")
     tiny.apply()
     definition = tmp_path / "datasets" / "root.yaml"
     committed = definition.read_text()
@@ -47,8 +48,9 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     )
     (tmp_path / "data" / "3.csv").write_text(_WITH_NOTE)
     tiny.derive("derived", QUERY.replace("FROM", ", upper(note) AS loud FROM"))
+    tiny.derive("through", "SELECT event_time, id, note FROM source", source="all")
     planned = tiny.run("plan", env=NO_JVM).stdout
-    assert planned.count("SetDataSchema adds columns, empty in the records that exist: note") == 2
+    assert planned.count("SetDataSchema adds columns, empty in the records that exist: note") == 3
     assert planned.count("SetDataSchema adds columns, empty in the records that exist: loud") == 1
     tiny.apply()
     kinds = [type(event) for event in tiny.events("root")]
@@ -57,6 +59,7 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     assert kinds[-3:] == [SetTransform, SetDataSchema, ExecuteTransform]
     assert [r.get("note") for r in tiny.records("root")] == [None, None, None, "five"]
     assert [r.get("note") for r in tiny.records("all")] == [None, None, None, "five"]
+    assert [r.get("note") for r in tiny.records("through")] == [None, None, None, "five"]
     assert [r.get("loud") for r in tiny.records("derived")] == [None, None, None, "FIVE"]
     assert "note" not in tiny.records("late")[-1]
 
