@@ -115,6 +115,19 @@ def test_a_retraction_of_an_input_turns_the_result_into_a_changelog(
     assert hourly.mode is Mode.CHANGELOG
 
 
+def test_inputs_go_by_their_whole_names_in_all_modes(spark_engine: Engine, tmp_path: Path) -> None:
+    visits = Source(tmp_path, "us.all-visits", CITY)
+    visits.add([("10:05", "Paris"), ("11:05", "Paris")])
+    for mode, query in {
+        Mode.MAP: "SELECT event_time, city FROM `us.all-visits`",
+        Mode.STREAM: HOURLY.replace("FROM visits", "FROM `US.all-visits`"),
+        Mode.CHANGELOG: "SELECT DISTINCT event_time, city FROM `us.all-visits`",
+    }.items():
+        result = derived(spark_engine, query, visits, name=mode.value)
+        assert result.step()[0][:2] == (0, "10:00" if mode is Mode.STREAM else "10:05")
+        assert result.mode is mode
+
+
 NOT_STREAMS = {
     "SELECT window.start AS event_time, COUNT(*) AS n FROM visits "
     "GROUP BY window(event_time + INTERVAL '1' HOUR, '1 hour')": "aggregation",

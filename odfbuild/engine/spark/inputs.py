@@ -24,7 +24,7 @@ APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 def empty_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view without records, with the columns of an input."""
     frame = spark.createDataFrame([], to_spark_schema(each.schema))
-    frame.createOrReplaceTempView(each.alias)
+    frame.createOrReplaceTempView(quote(each.alias))
 
 
 def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:

@@ -16,6 +16,7 @@ from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of, position_of, text_of
 from odfbuild.engine.spark.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
 from odfbuild.engine.spark.findings import Findings, Report, Step, closest, from_spark, words
+from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.spark.function_list import ALLOWED
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check_steps(
                     report.plan, "E0504", f"step '{step.alias}' has the name of an input"
                 )
                 break
-            report.result.createOrReplaceTempView(step.alias)
+            report.result.createOrReplaceTempView(quote(step.alias))
             names.append(step.alias)
     return report
 
@@ -57,7 +58,7 @@ def result_of(spark: SparkSession, steps: Sequence[Step]) -> tuple[Node, DataFra
         plan = catalyst.analyse(catalyst.parse(step.sql))
         frame = catalyst.frame(plan)
         if step.alias is not None:
-            frame.createOrReplaceTempView(step.alias)
+            frame.createOrReplaceTempView(quote(step.alias))
     return plan, frame
 
 

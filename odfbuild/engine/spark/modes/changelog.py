@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def history_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view of what the whole history of an input amounts to."""
     files = [one.path for one in (*each.earlier(), *each.slices)]
-    state(spark, each, files).createOrReplaceTempView(each.alias)
+    state(spark, each, files).createOrReplaceTempView(quote(each.alias))
 
 
 def changes(

@@ -150,7 +150,7 @@ def _join_view(
     frame = _upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
     if new:
         frame = frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
-    frame.createOrReplaceTempView(each.alias)
+    frame.createOrReplaceTempView(quote(each.alias))
 
 
 # --- Both ---
