@@ -160,6 +160,9 @@ def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gate
         "-Dfile.encoding=UTF-8",
         f"-Djava.io.tmpdir={scratch}",
         "-XX:TieredStopAtLevel=1",
+        # With one compiler the default is 48 MB, which the code of a few hundred queries fills;
+        # the JVM fails then. What is reserved is only used when it is needed.
+        "-XX:ReservedCodeCacheSize=256m",
         "-XX:+UseSerialGC",
         *_archive_options(java, spark_home),
         *_module_options(java),
