@@ -113,6 +113,18 @@ def to_arrow_schema(frame: DataFrame, required: Sequence[str] = ()) -> pa.Schema
     )
 
 
+def empty_frame(spark: SparkSession, schema: spark_types.StructType) -> DataFrame:
+    """A frame without records.
+
+    Made in the JVM: `createDataFrame([], …)` starts Python workers to serialise nothing.
+    """
+    from pyspark.sql import DataFrame
+
+    session, jvm = spark._jsparkSession, spark._jvm
+    kind = session.parseDataType(schema.json())
+    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), kind), spark)
+
+
 def read_slices(
     spark: SparkSession, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
 ) -> DataFrame:
@@ -122,7 +134,7 @@ def read_slices(
     added later are null in older files.
     """
     if not files:
-        return spark.createDataFrame([], to_spark_schema(schema))
+        return empty_frame(spark, to_spark_schema(schema))
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
     for file in files:

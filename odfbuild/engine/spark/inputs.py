@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
-from odfbuild.engine.spark.frames import quote, read_slices, to_spark_schema
+from odfbuild.engine.spark.frames import empty_frame, quote, read_slices, to_spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
 
 def empty_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view without records, with the columns of an input."""
-    frame = spark.createDataFrame([], to_spark_schema(each.schema))
+    frame = empty_frame(spark, to_spark_schema(each.schema))
     frame.createOrReplaceTempView(quote(each.alias))
 
 

@@ -20,7 +20,13 @@ from odfbuild.engine.spark.csv_header import check_header, named_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
 from odfbuild.engine.spark.drift import committed_names, expected_columns, fitted
-from odfbuild.engine.spark.frames import literal, quote, to_spark_schema, to_spark_type
+from odfbuild.engine.spark.frames import (
+    empty_frame,
+    literal,
+    quote,
+    to_spark_schema,
+    to_spark_type,
+)
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
 from odfbuild.engine.spark.malformed import CORRUPT, MISFIT, Source, as_time, guard
@@ -95,7 +101,7 @@ def _read(
     if task.file.stat().st_size == 0:
         if columns is None:
             return None
-        return spark.createDataFrame([], to_spark_schema(columns)), Source(None, columns)
+        return empty_frame(spark, to_spark_schema(columns)), Source(None, columns)
     match read:
         case ReadStepParquet():
             return _parquet(spark, task, columns)
