@@ -18,9 +18,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example project as `make example` leaves it."""
-    project = ExampleProject.fresh(tmp_path_factory.mktemp("docs") / "example_project")
-    project.ok("apply", "--auto-approve")
-    return project.root
+    return ExampleProject.applied(tmp_path_factory).root
 
 
 @pytest.mark.spark

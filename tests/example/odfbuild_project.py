@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "example_project"
 PROGRAM = Path(sys.executable).with_name("odfbuild")
@@ -47,6 +49,23 @@ class ExampleProject:
         for waiting in (EXAMPLE / "incoming").iterdir():
             (root / "data" / "flights" / waiting.name).unlink(missing_ok=True)
         return cls(root)
+
+    @classmethod
+    def applied(cls, temporary: pytest.TempPathFactory) -> ExampleProject:
+        """The example, applied once for all modules and processes of a test run: only for copies.
+
+        It takes half a minute of four cores, and three modules begin with it.
+        """
+        base = temporary.getbasetemp()
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+        done, staged = shared / "example-applied", shared / "example-being-applied"
+        with (shared / "example.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(staged, ignore_errors=True)
+                cls.fresh(staged).ok("apply", "--auto-approve")
+                staged.rename(done)
+        return cls(done)
 
     def copy(self, root: Path) -> ExampleProject:
         shutil.copytree(self.root, root)

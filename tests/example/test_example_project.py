@@ -36,9 +36,8 @@ DELAYED = "flights/nyc.flights.delayed.yaml"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
     """The example, applied once. Tests that change something take a copy."""
-    project = ExampleProject.fresh(tmp_path_factory.mktemp("example") / "project")
-    project.ok("apply", "--auto-approve")
-    return project
+    applied = ExampleProject.applied(tmp_path_factory)
+    return applied.copy(tmp_path_factory.mktemp("example") / "project")
 
 
 @pytest.fixture(scope="module")

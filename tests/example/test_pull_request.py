@@ -34,10 +34,10 @@ NO_JAVA = {"ODFBUILD_JAVA_HOME": "/nonexistent", "JAVA_HOME": "/nonexistent"}
 @pytest.fixture(scope="module")
 def branch(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
     """The example, committed and applied; then a branch that is still to be applied."""
-    project = ExampleProject.fresh(tmp_path_factory.mktemp("pull-request") / "project")
+    applied = ExampleProject.applied(tmp_path_factory)
+    project = applied.copy(tmp_path_factory.mktemp("pull-request") / "project")
     repo = Repo.init(project.root, initial_branch="main")
     (project.root / ".gitignore").write_text(".odfbuild/\n.odfbuild-keys/\nplan.json\n")
-    project.ok("apply", "--auto-approve")
     repo.git.add(all=True)
     repo.index.commit("The example, applied", author=ANN, committer=ANN)
 
