@@ -57,6 +57,7 @@ class Claim:
         with _mutex:
             for file, offset in owned:
                 file.free(offset)
+            _close_idle({file for file, _ in owned})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def holders(folder: Path, aliases: Iterable[str]) -> list[Holder]:
             offset = _offset(alias)
             if pid := _holder(files[offset % _FILES].fd, offset):
                 found.setdefault(pid, []).append(alias)
+        _close_idle(files)
     return [Holder(pid, _since(folder, pid), tuple(names)) for pid, names in sorted(found.items())]
 
 
@@ -115,6 +117,7 @@ def claim(folder: Path, aliases: Iterable[str]) -> Claim:
                 held[name] = _describe(folder, holder)
         if won:
             _sign(folder)
+        _close_idle(files)
     return Claim(frozenset(won), held, tuple(mine))
 
 
@@ -168,6 +171,16 @@ def _lock_file(path: Path) -> _LockFile:
             os.close(file.fd)
         file = _open_files[path] = _LockFile(path)
     return file
+
+
+def _close_idle(files: Iterable[_LockFile]) -> None:
+    """Close those of which nothing is owned; a process may live long and see many projects."""
+    for file in files:
+        if file.owned or file.pid != os.getpid():
+            continue
+        os.close(file.fd)
+        if _open_files.get(file.path) is file:
+            del _open_files[file.path]
 
 
 def _offset(alias: str) -> int:

@@ -16,6 +16,7 @@ from odfbuild.errors import StaleHeadError
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store import creation, files
+from odfbuild.store.claims import claim, holders
 from odfbuild.store.dataset import DatasetStore
 from tests.store.chains import NOW, create, info, workspace
 
@@ -335,7 +336,7 @@ def test_ten_thousand_claims_need_few_descriptors_and_little_time(tmp_path: Path
     with space.claim(aliases) as claim:
         assert len(claim.won) == 10_000
         if before:
-            assert len(list(descriptors.iterdir())) <= before + 1  # the listing itself
+            assert len(list(descriptors.iterdir())) <= before + 16 + 1  # the listing itself
     assert time.process_time() - started < 2
 
 
@@ -349,3 +350,19 @@ def test_a_deleted_cache_does_not_free_what_is_claimed_here(tmp_path: Path) -> N
             assert first.won | second.won == {"a", "b"}
     with space.claim(["a", "b"]) as both:
         assert both.won == {"a", "b"}
+
+
+def test_claims_that_ended_leave_no_file_open(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = descriptors()
+    for number in range(3):
+        folder = tmp_path / str(number)
+        with claim(folder, ["a", "b"]) as first, claim(folder, ["b", "c"]) as second:
+            assert (first.won, set(second.held)) == ({"a", "b"}, {"b"})
+            # What the outer claim holds outlives the inner one.
+            second.release()
+            assert claim(folder, ["a"]).held
+        assert not holders(folder, ["a", "b", "c"])
+    assert descriptors() == before

@@ -77,6 +77,8 @@ class Session:
         # (also that which forgets an object, long after); errors themselves reach the user.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        # Some of these py4j gives to the root logger.
+        logging.getLogger().addFilter(_is_not_of_py4j)
         conf = {
             **_LOCAL,
             **PINNED,
@@ -99,6 +101,10 @@ class Session:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         session.sparkContext.setLogLevel("OFF")
         return session
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _memory() -> str:
