@@ -25,12 +25,13 @@ from odfbuild.engine.mode import (
 from odfbuild.engine.sql_words import Word, closing, words_of
 from odfbuild.odf.model import TransformSql
 
-_AGGREGATE = re.compile(
+_AGGREGATES = (
     "any_value|approx_count_distinct|array_agg|avg|bit_and|bit_or|bit_xor|bool_and|bool_or|"
     "collect_list|collect_set|corr|count|count_if|every|listagg|max|max_by|mean|median|min|min_by|"
     "mode|percentile|percentile_approx|percentile_cont|percentile_disc|some|stddev|stddev_pop|"
     "stddev_samp|string_agg|sum|try_avg|try_sum|var_pop|var_samp|variance"
 )
+_IS_AGGREGATE = frozenset(_AGGREGATES.split("|"))
 _WORDS = {
     "distinct": "DISTINCT",
     "except": "EXCEPT",
@@ -46,9 +47,11 @@ _WORDS = {
     "values": "rows that stand in the query itself",
 }
 _CLAUSES = frozenset({"select", "where", "by", "having", "view", "values", "with", "window"})
+_TELLING = _IS_AGGREGATE | set(_WORDS) | {"group", "union", "select", "distinct", ","}
 _HINT = re.compile(
-    rf"\b(?:(?:group|union|{'|'.join(_WORDS)})\b|(?:{_AGGREGATE.pattern})\s*\("
-    r"|select\b.*\bselect\b|from\b[^()]*,|lateral\s+table)",
+    rf"\b(?:(?:group|{'|'.join(_WORDS)})\b|union\b(?!\s+all\b)|(?:{_AGGREGATES})\s*\("
+    r"|from\b(?:(?!\b(?:select|where)\b)[^()])*,|lateral\s+table)"
+    r"|\(\s*(?:select\b|--|/\*)",
     re.IGNORECASE | re.DOTALL,
 )
 """Found in any query that is not simply record by record, and in some that are."""
@@ -82,6 +85,8 @@ def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
     found = []
     texts = [word.text for word in words]
     for at, word in enumerate(words):
+        if word.text not in _TELLING:
+            continue
         before, after = texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else ""
         if before == "." or (after == "." and word.text not in _WORDS):
             continue
@@ -92,7 +97,7 @@ def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
             kind = None
         elif word.text == "group" and after == "by":
             kind = AGGREGATION
-        elif _AGGREGATE.fullmatch(word.text) and after == "(":
+        elif word.text in _IS_AGGREGATE and after == "(":
             end = closing(words, at + 1)
             kind = OVER if end and texts[end + 1 : end + 2] == ["over"] else AGGREGATION
         elif word.text == "union" and after != "all":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
@@ -12,36 +12,40 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word in lower case, a quoted name with its quotes, or a sign.
 
-    `start` and `end` are indices into the text; `line` and `column` count from 1.
+    `start` and `end` are indices into the text `sql`; `line` and `column` count from 1.
     """
 
     text: str
     start: int
     end: int
-    line: int
-    column: int
+    sql: str
 
     @property
     def name(self) -> str:
         """The word as a name, without quotes."""
         return self.text.strip("`")
 
+    @property
+    def line(self) -> int:
+        """The line where it begins."""
+        return self.sql.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        """The column where it begins."""
+        return self.start - self.sql.rfind("\n", 0, self.start)
+
 
 def words_of(sql: str) -> list[Word]:
     """All words and signs, in order."""
-    words = []
-    for match in _TOKEN.finditer(sql):
-        if match.lastgroup == "skip":
-            continue
-        start, end = match.span()
-        line = sql.count("\n", 0, start) + 1
-        column = start - sql.rfind("\n", 0, start)
-        words.append(Word(match.group().lower(), start, end, line, column))
-    return words
+    return [
+        Word(match.group().lower(), *match.span(), sql)
+        for match in _TOKEN.finditer(sql)
+        if match.lastgroup != "skip"
+    ]
 
 
 def closing(words: list[Word], opening: int) -> int | None:
