@@ -18,7 +18,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.mode import mode_of
+from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import FileOnly, Path, Place, path_of
@@ -301,7 +301,7 @@ def _assemble(
         reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)
     if verdict.action is not None:
         actions += (verdict.action,)
-    return DatasetPlan(
+    return fresh(
         name=str(snapshot.name),
         kind=snapshot.kind,
         id=state.dataset_id if state else None,
@@ -314,7 +314,6 @@ def _assemble(
         eras=difference.eras,
         snapshot=snapshot,
         inputs=inputs,
-        mode=mode_of(snapshot, actions),
         location=location,
         refusal=refusal,
     )
