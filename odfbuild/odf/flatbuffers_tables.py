@@ -16,7 +16,7 @@ from odfbuild.odf.timestamp import Timestamp
 
 _U16 = struct.Struct("<H").unpack_from
 _U32 = struct.Struct("<I").unpack_from
-_I32 = struct.Struct("<i").unpack_from
+I32 = struct.Struct("<i").unpack_from
 _I64 = struct.Struct("<q").unpack_from
 _TIMESTAMP = struct.Struct("<iHxxII").unpack_from
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -77,7 +77,7 @@ def layout(source: Source, at: int, slots: int) -> tuple[int, ...]:
 
     Tables with the same fields share one layout in a buffer, so layouts are kept by their place.
     """
-    start = at - _I32(source.data, at)[0]
+    start = at - I32(source.data, at)[0]
     found = source.layouts.get(start)
     if found is None or len(found) != slots:
         found = source.layouts[start] = _layout_at(source, at, start, slots)
@@ -117,7 +117,7 @@ def _manifest(data: bytes) -> tuple[int, int, int]:
     kind, version, content = layout(source, at, 3)
     return (
         _I64(data, at + kind)[0] if kind else 0,
-        _I32(data, at + version)[0] if version else 0,
+        I32(data, at + version)[0] if version else 0,
         at + content if content else 0,
     )
 
