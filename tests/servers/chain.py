@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -97,7 +98,12 @@ class Chain:
 @contextlib.contextmanager
 def evm_node() -> Iterator[Chain]:
     """A fresh chain."""
+    limit = sys.getrecursionlimit()
     from eth_tester import EthereumTester, PyEVMBackend
+
+    # The EVM raises the limit twelvefold for all of the process, and with it what `json` may nest
+    # until the stack of C ends: other tests would crash.
+    sys.setrecursionlimit(limit)
 
     chain = Chain(EthereumTester(PyEVMBackend()))
 
