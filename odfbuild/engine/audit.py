@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +26,11 @@ from odfbuild.engine.checks import (
     Unique,
 )
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import CheckError
 
 _BATCH_ROWS = 131_072
-_PUT_IN_PLACE = pa.array([0, 3], pa.int32())
+_PUT_IN_PLACE = pa.array([APPEND, CORRECT_TO], pa.int32())
 """Operations that leave a record: append, and the new side of a correction."""
 
 Lookup = Callable[[Relationship], pa.Array]
@@ -154,20 +155,19 @@ def _typed(accepted: Sequence[Any], values: pa.Array) -> pa.Array:
     return pa.array(fitting, values.type)
 
 
-class _Counter:
+class _Counter(Protocol):
     """Counts violations of one check, batch by batch."""
 
     def take(self, batch: pa.RecordBatch, in_place: pa.Array) -> None:
         """Look at some records; `in_place` are those that are not taken away again."""
-        raise NotImplementedError
 
     def result(self) -> tuple[int, str]:
         """How many violations there are, and an example."""
-        raise NotImplementedError
+        ...
 
 
 @dataclass
-class _Each(_Counter):
+class _Each:
     """Records whose value in a column is wrong by itself."""
 
     column: str
@@ -192,7 +192,7 @@ class _Each(_Counter):
 
 
 @dataclass
-class _Rows(_Counter):
+class _Rows:
     """The number of records."""
 
     check: RowCount
@@ -209,7 +209,7 @@ class _Rows(_Counter):
 
 
 @dataclass
-class _Distinct(_Counter):
+class _Distinct:
     """Values that more than one record has, once those taken away are."""
 
     columns: tuple[str, ...]

@@ -33,12 +33,9 @@ SEGMENT_ROWS = 1 << 20
 
 
 class KeyIndex:
-    """Keys of the columns `key` in everything that is `committed`."""
+    """Keys, with these columns, in everything that was committed when it was read."""
 
-    def __init__(
-        self, committed: Committed, folder: SideCarFolder, schema: pa.Schema, files: list[SideCar]
-    ) -> None:
-        self._committed = committed
+    def __init__(self, folder: SideCarFolder, schema: pa.Schema, files: list[SideCar]) -> None:
         self._folder = folder
         self._schema = schema
         self._files = files
@@ -77,7 +74,7 @@ def key_index(committed: Committed, schema: pa.Schema, key: Sequence[str]) -> Ke
         files = _caught_up(committed, folder, kept)
     except (OSError, pa.ArrowException):  # a full disk, a folder that is read-only, a bad slice
         return None
-    return KeyIndex(committed, folder, kept, files)
+    return KeyIndex(folder, kept, files)
 
 
 # --- Keeping up ---

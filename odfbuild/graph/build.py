@@ -24,14 +24,6 @@ class Graph:
     inputs: Mapping[str, tuple[str, ...]]
     readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def descendants(self, name: str) -> frozenset[str]:
-        """Everything that depends on a dataset, directly or not."""
-        return _reach(name, self.readers)
-
-    def ancestors(self, name: str) -> frozenset[str]:
-        """Everything that a dataset depends on, directly or not."""
-        return _reach(name, self.inputs)
-
 
 def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
     """The graph of a project; `committed` are the chains that exist, by alias.
@@ -94,17 +86,6 @@ def _readers(inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]
         for each in dict.fromkeys(found):
             readers.setdefault(each, []).append(name)
     return {name: tuple(sorted(found)) for name, found in readers.items()}
-
-
-def _reach(name: str, edges: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    seen: set[str] = set()
-    todo = list(edges.get(name, ()))
-    while todo:
-        each = todo.pop()
-        if each not in seen:
-            seen.add(each)
-            todo.extend(edges.get(each, ()))
-    return frozenset(seen)
 
 
 def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:

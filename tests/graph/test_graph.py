@@ -27,8 +27,15 @@ def test_inputs_come_first_and_layers_are_alphabetical(tmp_path: Path) -> None:
         },
     )
     assert graph.order == ("root", "b", "z", "a")
-    assert graph.descendants("root") == {"a", "b", "z"}
-    assert graph.ancestors("a") == {"root", "z"}
+    assert {name: set(found) for name, found in graph.readers.items() if found} == {
+        "root": {"b", "z"},
+        "z": {"a"},
+    }
+    assert {name: found for name, found in graph.inputs.items() if found} == {
+        "a": ("z",),
+        "b": ("root",),
+        "z": ("root",),
+    }
 
 
 def test_names_are_compared_without_case(tmp_path: Path) -> None:

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.engine.spark.frames import empty_frame, quote, read_slices, to_spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
-"""Operations, as the column `op` holds them."""
 
 
 def empty_view(spark: SparkSession, each: InputSlices) -> None:

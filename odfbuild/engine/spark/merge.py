@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
+from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.malformed import Source, explain
 from odfbuild.engine.spark.merge_changes import (
-    APPEND,
-    RETRACT,
     differences,
     last_of_each_key,
     paired,

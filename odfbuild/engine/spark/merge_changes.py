@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.spark.merge_input import OP, PAIR, ROW
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = 0, 1, 2, 3
 _NEW = "__odfbuild_new"
 _OLD = "__odfbuild_old"
 
@@ -130,7 +130,7 @@ def _is_changed(name: str, vocab: Vocabulary) -> str:
     return different
 
 
-def _expr(text: str):  # type: ignore[no-untyped-def]
+def _expr(text: str) -> Column:
     from pyspark.sql.functions import expr
 
     return expr(text)

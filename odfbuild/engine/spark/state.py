@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask, Vocabulary
+from odfbuild.engine.operation import RETRACT
 from odfbuild.engine.spark.frames import quote, read_slices
-from odfbuild.engine.spark.merge_changes import RETRACT, latest, project, unseen
+from odfbuild.engine.spark.merge_changes import latest, project, unseen
 from odfbuild.errors import ChainError
 from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import prepare_cache_folder

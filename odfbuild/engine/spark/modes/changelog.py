@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import InputSlices, TransformTask
+from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.inputs import (
-    APPEND,
-    CORRECT_FROM,
-    CORRECT_TO,
-    RETRACT,
     state,
     weight,
 )
