@@ -6,6 +6,9 @@ import pytest
 from hypothesis import settings
 
 from odfbuild.engine.contract import Engine
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import Tiny
 
 # Machines are noisy: an example that took long says nothing of the code.
 settings.register_profile("odfbuild", deadline=None)
@@ -34,3 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in slow]
     long = {item.path for item in items if any(map(item.get_closest_marker, ("spark", "long")))}
     items.sort(key=lambda item: item.path not in long)
+
+
+@pytest.fixture
+def odfbuild(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
+    """The program in the project `tiny` of a test's module, with an engine that needs no JVM."""
+    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    return Program(tiny.root, monkeypatch, capsys)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.project.write_project import derived_yaml
 from tests.report.golden import assert_golden
@@ -36,15 +35,6 @@ def tiny(tmp_path: Path) -> Tiny:
         )
     )
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def test_a_graph_looks_like_this(odfbuild: Program) -> None:

@@ -13,7 +13,6 @@ from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship,
 from odfbuild.engine.contract import Engine, Vocabulary
 from odfbuild.errors import CheckError
 from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
 
 
@@ -23,15 +22,6 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny = Tiny.fresh(tmp_path / "p")
     tiny.derive("further", QUERY, source="derived")
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def declare(tiny: Tiny, checks: str) -> None:

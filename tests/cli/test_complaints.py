@@ -18,7 +18,6 @@ import pytest
 from odfbuild.odf.model import SetInfo, SetLicense
 from odfbuild.odf.timestamp import Timestamp
 from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
 from tests.project.write_project import derived_yaml
 
@@ -29,15 +28,6 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny = Tiny.fresh(tmp_path / "p")
     tiny.derive("further", QUERY, source="derived")
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from odfbuild.cli.anywhere import globals_first
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
+from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.project.write_project import derived_yaml
 
@@ -29,15 +28,6 @@ def tiny(tmp_path: Path) -> Tiny:
     (tiny.root / "vars").mkdir()
     (tiny.root / "vars" / "prod.yaml").write_text("factor: 5\nregion: west\n")
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def factor(odfbuild: Program, *arguments: str) -> str:

@@ -30,14 +30,6 @@ def tiny(tmp_path: Path) -> Tiny:
     return tiny
 
 
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
-
-
 def git(tiny: Tiny, *arguments: str) -> str:
     command = ["git", *WHO, *arguments]
     done = subprocess.run(command, cwd=tiny.root, capture_output=True, text=True, check=False)

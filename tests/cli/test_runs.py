@@ -14,8 +14,7 @@ from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.cli.progress import BarProgress, time_left
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 _RUN = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{4}")
@@ -27,15 +26,6 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny = Tiny.fresh(tmp_path / "p")
     tiny.derive("further", QUERY, source="derived")
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def runs(tiny: Tiny) -> list[Path]:

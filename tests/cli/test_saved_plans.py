@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
 
 
@@ -19,15 +18,6 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny.derive("other", QUERY)
     tiny.derive("further", QUERY, source="derived")
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in that project, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def save(odfbuild: Program) -> dict[str, object]:
