@@ -1,4 +1,4 @@
-"""Options of the program may stand after a command, too, where people look for them."""
+"""The group of all verbs: options of the program may stand after a command, too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from odfbuild.cli.verbs import Verbs
+
 
 class GlobalsAnywhere(TyperGroup):
     """A group that takes its own options before and after the name of the command."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = Verbs()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the options of the program in front."""

@@ -1,7 +1,7 @@
 """The program: global options, the verbs, and how errors become exit codes.
 
-Every verb lives in a module of its own and imports what is heavy when it is called, so that
-`--help` answers at once.
+Every verb lives in a module of its own (`verbs.py` lists them) and imports what is heavy when it is
+called, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -13,38 +13,6 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli import (
-    apply,
-    blame,
-    ci,
-    decode,
-    diff,
-    engine,
-    explain,
-    freshness,
-    gc,
-    git,
-    github,
-    graph,
-    import_,
-    init,
-    lock,
-    log,
-    ls,
-    migrate,
-    plan,
-    push,
-    render,
-    reset,
-    schema,
-    show,
-    tail,
-    test,
-    validate,
-    verify,
-    version,
-    watermark,
-)
 from odfbuild.cli.anywhere import GlobalsAnywhere
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
@@ -142,43 +110,6 @@ def _assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-app.command("init")(init.init)
-app.command("validate")(validate.validate)
-app.command("migrate")(migrate.migrate)
-app.command("render")(render.render)
-app.command("graph")(graph.graph)
-app.command("import")(import_.import_)
-app.command("plan")(plan.plan)
-app.command("show")(show.show)
-app.command("diff")(diff.diff)
-app.command("explain")(explain.explain)
-app.command("apply")(apply.apply)
-app.command("push")(push.push)
-app.add_typer(watermark.watermark, name="watermark")
-app.command("ls")(ls.ls)
-app.command("log")(log.log)
-app.command("blame")(blame.blame)
-app.command("tail")(tail.tail)
-app.command("freshness")(freshness.freshness)
-app.command("test")(test.test)
-app.command("verify")(verify.verify)
-app.add_typer(lock.lock, name="lock")
-app.command("reset")(reset.reset)
-app.command("gc")(gc.gc)
-app.add_typer(git.git, name="git")
-app.add_typer(ci.ci, name="ci")
-app.add_typer(engine.engine, name="engine")
-app.command("decode")(decode.decode)
-app.command("schema")(schema.schema)
-app.command("version")(version.version)
-# What these verbs are called elsewhere.
-app.command("build", hidden=True)(apply.apply)
-app.command("list", hidden=True)(ls.ls)
-app.command("dag", hidden=True)(graph.graph)
-app.command("compile", hidden=True)(render.render)
-app.command("why", hidden=True)(explain.explain)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and leave with its exit code."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
@@ -197,6 +128,8 @@ def run(arguments: list[str]) -> int:
         _show_usage(error)
         return EXIT_USAGE
     except OdfbuildError as error:
+        from odfbuild.cli import github
+
         console.error(error)
         github.tell_errors(console, [error], github.root_of_project(arguments))
         return error.exit_code

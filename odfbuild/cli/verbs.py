@@ -1,0 +1,92 @@
+"""The verbs of the program, each imported when it is asked for.
+
+Every verb is a module of its own, with a function or a group of the same name; so a command does
+not wait for the modules of thirty others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.main import get_group
+
+VERBS = (
+    "init",
+    "validate",
+    "migrate",
+    "render",
+    "graph",
+    "import",
+    "plan",
+    "show",
+    "diff",
+    "explain",
+    "apply",
+    "push",
+    "ls",
+    "log",
+    "blame",
+    "tail",
+    "freshness",
+    "test",
+    "verify",
+    "reset",
+    "gc",
+    "decode",
+    "schema",
+    "version",
+    "watermark",
+    "lock",
+    "git",
+    "ci",
+    "engine",
+)
+"""In the order of the help."""
+
+ALIASES = {
+    "build": "apply",
+    "list": "ls",
+    "dag": "graph",
+    "compile": "render",
+    "why": "explain",
+}
+"""What verbs are called elsewhere; not in the help."""
+
+
+class Verbs(Mapping[str, Any]):
+    """Commands by name, as a group of Typer holds them."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        yield from VERBS
+        yield from ALIASES
+
+    def __len__(self) -> int:
+        return len(VERBS) + len(ALIASES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in VERBS or name in ALIASES
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = _command(name)
+        return self._made[name]
+
+
+def _command(name: str) -> Any:
+    verb_name = ALIASES.get(name, name)
+    module = "import_" if verb_name == "import" else verb_name  # a word of Python
+    verb = getattr(import_module(f"odfbuild.cli.{module}"), module)
+    holder = typer.Typer(rich_markup_mode=None)
+    if isinstance(verb, typer.Typer):
+        holder.add_typer(verb, name=name)
+    else:
+        holder.command(name, hidden=name in ALIASES)(verb)
+    return get_group(holder).commands[name]
