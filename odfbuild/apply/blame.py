@@ -36,7 +36,7 @@ def blame(config: Config, store: DatasetStore) -> list[Blamed]:
         chain = list(store.walk(head)) if head is not None else []
         folder = inside(repo, store.path / "blocks")
         files = commits_of_files(repo, folder) if folder is not None else {}
-        noted = commits_of_blocks(chain, store.name, anchors(repo, config.name))
+        noted = commits_of_blocks(chain, store.name, anchors(repo, config.qualified_name))
         order = {commit: number for number, commit in enumerate(history(repo))}
 
     def first(*commits: CommitInfo | None) -> CommitInfo | None:

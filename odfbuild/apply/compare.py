@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,13 @@ def compare_with_chains(
 ) -> tuple[DefinitionChange, ...]:
     """What the definitions of now say and the chains do not say yet."""
     now = read_definitions(start, given)
-    project, projections = now.project, now.projections
+    return differences(now.project, now.projections)
+
+
+def differences(
+    project: Project, projections: Mapping[str, Projection]
+) -> tuple[DefinitionChange, ...]:
+    """What the definitions of a project say and those chains do not."""
     before = _committed_definitions(project, projections)
     changes = compare_definitions(before, project.definitions, project.config.moved)
     # A chain lies elsewhere than its definition: that is no move.
@@ -48,7 +55,7 @@ def _committed_definitions(
     project: Project, projections: Mapping[str, Projection]
 ) -> Iterator[Definition]:
     """What each chain says, as far as its definition (under the next name, too) can change it."""
-    state = project.config.state.relative_to(project.config.root)
+    state = os.path.relpath(project.config.state, project.config.root)
     aliases = {projection.dataset_id: name for name, projection in projections.items()}
     defined = {definition.name.lower(): definition for definition in project.definitions}
     renames = {old.lower(): new.lower() for old, new in project.config.moved.items()}

@@ -12,7 +12,7 @@ import json
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,6 +27,7 @@ from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
+    from odfbuild.apply.reset import Reset
     from odfbuild.apply.run import Listener
 
 KEPT = 100
@@ -76,8 +77,7 @@ class RunLog:
 
     def __init__(self, cache: Path, listener: Listener, sinks: Sequence[Sink] = ()) -> None:
         self.started_at = Timestamp.now()
-        # Microseconds, so that the order of names is the order of runs.
-        self.id = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ-") + secrets.token_hex(2)
+        self.id = _new_id()
         self.folder = cache / "runs" / self.id
         self._listener = listener
         self._sinks = (self._append, *sinks)
@@ -135,9 +135,7 @@ class RunLog:
             "datasets": [_result(each, planned[each.name], workspace) for each in outcome.datasets],
             "summary": counts,
         }
-        with contextlib.suppress(OSError):
-            text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-            (self.folder / "run_results.json").write_text(text, encoding="utf-8")
+        _write_results(self.folder, results)
         return results
 
     def _write(
@@ -162,8 +160,56 @@ class RunLog:
             file.write(line)
 
 
+def record_resets(cache: Path, resets: Iterable[Reset], workspace: Workspace) -> None:
+    """Leave the results of a reset that was done, so that nobody takes it for drift."""
+    now, id = str(Timestamp.now()), _new_id()
+    datasets = []
+    for each in resets:
+        state = workspace.projection(each.name)
+        datasets.append(
+            {
+                "name": each.name,
+                "status": Status.COMMITTED.value,
+                "because": f"reset to block {each.to.short}",
+                "blocks": len(each.events),
+                "records": 0,
+                "seconds": 0.0,
+                "error": None,
+                "actions": ["reset"],
+                "reasons": [],
+                "head_before": str(each.head),
+                "head_after": str(state.head) if state else None,
+            }
+        )
+    results = {
+        "run_id": id,
+        "started_at": now,
+        "finished_at": now,
+        "plan_digest": None,
+        "interrupted": False,
+        "exit_code": 0,
+        "datasets": datasets,
+        "summary": {Status.COMMITTED.value: len(datasets)},
+    }
+    with contextlib.suppress(OSError):
+        (cache / "runs" / id).mkdir(parents=True)
+    _write_results(cache / "runs" / id, results)
+
+
+def _new_id() -> str:
+    # Microseconds, so that the order of names is the order of runs.
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ-") + secrets.token_hex(2)
+
+
+def _write_results(folder: Path, results: Mapping[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+        (folder / "run_results.json").write_text(text, encoding="utf-8")
+
+
 def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) -> dict[str, Any]:
-    state = workspace.projection(outcome.name) if outcome.status is Status.COMMITTED else None
+    moved = outcome.blocks or outcome.status is Status.COMMITTED
+    state = workspace.projection(outcome.name) if moved else None
     head = state.head if state else plan.expected_head
     return {
         "name": outcome.name,

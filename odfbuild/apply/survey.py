@@ -35,6 +35,7 @@ from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.repository import has_notes
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.store.workspace import Workspace
@@ -182,7 +183,20 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
-    return replace(found, plan=with_places(found.plan, project))
+    return replace(found, plan=_with_drift(with_places(found.plan, project), found))
+
+
+def _with_drift(plan: Plan, found: Survey) -> Plan:
+    """The plan with the drift that it tells by itself, or that notes in Git tell."""
+    if all(each.refusal is None for each in plan.datasets) and not has_notes(
+        found.project.config.root
+    ):
+        return plan
+    from odfbuild.apply.drift import drift_of_plan
+
+    return replace(
+        plan, drift=drift_of_plan(plan, found.project, found.workspace, found.projections)
+    )
 
 
 def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:

@@ -39,10 +39,20 @@ class Context:
         """Present names of the selected datasets, sorted; `None` when nothing was asked for."""
         if not selection:
             return None
+        named = self._named(selection)
+        if named is not None:
+            return named
         from odfbuild.apply.survey import choose
 
         names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
+
+    def _named(self, selection: Selection) -> list[str] | None:
+        """The datasets of a selection of nothing but names of chains; these may be damaged."""
+        known = {alias.lower(): alias for alias in self.workspace().aliases()}
+        if selection.exclude or not {name.lower() for name in selection.select} <= known.keys():
+            return None
+        return sorted({known[name.lower()] for name in selection.select})
 
     def config(self) -> Config:
         """Read `odfbuild.yaml` and files of variables only."""
@@ -145,13 +155,18 @@ SelectorOption = Annotated[
 
 
 def selection_of(
-    select: list[str] | None, exclude: list[str] | None, selector: list[str] | None
+    select: list[str] | None,
+    exclude: list[str] | None,
+    selector: list[str] | None,
+    datasets: list[str] | None = None,
 ) -> Selection:
-    """The selection that these options ask for."""
+    """The selection that these options ask for, and arguments where a verb takes them."""
     from odfbuild.graph.selection import Selection
 
-    named = [f"selector:{name}" for name in selector or ()]
-    return Selection(select=(*(select or ()), *named), exclude=tuple(exclude or ()))
+    named = (f"selector:{name}" for name in selector or ())
+    return Selection(
+        select=(*(datasets or ()), *(select or ()), *named), exclude=tuple(exclude or ())
+    )
 
 
 def wishes_of(

@@ -42,7 +42,7 @@ def freshness(
 
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
-    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     declared = state.config().freshness
     ages = [
         age_of(name, projection.watermark, now, max_age(declared, name))

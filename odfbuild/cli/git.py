@@ -43,7 +43,7 @@ def anchor(context: typer.Context) -> int:
     purpose = "there is no commit to note heads on"
     with repository(config.root, purpose) as repo:
         try:
-            note(repo, config.name, heads)
+            note(repo, config.qualified_name, heads)
         except NotAnchored as error:
             raise PlanError(
                 f"the heads were not noted: {error}",
@@ -70,7 +70,7 @@ def note_heads(state: Context, names: list[str]) -> None:
         with repository(config.root, "nothing is noted") as repo:
             if is_anchoring(repo) and repo.head.is_valid():
                 heads = state.workspace().heads()
-                note(repo, config.name, {name: heads[name].decode() for name in names})
+                note(repo, config.qualified_name, {name: heads[name].decode() for name in names})
     except PlanError:
         return  # there is no Git here
     except NotAnchored as error:

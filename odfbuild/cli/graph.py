@@ -44,7 +44,7 @@ def graph(
     from odfbuild.report.graph import GraphView, render_dot, render_mermaid, render_tree
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     read = read_definitions(state.directory, state.given)
     found = read.graph
     kinds = {each.name: each.snapshot.kind for each in read.project.definitions}

@@ -31,7 +31,7 @@ def ls(
     from odfbuild.report.listing import datasets_to_data, render_datasets, statuses
 
     state: Context = context.obj
-    wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
+    wanted = selection_of(select, exclude, selector, datasets)
     names, found = choose(state.directory, wanted, state.given)
     projections = {name: p for name, p in found.projections.items() if name in names}
     status = {name: s for name, s in statuses(found.plan).items() if name in names}

@@ -23,6 +23,15 @@ from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, for
 
 EXIT_CHANGES = 2
 
+DetailedExitcodeOption = Annotated[
+    bool,
+    typer.Option(
+        "--detailed-exitcode",
+        envvar="ODFBUILD_DETAILED_EXITCODE",
+        help="Exit with 2 when there is something to report, 0 when there is not.",
+    ),
+]
+
 
 def plan(
     context: typer.Context,
@@ -43,14 +52,7 @@ def plan(
     detail: Annotated[
         bool, typer.Option("--full", help="Show every detail, also of many datasets.")
     ] = False,
-    detailed_exitcode: Annotated[
-        bool,
-        typer.Option(
-            "--detailed-exitcode",
-            envvar="ODFBUILD_DETAILED_EXITCODE",
-            help="Exit with 2 when there are changes, 0 when there are none.",
-        ),
-    ] = False,
+    detailed_exitcode: DetailedExitcodeOption = False,
 ) -> int:
     """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
     state: Context = context.obj

@@ -1,4 +1,4 @@
-"""The forms in which a plan is shown."""
+"""The forms in which plans and other reports are shown."""
 
 from __future__ import annotations
 
@@ -26,6 +26,24 @@ PlanFormOption = Annotated[
     PlanForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
 ]
 MarkdownOption = Annotated[bool, typer.Option("--md", help="Short for --format md.")]
+
+
+class ReportForm(StrEnum):
+    """Text for a terminal, JSON for programs, Markdown for a comment."""
+
+    text = "text"
+    json = "json"
+    md = "md"
+
+
+ReportFormOption = Annotated[
+    ReportForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+]
+
+
+def report_form_of(format: ReportForm, as_json: bool, as_markdown: bool) -> ReportForm:
+    """The form that these options ask for."""
+    return ReportForm(form_of(PlanForm(format), as_json, as_markdown))
 
 
 def form_of(format: PlanForm, as_json: bool, as_markdown: bool) -> PlanForm:

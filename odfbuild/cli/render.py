@@ -37,7 +37,7 @@ def render(
     from odfbuild.apply.survey import read_definitions
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     project = read_definitions(state.directory, state.given).project
     wanted = [d for d in project.definitions if chosen is None or d.name in chosen]
     if out is None:

@@ -14,6 +14,7 @@ from odfbuild.cli.context import (
     FormatOption,
     JsonOption,
 )
+from odfbuild.cli.git import note_heads
 from odfbuild.errors import PlanError
 
 
@@ -44,6 +45,7 @@ def reset(
     """
     from odfbuild.apply.protection import check_unprotected
     from odfbuild.apply.reset import carry_out, plan_reset, with_readers
+    from odfbuild.apply.runs import record_resets
     from odfbuild.report.reset import render_resets, resets_to_data
 
     state: Context = context.obj
@@ -74,6 +76,8 @@ def reset(
             console.note("Nothing was done.")
             return 1
     carry_out(workspace, resets)
+    record_resets(state.config().cache, resets, workspace)
+    note_heads(state, [each.name for each in resets])
     if as_json:
         console.data(resets_to_data(resets))
     for each in resets:

@@ -38,7 +38,7 @@ def test(
     from odfbuild.report.audits import audits_to_data, render_audits
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     workspace, config = state.workspace(), state.config()
     engine = LazyEngine(start_engine)
     audits = Audits(config.checks, workspace, engine.get)

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from odfbuild.errors import Location
-from odfbuild.odf.model import AddPushSource, MetadataEvent
+from odfbuild.odf.model import (
+    AddPushSource,
+    DisablePollingSource,
+    DisablePushSource,
+    MetadataEvent,
+    SetPollingSource,
+)
 from odfbuild.plan.equality import Likeness, compare
 from odfbuild.project.model import Definition
 
@@ -116,7 +122,10 @@ def _events(
     before: Sequence[MetadataEvent], after: Sequence[MetadataEvent]
 ) -> tuple[list[EventDifference], bool]:
     """Events that differ, and whether others differ in white space and comments."""
-    old, new = {_slot(event): event for event in before}, {_slot(event): event for event in after}
+    old, new = (
+        {slot_of(event): event for event in before},
+        {slot_of(event): event for event in after},
+    )
     different, cosmetic = [], False
     for slot, event in new.items():
         base = old.get(slot)
@@ -129,6 +138,11 @@ def _events(
     return different, cosmetic
 
 
-def _slot(event: MetadataEvent) -> tuple[type, str | None]:
-    """Of each slot only one event can be in force."""
-    return type(event), event.source_name if isinstance(event, AddPushSource) else None
+def slot_of(event: MetadataEvent) -> tuple[type, str | None]:
+    """Of each slot only one event can be in force; one that disables a source takes its slot."""
+    match event:
+        case DisablePollingSource():
+            return SetPollingSource, None
+        case AddPushSource() | DisablePushSource():
+            return AddPushSource, event.source_name
+    return type(event), None

@@ -52,7 +52,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             if Action.FORGET in d.actions
         ],
         "pins": {name: _text(head) for name, head in plan.pins},
-        "drift": [],
+        "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),
     }
 

@@ -14,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import QueryEra
+from odfbuild.plan.drift import ChainDrift
 
 
 class Action(Enum):
@@ -188,7 +189,7 @@ class Plan:
 
     `complete` is false when only some datasets were selected. `env` names the environment whose
     variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
-    of the plan.
+    of the plan. `drift` is what can be told of it without looking for it.
     """
 
     project: str
@@ -196,6 +197,7 @@ class Plan:
     complete: bool = True
     env: str | None = None
     pins: tuple[tuple[str, Multihash | None], ...] = ()
+    drift: tuple[ChainDrift, ...] = ()
 
     @property
     def applyable(self) -> bool:

@@ -18,6 +18,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import QueryEra
 from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
+from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import (
     Action,
     ColumnCause,
@@ -104,6 +105,20 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         complete=document["complete"],
         env=document["env"],
         pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
+        drift=tuple(map(_drift, document["drift"])),
+    )
+
+
+def _drift(data: Mapping[str, Any]) -> ChainDrift:
+    return ChainDrift(
+        dataset=data["dataset"],
+        cause=DriftCause(data["cause"]),
+        message=data["message"],
+        help=data["help"],
+        block=_block(data["block"]),
+        sequence_number=data["sequence_number"],
+        commit=data["commit"],
+        file=data["file"],
     )
 
 

@@ -8,13 +8,13 @@ to the other, so that a block can be traced to a commit, and a rewritten history
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from git import Repo
+    from git import Commit, Repo
 
 REF = "odfbuild"
 _FIELDS = "%x1e%H%x1f%aN%x1f%aI%x1f%s%x1f"
@@ -28,6 +28,9 @@ class CommitInfo:
     author: str
     time: str
     subject: str
+
+    def __str__(self) -> str:
+        return f'commit {self.hash[:10]} "{self.subject}" ({self.author})'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,19 @@ def commits_of_files(repo: Repo, folder: str) -> dict[str, CommitInfo]:
             if file:
                 found.setdefault(Path(file).name, commit)
     return found
+
+
+def files_below(commit: Commit, folder: str, ending: str) -> Iterator[tuple[str, str]]:
+    """The files of a commit below `folder` whose paths have that ending: what is between, text."""
+    from git import Blob
+
+    listed = commit.repo.git.ls_tree("-r", "-z", "--full-tree", commit.hexsha, "--", folder)
+    for line in filter(None, listed.split("\0")):
+        facts, _, path = line.partition("\t")
+        if path.endswith(ending):
+            blob = Blob(commit.repo, bytes.fromhex(facts.split()[2]))
+            name = path.removeprefix(f"{folder}/").removesuffix(ending)
+            yield name, blob.data_stream.read().decode("ascii", "replace")
 
 
 def history(repo: Repo) -> list[str]:

@@ -42,6 +42,11 @@ class Config:
         return self.given.env
 
     @property
+    def qualified_name(self) -> str:
+        """What notes in Git call the project: each environment has chains of its own."""
+        return self.name if self.env is None else f"{self.name}@{self.env}"
+
+    @property
     def cache(self) -> Path:
         """Disposable files of the environment: deleting them changes nothing but time."""
         folder = self.root / ".odfbuild"

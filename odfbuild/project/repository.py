@@ -12,6 +12,9 @@ from odfbuild.errors import PlanError
 if TYPE_CHECKING:
     from git import Repo
 
+NOTES = "refs/notes/odfbuild"
+"""Where notes of ours lie."""
+
 
 @contextmanager
 def repository(root: Path, purpose: str) -> Iterator[Repo]:
@@ -40,3 +43,30 @@ def inside(repo: Repo, path: Path) -> str | None:
     top = Path(str(repo.working_tree_dir)).resolve()
     path = path.resolve()
     return path.relative_to(top).as_posix() if path.is_relative_to(top) else None
+
+
+def has_notes(root: Path) -> bool:
+    """Whether anybody may have left notes of ours in the repository around `root`.
+
+    Looks at files only, since every plan asks: neither GitPython nor Git is started.
+    """
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        return False
+    folder = _common_folder(top / ".git")
+    if (folder / "reftable").is_dir() or (folder / NOTES).is_file():
+        return True
+    try:
+        return NOTES.encode() in (folder / "packed-refs").read_bytes()
+    except OSError:
+        return False
+
+
+def _common_folder(git: Path) -> Path:
+    """The folder with the references: that of the repository itself, also for a work tree of it."""
+    try:
+        folder = git if git.is_dir() else git.parent / git.read_text().partition(" ")[2].strip()
+        common = folder / "commondir"
+        return (folder / common.read_text().strip()).resolve() if common.is_file() else folder
+    except OSError:
+        return git

@@ -10,23 +10,22 @@ import re
 from collections.abc import Iterable, Sequence
 
 from odfbuild.plan.saved import SavedPlan
+from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, PlanView, view
 from odfbuild.report.rows import EventView, Row
-from odfbuild.report.words import count
+from odfbuild.report.words import count, escaped, sentence
 
 BUDGET = 65_536
 """Characters that a comment on GitHub may have."""
 _RESERVE = 200
 """Characters kept for the lines that say what was left out."""
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#&]")
-
 
 def render_markdown(saved: SavedPlan, *, budget: int = BUDGET) -> str:
     """The plan as Markdown of at most `budget` characters (2,000 and more)."""
     seen = view(saved.plan)
-    head, tail = _head(seen, saved), _tail(seen, saved)
+    head, tail = [*_head(seen, saved), *_drift(seen)], _tail(seen, saved)
     room = budget - _size(head) - _size(tail) - _RESERVE
     rows, room = _fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
@@ -45,6 +44,14 @@ def render_markdown(saved: SavedPlan, *, budget: int = BUDGET) -> str:
     return "\n".join([*lines, *tail])
 
 
+def _drift(seen: PlanView) -> list[str]:
+    lines = [
+        f"- `{SIGN}` `{each.dataset}` drift of {escaped(label(each))}: {sentence(each.message)}"
+        for each in seen.drift
+    ]
+    return [*lines, ""] if lines else []
+
+
 def marker(project: str, env: str | None = None) -> str:
     """The hidden line that marks comments about one project in one environment."""
     return f"<!-- odfbuild:{project}:{env or 'default'} -->"
@@ -52,8 +59,8 @@ def marker(project: str, env: str | None = None) -> str:
 
 def _head(seen: PlanView, saved: SavedPlan) -> list[str]:
     title = seen.closing if seen.has_changes else NO_CHANGES
-    lines = [marker(seen.project, saved.plan.env), f"### {_plain(title.rstrip('.'))}", ""]
-    return [*lines, _plain(seen.head) + _revision(saved), ""]
+    lines = [marker(seen.project, saved.plan.env), f"### {escaped(title.rstrip('.'))}", ""]
+    return [*lines, escaped(seen.head) + _revision(saved), ""]
 
 
 def _revision(saved: SavedPlan) -> str:
@@ -64,15 +71,15 @@ def _revision(saved: SavedPlan) -> str:
 
 
 def _tail(seen: PlanView, saved: SavedPlan) -> list[str]:
-    lines = [f"{_plain(note)}  " for note in seen.notes]
-    return [*lines, f"{_plain(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
+    lines = [f"{escaped(note)}  " for note in seen.notes]
+    return [*lines, f"{escaped(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
 
 
 def _table_row(row: Row) -> str:
-    then = f"; then `{row.then[0].value}` {_plain(row.then[1])}" if row.then else ""
+    then = f"; then `{row.then[0].value}` {escaped(row.then[1])}" if row.then else ""
     place = next((event.place for event in row.events if event.place), row.place)
     where = f"`{place}`" if place else ""
-    return f"| `{row.sign}` | `{row.name}` | {_plain(row.what)}{then} | {where} |"
+    return f"| `{row.sign}` | `{row.name}` | {escaped(row.what)}{then} | {where} |"
 
 
 def _details(row: Row) -> str:
@@ -85,7 +92,7 @@ def _details(row: Row) -> str:
     if row.same_as:
         lines += [f"The same change as `{row.same_as}`, from `{row.place}`.", ""]
     items = [*row.notes, *row.reasons]
-    lines += [f"- {_plain(item)}" for item in items]
+    lines += [f"- {escaped(item)}" for item in items]
     if not lines:
         return ""
     return "\n".join([f"**`{row.sign} {row.name}`**", "", *lines, *([""] if items else [])])
@@ -120,8 +127,3 @@ def _left_out(number: int, noun: str) -> list[str]:
 
 def _size(lines: Iterable[str]) -> int:
     return sum(len(line) + 1 for line in lines)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    return _SPECIAL.sub(lambda match: "\\" + match[0], text).replace("\n", " ")

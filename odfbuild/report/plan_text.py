@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.plan.model import Action, Plan
+from odfbuild.report.drift import drift_lines
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, closing_line, view
 from odfbuild.report.rows import EventView, Row
@@ -39,10 +40,12 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     `full` shows every detail of every dataset however many there are, and whole trees of reasons.
     """
     seen = view(plan)
+    drift = drift_lines(seen.drift, color=color)
     if not seen.has_changes:
-        lines = [_line(row, 1, len(row.name), color=color) for row in seen.rows]
+        lines = [*drift, *(_line(row, 1, len(row.name), color=color) for row in seen.rows)]
         return "\n".join([*lines, *([""] if lines else []), NO_CHANGES])
-    lines = [seen.head, "", *render_rows(seen.rows, color=color, full=full)]
+    lines = [seen.head, "", *drift, *([""] if drift else [])]
+    lines += render_rows(seen.rows, color=color, full=full)
     return "\n".join([*lines, "", *seen.notes, seen.closing])
 
 

@@ -18,6 +18,7 @@ from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
 from odfbuild.plan.document import summary
+from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.model import (
     Action,
     ColumnEffect,
@@ -37,10 +38,11 @@ NO_CHANGES = "No changes. All datasets are up to date."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """A plan as rows between a head line and closing lines."""
+    """A plan as rows between a head line and closing lines; what drifted comes before the rows."""
 
     project: str
     head: str
+    drift: Sequence[ChainDrift]
     rows: Sequence[Row]
     notes: tuple[str, ...]
     closing: str
@@ -61,6 +63,7 @@ def view(plan: Plan) -> PlanView:
     return PlanView(
         project=plan.project,
         head=f"Plan for {plan.project}: {total}, {affected} affected",
+        drift=plan.drift,
         rows=_Rows(found, Readers(plan)),
         notes=tuple(_notes(plan)),
         closing=closing_line(plan),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,43 +9,9 @@ import pytest
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.repository import commit, git, own_configuration, sign, tiny
 
-WHO = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-
-
-@pytest.fixture(autouse=True)
-def _own_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    tiny = Tiny.fresh(tmp_path / "repo" / "project")
-    git(tiny, "init", "-q", "-b", "main", "..")
-    return tiny
-
-
-def git(tiny: Tiny, *arguments: str) -> str:
-    command = ["git", *WHO, *arguments]
-    done = subprocess.run(command, cwd=tiny.root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def commit(tiny: Tiny, message: str) -> str:
-    git(tiny, "add", "-A", "..")
-    git(tiny, "commit", "-q", "-m", message)
-    return git(tiny, "rev-parse", "HEAD").strip()
-
-
-def sign(tiny: Tiny) -> None:
-    """Let Git know who commits, also when odfbuild asks it to."""
-    git(tiny, "config", "user.name", "Ann")
-    git(tiny, "config", "user.email", "ann@example.org")
-
+__all__ = ["own_configuration", "tiny"]
 
 def blamed(odfbuild: Program, dataset: str) -> list[tuple[int, str | None]]:
     """Number of each block, and the subject of its commit."""

@@ -1,0 +1,322 @@
+"""Three kinds of drift, told apart by evidence: definitions, histories, bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.odf.model import SetInfo
+from odfbuild.odf.timestamp import Timestamp
+from tests.apply.in_process import Program
+from tests.apply.tiny import QUERY, Tiny
+from tests.cli.repository import commit, git, own_configuration, sign, tiny
+from tests.report.golden import assert_golden
+
+__all__ = ["own_configuration", "tiny"]
+
+INFO = "    - kind: SetInfo\n      description: {}\n"
+
+
+def drift(odfbuild: Program, *arguments: str) -> list[tuple[str, str, str]]:
+    """Dataset, kind and cause of each drift."""
+    found = odfbuild.ok("drift", "--json", *arguments).data["drift"]
+    return [(each["dataset"], each["kind"], each["cause"]) for each in found]
+
+
+def describe(tiny: Tiny, text: str) -> None:
+    """Let the definition of `root` say what the dataset is."""
+    file = tiny.root / "datasets" / "root.yaml"
+    file.write_text(file.read_text().partition("    - kind: SetInfo")[0] + INFO.format(text))
+
+
+def append_elsewhere(tiny: Tiny, text: str) -> str:
+    """Describe `root` in its chain, as another tool would; returns the head."""
+    store = tiny.workspace().dataset("root")
+    return str(store.append(store.head(), [SetInfo(description=text)], Timestamp.now()))
+
+
+def move_head(tiny: Tiny, name: str, head: str) -> None:
+    """Let a chain end elsewhere, as a hand would."""
+    (tiny.root / "chains" / name / "refs" / "head").write_text(head)
+
+
+def heads(tiny: Tiny, name: str) -> list[str]:
+    """Hashes of the blocks of a chain, newest first."""
+    store = tiny.workspace().dataset(name)
+    head = store.head()
+    assert head is not None
+    return [str(hash) for hash, _ in store.walk(head)]
+
+
+def anchored(tiny: Tiny, odfbuild: Program) -> None:
+    """A described project whose chains lie outside of Git, applied at a commit that is noted."""
+    (tiny.root / ".gitignore").write_text("/chains/\n/.odfbuild*\n")
+    sign(tiny)
+    odfbuild.ok("git", "install")
+    describe(tiny, "Three records")
+    commit(tiny, "Add datasets")
+    odfbuild.apply()
+
+
+def test_what_a_run_left_is_no_drift(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    said = odfbuild("drift", "--detailed-exitcode")
+    assert (said.code, said.out) == (
+        0,
+        "No drift. Looked at 2 datasets, objects by presence and size; --deep hashes them.\n",
+    )
+    assert "objects by their hashes" in odfbuild.ok("drift", "--deep").out
+
+
+def test_drift_is_2_only_with_detailed_exitcode(tiny: Tiny, odfbuild: Program) -> None:
+    assert odfbuild("drift").code == 0
+    assert odfbuild("drift", "--detailed-exitcode").code == 2
+
+
+# --- Definitions ---
+
+
+def test_a_definition_that_was_never_applied(tiny: Tiny, odfbuild: Program) -> None:
+    never = ("definition", "never_applied")
+    assert drift(odfbuild) == [("derived", *never), ("root", *never)]
+    assert drift(odfbuild, "-s", "root") == [("root", *never)]
+    assert drift(odfbuild, "--exclude", "root") == [("derived", *never)]
+
+
+def test_a_chain_without_a_definition(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    assert drift(odfbuild) == [("derived", "definition", "not_defined")]
+    assert drift(odfbuild, "DERIVED") == [("derived", "definition", "not_defined")]
+
+
+def test_an_edited_definition_was_not_applied(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    tiny.derive("derived", QUERY.replace("10", "20"))
+    said = odfbuild.ok("drift").out
+    assert "drift of definition (not_applied): its definition changed, and SetTransform" in said
+    assert "--> datasets/derived.yaml:15:11" in said
+    # Formatting is no drift.
+    tiny.derive("derived", QUERY.replace(" FROM", "   FROM"))
+    assert drift(odfbuild) == []
+
+
+def test_a_chain_that_another_hand_changed(tiny: Tiny, odfbuild: Program) -> None:
+    describe(tiny, "Three records")
+    odfbuild.apply()
+    append_elsewhere(tiny, "A better text")
+    assert drift(odfbuild) == [("root", "definition", "changed_elsewhere")]
+    said = odfbuild.ok("drift").out
+    assert "SetInfo in block #" in said and "appended by something else than its" in said
+    # What belongs to nobody's definition is nobody's drift.
+    file = tiny.root / "datasets" / "root.yaml"
+    file.write_text(file.read_text().partition("    - kind: SetInfo")[0])
+    assert drift(odfbuild) == []
+
+
+def test_commits_tell_an_edit_from_another_hand_where_no_run_is_logged(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    describe(tiny, "Three records")
+    odfbuild.apply()
+    (tiny.root / ".gitignore").write_text("/.odfbuild*\n")
+    commit(tiny, "Add datasets")
+    forget_runs(tiny)
+    describe(tiny, "Some records")
+    assert drift(odfbuild) == [("root", "definition", "not_applied")]
+    commit(tiny, "Say it better")
+    assert "its definition changed since commit " in odfbuild.ok("drift").out
+    append_elsewhere(tiny, "By hand")
+    commit(tiny, "Somebody commits the chain")
+    assert drift(odfbuild) == [("root", "definition", "changed_elsewhere")]
+
+
+def test_without_any_evidence_nobody_is_blamed(tiny: Tiny, odfbuild: Program) -> None:
+    describe(tiny, "Three records")
+    odfbuild.apply()
+    forget_runs(tiny)
+    describe(tiny, "Some records")
+    assert drift(odfbuild) == [("root", "definition", "differs")]
+
+
+# --- Histories ---
+
+
+def test_a_head_that_was_moved_back(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    first = heads(tiny, "root")
+    move_head(tiny, "root", first[1])
+    assert drift(odfbuild, "root") == [
+        ("root", "history", "moved_back"),
+        ("root", "history", "read_elsewhere"),
+    ]
+    found = odfbuild.ok("drift", "--json", "root").data["drift"][0]
+    assert found["help"].startswith(f"`odfbuild reset root --to {first[0]}` brings it back")
+    odfbuild.ok("reset", "root", "--to", first[0], "-y")
+    assert drift(odfbuild) == []
+
+
+def test_a_head_that_was_moved_aside(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    first = heads(tiny, "derived")
+    move_head(tiny, "derived", first[1])
+    store = tiny.workspace().dataset("derived")
+    store.append(store.head(), [SetInfo(description="Another life")], Timestamp.now())
+    assert drift(odfbuild) == [("derived", "history", "moved_aside")]
+
+
+def test_a_reset_by_odfbuild_is_no_drift(tiny: Tiny, odfbuild: Program) -> None:
+    anchored(tiny, odfbuild)
+    odfbuild.ok("reset", "derived", "-y")
+    assert drift(odfbuild) == []
+    odfbuild.apply()
+    forget_runs(tiny)
+    odfbuild.ok("reset", "derived", "-y")
+    assert drift(odfbuild) == []
+
+
+def test_a_chain_that_is_gone(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    chain = tiny.root / "chains" / "derived"
+    chain.rename(tiny.root / "elsewhere")
+    assert drift(odfbuild) == [
+        ("derived", "definition", "never_applied"),
+        ("derived", "history", "gone"),
+    ]
+
+
+def test_heads_in_git_are_known_where_no_run_is_logged(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    (tiny.root / ".gitignore").write_text("/.odfbuild*\n")
+    commit(tiny, "Add datasets")
+    forget_runs(tiny)
+    assert drift(odfbuild) == []
+    move_head(tiny, "derived", heads(tiny, "derived")[1])
+    assert drift(odfbuild) == [("derived", "history", "moved_back")]
+    assert "where it lies in Git, left it at " in odfbuild.ok("drift").out
+
+
+def test_environments_have_notes_of_their_own(tiny: Tiny, odfbuild: Program) -> None:
+    anchored(tiny, odfbuild)
+    text = (tiny.root / "odfbuild.yaml").read_text()
+    (tiny.root / "odfbuild.yaml").write_text(text + "  environments:\n    prod: {}\n")
+    odfbuild.ok("apply", "-y", "-e", "prod")
+    assert drift(odfbuild) == []
+    assert drift(odfbuild, "-e", "prod") == []
+
+
+# --- Bytes ---
+
+
+def data_file(tiny: Tiny, name: str) -> Path:
+    """The only data file of a dataset."""
+    (found,) = (tiny.root / "chains" / name / "data").iterdir()
+    return found
+
+
+def test_bytes_are_missing_cut_or_others(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    file = data_file(tiny, "root")
+    whole = file.read_bytes()
+    file.chmod(0o644)
+    file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    assert drift(odfbuild) == []
+    assert drift(odfbuild, "--deep") == [("root", "bytes", "hash")]
+    file.write_bytes(whole[:-1])
+    assert drift(odfbuild) == [("root", "bytes", "size")]
+    file.unlink()
+    assert drift(odfbuild, "-s", "root") == [("root", "bytes", "missing")]
+
+
+@pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])
+def test_a_damaged_chain_is_drift_of_bytes_and_stops_nothing(
+    tiny: Tiny, odfbuild: Program, arguments: tuple[str, ...]
+) -> None:
+    odfbuild.apply()
+    forget_runs(tiny)
+    block = tiny.root / "chains" / "root" / "blocks" / heads(tiny, "root")[1]
+    block.unlink()
+    assert ("root", "bytes", "missing") in drift(odfbuild, *arguments)
+
+
+# --- In a plan ---
+
+
+def planned(odfbuild: Program) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = odfbuild("plan", "--json").data["drift"]
+    return found
+
+
+def test_a_plan_tells_a_rewritten_history_by_the_notes_in_git(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    anchored(tiny, odfbuild)
+    assert planned(odfbuild) == []
+    move_head(tiny, "derived", heads(tiny, "derived")[1])
+    forget_runs(tiny)  # a plan does not depend on what can be deleted
+    (found,) = planned(odfbuild)
+    assert (found["dataset"], found["cause"]) == ("derived", "moved_back")
+    assert "  ! derived  drift of history (moved_back): its head moved back" in odfbuild(
+        "plan"
+    ).out
+    assert "drift of history" in odfbuild("plan", "--format", "html").out
+    assert "drift of history" in odfbuild("plan", "--md").out
+    git(tiny, "pack-refs", "--all")
+    assert len(planned(odfbuild)) == 1
+    odfbuild.ok("git", "anchor")
+    assert planned(odfbuild) == []
+
+
+def test_a_plan_tells_what_it_puts_back(tiny: Tiny, odfbuild: Program) -> None:
+    anchored(tiny, odfbuild)
+    append_elsewhere(tiny, "A better text")
+    (found,) = planned(odfbuild)
+    assert (found["dataset"], found["cause"]) == ("root", "changed_elsewhere")
+    assert "after the run at commit " in found["message"]
+    odfbuild.ok("plan", "-o", "saved.json")
+    shown = odfbuild.ok("show", "saved.json").out
+    assert "! root  drift of definition (changed_elsewhere)" in " ".join(shown.split("\n"))
+    odfbuild.ok("apply", "saved.json", "-y")
+    assert planned(odfbuild) == []
+    assert drift(odfbuild) == []
+
+
+def test_a_plan_tells_a_history_that_a_reader_no_longer_finds(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    move_head(tiny, "root", heads(tiny, "root")[1])
+    (found,) = planned(odfbuild)
+    assert (found["dataset"], found["cause"]) == ("root", "read_elsewhere")
+
+
+# --- Forms ---
+
+
+def test_text_and_markdown_show_the_same(tiny: Tiny, odfbuild: Program) -> None:
+    tiny.derive("second", QUERY)
+    odfbuild.apply()
+    tiny.derive("derived", QUERY.replace("10", "20"))
+    (tiny.root / "datasets" / "second.yaml").unlink()
+    data_file(tiny, "root").unlink()
+    for form in ("text", "md"):
+        said = odfbuild.ok("drift", "--format", form).out
+        assert_golden(f"drift.{'txt' if form == 'text' else form}", masked(tiny, said).rstrip())
+
+
+def masked(tiny: Tiny, text: str) -> str:
+    """`text` without what differs from run to run."""
+    for name in ("root", "derived", "second"):
+        for number, hash in enumerate(heads(tiny, name)):
+            text = text.replace(hash[-8:], f"<{name}-{number}>")
+    file = text.partition("data object ")[2].partition(" ")[0]
+    return text.replace(file, "<hash>").replace(str(tiny.root), "<project>")
+
+
+def forget_runs(tiny: Tiny) -> None:
+    """Delete what may be deleted: logs of runs, and all that is remembered."""
+    import shutil
+
+    shutil.rmtree(tiny.root / ".odfbuild")
