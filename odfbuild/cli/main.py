@@ -13,38 +13,6 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli import (
-    apply,
-    blame,
-    ci,
-    decode,
-    diff,
-    drift,
-    engine,
-    explain,
-    freshness,
-    gc,
-    git,
-    graph,
-    import_,
-    init,
-    lock,
-    log,
-    ls,
-    migrate,
-    plan,
-    push,
-    render,
-    reset,
-    schema,
-    show,
-    tail,
-    test,
-    validate,
-    verify,
-    version,
-    watermark,
-)
 from odfbuild.cli.anywhere import GlobalsAnywhere
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
@@ -140,44 +108,6 @@ def _assignment(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise typer.BadParameter(f"'{text}' is not of the form name=value", param_hint="--var")
     return name, value
-
-
-app.command("init")(init.init)
-app.command("validate")(validate.validate)
-app.command("migrate")(migrate.migrate)
-app.command("render")(render.render)
-app.command("graph")(graph.graph)
-app.command("import")(import_.import_)
-app.command("plan")(plan.plan)
-app.command("show")(show.show)
-app.command("diff")(diff.diff)
-app.command("drift")(drift.drift)
-app.command("explain")(explain.explain)
-app.command("apply")(apply.apply)
-app.command("push")(push.push)
-app.add_typer(watermark.watermark, name="watermark")
-app.command("ls")(ls.ls)
-app.command("log")(log.log)
-app.command("blame")(blame.blame)
-app.command("tail")(tail.tail)
-app.command("freshness")(freshness.freshness)
-app.command("test")(test.test)
-app.command("verify")(verify.verify)
-app.add_typer(lock.lock, name="lock")
-app.command("reset")(reset.reset)
-app.command("gc")(gc.gc)
-app.add_typer(git.git, name="git")
-app.add_typer(ci.ci, name="ci")
-app.add_typer(engine.engine, name="engine")
-app.command("decode")(decode.decode)
-app.command("schema")(schema.schema)
-app.command("version")(version.version)
-# What these verbs are called elsewhere.
-app.command("build", hidden=True)(apply.apply)
-app.command("list", hidden=True)(ls.ls)
-app.command("dag", hidden=True)(graph.graph)
-app.command("compile", hidden=True)(render.render)
-app.command("why", hidden=True)(explain.explain)
 
 
 def main(arguments: list[str] | None = None) -> None:

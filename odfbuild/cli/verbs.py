@@ -23,6 +23,7 @@ VERBS = (
     "plan",
     "show",
     "diff",
+    "drift",
     "explain",
     "apply",
     "push",

@@ -258,9 +258,7 @@ def test_a_plan_tells_a_rewritten_history_by_the_notes_in_git(
     forget_runs(tiny)  # a plan does not depend on what can be deleted
     (found,) = planned(odfbuild)
     assert (found["dataset"], found["cause"]) == ("derived", "moved_back")
-    assert "  ! derived  drift of history (moved_back): its head moved back" in odfbuild(
-        "plan"
-    ).out
+    assert "  ! derived  drift of history (moved_back): its head moved back" in odfbuild("plan").out
     assert "drift of history" in odfbuild("plan", "--format", "html").out
     assert "drift of history" in odfbuild("plan", "--md").out
     git(tiny, "pack-refs", "--all")

@@ -13,6 +13,7 @@ from tests.cli.repository import commit, git, own_configuration, sign, tiny
 
 __all__ = ["own_configuration", "tiny"]
 
+
 def blamed(odfbuild: Program, dataset: str) -> list[tuple[int, str | None]]:
     """Number of each block, and the subject of its commit."""
     found = odfbuild.ok("blame", dataset, "--json").data
