@@ -23,7 +23,7 @@ PREFIX = "__odf_"
 def hide(frame: DataFrame, alias: str) -> None:
     """Make `frame` the view `alias`, without showing its hidden columns."""
     shown = [quote(name) for name in frame.columns if not name.startswith(PREFIX)]
-    frame.select(*shown).createOrReplaceTempView(quote(alias))
+    frame.selectExpr(*shown).createOrReplaceTempView(quote(alias))
 
 
 def is_input(plan: Node, inputs: Sequence[str]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.spark.jvm import Classes, classes_in
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -17,17 +19,9 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self._session = spark._jsparkSession
-        self.build = Builder(spark)
         self._spark = spark
-        load = spark._jvm.java.lang.Class.forName
-        expressions = "org.apache.spark.sql.catalyst.expressions."
-        self._subquery = load(expressions + "PlanExpression")
-        self._replaceable = load(expressions + "RuntimeReplaceable")
-        self._random = load(expressions + "Nondeterministic")
-        self._logical = load("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
-        modes = load("org.apache.spark.sql.execution.CommandExecutionMode$")
-        self._skip = modes.getField("MODULE$").get(None).SKIP()
-        self._datasets = load("org.apache.spark.sql.classic.Dataset$").getField("MODULE$").get(None)
+        self._known = classes_in(spark._jvm)
+        self.build = Builder(self._known)
 
     def inline(self, plan: Node) -> Node:
         """The same plan without references to named subqueries (WITH)."""
@@ -39,71 +33,73 @@ class Catalyst:
 
     def analyse(self, plan: Node) -> Node:
         """The resolved plan; commands are not carried out."""
-        return self._session.sessionState().executePlan(plan, self._skip).analyzed()
+        return self._session.sessionState().executePlan(plan, self._known.skip).analyzed()
 
     def frame(self, plan: Node) -> DataFrame:
         """The result of a plan as a lazy data frame."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self._datasets.ofRows(self._session, plan), self._spark)
+        return DataFrame(self._known.datasets.ofRows(self._session, plan), self._spark)
 
     def subplan(self, expression: Node) -> Node | None:
         """The query inside a subquery expression."""
-        return expression.plan() if self._subquery.isInstance(expression) else None
+        return expression.plan() if self._known.subquery.isInstance(expression) else None
 
     def replacement(self, expression: Node) -> Node | None:
         """What a function stands for, if Spark rewrites it."""
-        return expression.replacement() if self._replaceable.isInstance(expression) else None
+        return expression.replacement() if self._known.replaceable.isInstance(expression) else None
 
     def is_random(self, expression: Node) -> bool:
         """Whether Spark itself says that the value differs from run to run."""
-        return bool(self._random.isInstance(expression))
+        return bool(self._known.random.isInstance(expression))
 
     def inner_plans(self, plan: Node) -> Iterator[Node]:
         """Plans inside a plan that are not its children."""
         for each in items(plan.innerChildren()):
-            if self._logical.isInstance(each):
+            if self._known.plan.isInstance(each):
                 yield each
 
 
 class Builder:
     """Makes plan nodes."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._jvm = spark._jvm
-        self._plans = self._jvm.org.apache.spark.sql.catalyst.plans.logical
-        self._expressions = self._jvm.org.apache.spark.sql.catalyst.expressions
+    def __init__(self, classes: Classes) -> None:
+        self._known = classes
 
     def project(self, columns: Iterable[Node], child: Node) -> Node:
         """A projection to `columns`, attributes or named expressions."""
-        return self._plans.Project(self._sequence(columns), child)
+        return self._known.Project(self._sequence(columns), child)
 
     def expand(self, plan: Node, further: Sequence[Node], child: Node) -> Node:
         """An `Expand` over another child that passes on `further` columns of it."""
         rows = [self._sequence([*items(row), *further]) for row in items(plan.projections())]
         output = self._sequence([*items(plan.output()), *further])
-        return self._plans.Expand(self._sequence(rows), output, child)
+        return self._known.Expand(self._sequence(rows), output, child)
 
     def filter(self, condition: Node, child: Node) -> Node:
         """The rows of `child` for which `condition` holds."""
-        return self._plans.Filter(condition, child)
+        return self._known.Filter(condition, child)
+
+    def limit_of_each_partition(self, rows: int, child: Node) -> Node:
+        """The first `rows` rows of each partition of `child`."""
+        return self._known.LocalLimit(self._known.Literal(rows, self._known.whole_number), child)
 
     def field_of(self, column: Node, name: str) -> Node:
         """A field of a column with fields."""
         at = column.dataType().fieldIndex(name)
-        return self._expressions.GetStructField(column, at, self._jvm.scala.Option.empty())
+        return self._known.GetStructField(column, at, self._known.nothing)
 
     def both(self, left: Node, right: Node) -> Node:
         """`left AND right`."""
-        return self._expressions.And(left, right)
+        return self._known.And(left, right)
 
     def greater(self, left: Node, right: Node) -> Node:
         """`left > right`."""
-        return self._expressions.GreaterThan(left, right)
+        return self._known.GreaterThan(left, right)
 
     def at_most(self, left: Node, right: Node) -> Node:
         """`left <= right`."""
-        return self._expressions.LessThanOrEqual(left, right)
+        return self._known.LessThanOrEqual(left, right)
 
     def with_children(self, plan: Node, children: Iterable[Node]) -> Node:
         """The same node over other children."""
@@ -111,11 +107,10 @@ class Builder:
 
     def inline(self, plan: Node) -> Node:
         """See `Catalyst.inline`."""
-        rule = self._jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE
-        return rule(True, False, False).apply(plan)
+        return self._known.InlineCTE(True, False, False).apply(plan)
 
     def _sequence(self, nodes: Iterable[Node]) -> Node:
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(nodes))
+        return self._known.sequence(list(nodes))
 
 
 def ids_of(attributes: Any) -> frozenset[int]:

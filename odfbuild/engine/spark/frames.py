@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.spark import few
+from odfbuild.engine.spark.jvm import classes_in
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
@@ -120,9 +122,10 @@ def empty_frame(spark: SparkSession, schema: spark_types.StructType) -> DataFram
     """
     from pyspark.sql import DataFrame
 
-    session, jvm = spark._jsparkSession, spark._jvm
+    session = spark._jsparkSession
     kind = session.parseDataType(schema.json())
-    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), kind), spark)
+    rows = classes_in(spark._jvm).ArrayList()
+    return DataFrame(session.createDataFrame(rows, kind), spark)
 
 
 def read_slices(
@@ -134,7 +137,7 @@ def read_slices(
     added later are null in older files.
     """
     if not files:
-        return empty_frame(spark, to_spark_schema(schema))
+        return empty_frame(spark, _shape(schema, vocab))
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
     for file in files:
@@ -142,32 +145,59 @@ def read_slices(
         key = tuple((field.name, str(field.type)) for field in layout)
         groups.setdefault(key, []).append(str(file))
         layouts[key] = layout
-    frames = []
-    for key, names in groups.items():
-        layout = layouts[key]
-        frame = spark.read.schema(to_spark_schema(layout)).parquet(*names)
-        if any(field.type in _WIDER for field in layout):
-            frame = spark.read.parquet(*names)
-        frames.append(frame.selectExpr(*_conform(layout, schema, vocab)))
+    return union(
+        [_read(spark, names, layouts[key], schema, vocab) for key, names in groups.items()]
+    )
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows, those of one frame after those of the one before."""
     result = frames[0]
     for frame in frames[1:]:
         result = result.unionAll(frame)
     return result
 
 
-def _conform(layout: pa.Schema, schema: pa.Schema, vocab: Vocabulary) -> list[str]:
-    columns = []
-    for field in schema:
-        name = quote(field.name)
-        target = {vocab.offset: "bigint", vocab.operation_type: "int"}.get(field.name)
-        target = target or to_spark_type(field.type).simpleString()
-        source = name if field.name in layout.names else "NULL"
-        columns.append(f"CAST({source} AS {target}) AS {name}")
-    return columns
+def _read(
+    spark: SparkSession,
+    names: Sequence[str],
+    layout: pa.Schema,
+    schema: pa.Schema,
+    vocab: Vocabulary,
+) -> DataFrame:
+    """Records of files that are all laid out as `layout`, in the shape of `schema`."""
+    wanted = _shape(schema, vocab)
+    if any(field.type in _WIDER for field in layout):
+        frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
+    else:
+        found = to_spark_schema(layout)
+        frame = spark.read.schema(found).parquet(*names)
+        if found == wanted:
+            return frame
+    return frame.selectExpr(*_conform(layout, wanted))
+
+
+def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
+    """Spark's schema for `schema`, with the one form that system columns have in views."""
+    system = {vocab.offset: pa.int64(), vocab.operation_type: pa.int32()}
+    return to_spark_schema(
+        pa.schema([field.with_type(system.get(field.name, field.type)) for field in schema])
+    )
+
+
+def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
+    return [
+        f"CAST({quote(field.name) if field.name in layout.names else 'NULL'}"
+        f" AS {field.dataType.simpleString()}) AS {quote(field.name)}"
+        for field in wanted
+    ]
 
 
 def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
     """Write a result as Parquet files; read one after the other they have its order."""
+    collected = few.collect(frame, folder)
+    if collected is not None:
+        return collected
     frame.write.option("parquet.block.size", str(16 << 20)).parquet(str(folder))
     return tuple(sorted(folder.glob("part-*")))
 

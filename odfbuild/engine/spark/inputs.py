@@ -13,28 +13,37 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
-from odfbuild.engine.spark.frames import empty_frame, quote, read_slices, to_spark_schema
+from odfbuild.engine.spark.frames import quote, read_slices, union
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_READ_IN_TURN = 16
+"""Files of one step; each is planned apart, and more of them are cheaper to read at once and sort.
+"""
+
+
 def empty_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view without records, with the columns of an input."""
-    frame = empty_frame(spark, to_spark_schema(each.schema))
+    frame = read_slices(spark, (), each.schema, each.vocab)
     frame.createOrReplaceTempView(quote(each.alias))
 
 
 def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:
     """The new records of an input, in order of offsets."""
-    frame = read_slices(spark, each.files, each.schema, each.vocab)
-    if not each.files:
-        return frame
+    if not each.slices or each.first is None or each.last is None:
+        return read_slices(spark, (), each.schema, each.vocab)
     offset = quote(each.vocab.offset)
-    frame = frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
-    if len(each.files) > 1 or frame.rdd.getNumPartitions() > 1:
-        frame = frame.orderBy(offset)
-    return frame
+    if len(each.files) <= _READ_IN_TURN:
+        # Spark keeps the order of one file, but not that of several.
+        frame = union([read_slices(spark, [file], each.schema, each.vocab) for file in each.files])
+    else:
+        frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
+    records = sum(pq.read_metadata(file).num_rows for file in each.files)
+    if records == each.last - each.first + 1:
+        return frame
+    return frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
 
 
 def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:

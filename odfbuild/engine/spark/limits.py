@@ -86,8 +86,8 @@ def _too_long(dataset: str, seconds: float) -> QueryError:
     )
 
 
-def reads_only(frame: DataFrame, task: TransformTask) -> DataFrame:
-    """`frame`, whose plan reads no files but those of `task`; `QueryError` E0504 otherwise."""
+def files_read(frame: DataFrame, task: TransformTask) -> set[Path]:
+    """What the plan of `frame` reads; `QueryError` E0504 for other files than those of `task`."""
     read = {Path(unquote(urlparse(uri).path)).resolve() for uri in frame.inputFiles()}
     others = read - {file.resolve() for each in task.inputs for file in each.files}
     if others:  # most steps read what is new, and need not list the rest
@@ -100,4 +100,4 @@ def reads_only(frame: DataFrame, task: TransformTask) -> DataFrame:
             dataset=task.dataset,
             help="a query may read its inputs only",
         )
-    return frame
+    return read

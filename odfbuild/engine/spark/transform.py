@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ from odfbuild.engine.contract import (
     Vocabulary,
 )
 from odfbuild.engine.mode import SUBQUERY, Mode
+from odfbuild.engine.spark import few
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import empty_view, has_operations
-from odfbuild.engine.spark.limits import reads_only
+from odfbuild.engine.spark.limits import files_read
 from odfbuild.engine.spark.modes import changelog, map, stream
 from odfbuild.engine.spark.modes.bounds import bounds_of
 from odfbuild.engine.spark.modes.choose import choose, key_of
@@ -41,7 +42,10 @@ def steps_of(transform: TransformSql) -> list[Step]:
 
 def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
-    report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab)
+    # Most queries handle each record alone, and are checked over what they are to read.
+    report = checked(
+        spark, task.dataset, task.transform, task.inputs, task.vocab, view=map.increment_view
+    )
     shape = None if report.row_wise else _shape(spark, report, task)
     retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
     choice = choose(report, shape, retracting)
@@ -49,8 +53,10 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         _refuse_operation(report, task)
     schema = to_arrow_schema(_result(report), [task.vocab.event_time])
     match choice.mode:
+        case Mode.MAP if retracting and task.vocab.operation_type not in schema.names:
+            parts = _map_with_operations(spark, task)
         case Mode.MAP:
-            parts = _map(spark, task, schema, bool(retracting))
+            parts = _written(_result(report), task)
         case Mode.STREAM if isinstance(shape, Windowed):
             parts = _windows(spark, task, shape)
         case Mode.STREAM:
@@ -77,17 +83,13 @@ def _retracts(each: InputSlices, *, whole: bool) -> bool:
     return has_operations((*each.files, *earlier), each.vocab)
 
 
-def _map(
-    spark: SparkSession, task: TransformTask, schema: pa.Schema, retracting: bool
-) -> tuple[Path, ...]:
+def _map_with_operations(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
     for number, each in enumerate(task.inputs):
-        map.increment_view(spark, number, each)
-    plan, result = result_of(spark, steps_of(task.transform))
-    operation = task.vocab.operation_type
-    if not retracting or operation in schema.names:
-        return _written(_with_operation(result, task.vocab), task)
-    frame = reads_only(map.with_operations(spark, plan, task), task)
-    return map.write_with_operations(frame, operation, task.scratch)
+        map.traced_view(spark, number, each)
+    plan, _ = result_of(spark, steps_of(task.transform))
+    frame = map.with_operations(spark, plan, task)
+    few.tune(spark, files_read(frame, task))
+    return map.write_with_operations(frame, task.vocab.operation_type, task.scratch)
 
 
 def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple[Path, ...]:
@@ -114,7 +116,8 @@ def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
 
 
 def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
-    return write_parts(reads_only(frame, task), task.scratch / "parts")
+    few.tune(frame.sparkSession, files_read(frame, task))
+    return write_parts(frame, task.scratch / "parts")
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
@@ -133,14 +136,16 @@ def checked(
     transform: TransformSql,
     inputs: Sequence[InputSlices],
     vocab: Vocabulary,
+    view: Callable[[SparkSession, InputSlices], None] = empty_view,
 ) -> Report:
-    """What there is to know of a transformation of a derivative without its data.
+    """What there is to know of a transformation of a derivative without reading data.
 
+    `view` makes the views of inputs, over which `plan` and `result` of the report stand.
     Raises `Errors` with all problems.
     """
     _check_engine(dataset, transform)
     for each in inputs:
-        empty_view(spark, each)
+        view(spark, each)
     tables = versions_of(dataset, transform, inputs)
     for table in tables:
         make_view(spark, table)

@@ -32,8 +32,13 @@ _INPUT = PREFIX + "input"
 _HIDDEN = (_OPERATION, _OFFSET, _INPUT)
 
 
-def increment_view(spark: SparkSession, number: int, each: InputSlices) -> None:
-    """Make a view of the new records of input `number`, in order, with their origins hidden."""
+def increment_view(spark: SparkSession, each: InputSlices) -> None:
+    """Make a view of the new records of an input, in order."""
+    new_records(spark, each).createOrReplaceTempView(quote(each.alias))
+
+
+def traced_view(spark: SparkSession, number: int, each: InputSlices) -> None:
+    """Make the view of `increment_view` for input `number`, with the records' origins hidden."""
     operation, offset = quote(each.vocab.operation_type), quote(each.vocab.offset)
     frame = new_records(spark, each).selectExpr(
         "*", f"{operation} AS {_OPERATION}", f"{offset} AS {_OFFSET}", f"{number} AS {_INPUT}"
@@ -42,7 +47,7 @@ def increment_view(spark: SparkSession, number: int, each: InputSlices) -> None:
 
 
 def with_operations(spark: SparkSession, plan: Node, task: TransformTask) -> DataFrame:
-    """The result of a row-wise plan with the origin of each record behind its columns."""
+    """The result of a row-wise plan over traced views, each record's origin behind its columns."""
     catalyst = Catalyst(spark)
     carrier = Carrier(catalyst, [each.alias for each in task.inputs], _HIDDEN)
     return catalyst.frame(carrier.carry(catalyst.inline(plan)))

@@ -1,0 +1,66 @@
+"""Work on few records: its time goes into starting things, not into records.
+
+A stage that has to be planned again, a class that has to be compiled and a folder of output files
+each cost more than some thousand records. None of what is set here changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.spark.catalyst import Catalyst
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FEW_BYTES = 2 << 20
+"""Of input files, about 100 000 records: one task reads and groups them."""
+_COMPILED_BYTES = 256 << 10
+"""Of input files: from here on compiled code wins back what compiling it took."""
+_COLLECTED_ROWS = 100_000
+"""Of a result, for each partition: more are written by Spark, however few they came from."""
+_MARK = "odfbuild.few"
+_ONE_TASK = {
+    _MARK: "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def tune(spark: SparkSession, files: Iterable[Path]) -> None:
+    """Set up the session of a request that reads `files`, before it runs a query."""
+    size = sum(file.stat().st_size for file in files)
+    if size > _FEW_BYTES:
+        return
+    settings = _ONE_TASK if size > _COMPILED_BYTES else _ONE_TASK | _INTERPRETED
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+
+
+def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:
+    """Write a result of few records to a Parquet file in a new `folder`, in its order.
+
+    `None`, and no folder, where the session works on more, or where the result has too many.
+    """
+    spark = frame.sparkSession
+    if spark.conf.get(_MARK, "false") != "true":
+        return None
+    catalyst = Catalyst(spark)
+    plan = frame._jdf.queryExecution().analyzed()
+    bounded = catalyst.frame(catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan))
+    found: pa.Table = bounded.toArrow()
+    if found.num_rows > _COLLECTED_ROWS:
+        return None
+    folder.mkdir()
+    target = folder / "part-0.parquet"
+    pq.write_table(found, target, compression="lz4", use_dictionary=False)
+    return (target,)

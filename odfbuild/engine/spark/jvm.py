@@ -1,0 +1,59 @@
+"""Spark's classes inside the JVM, each looked up once.
+
+py4j asks the JVM for every part of a dotted name, each time that it is written: some milliseconds
+for a query of one line.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+_CATALYST = "org.apache.spark.sql.catalyst."
+_PLANS = _CATALYST + "plans.logical."
+_EXPRESSIONS = _CATALYST + "expressions."
+
+
+class Classes:
+    """Attributes in lower case are values in the JVM, the others classes to make values of."""
+
+    def __init__(self, jvm: Any) -> None:
+        from py4j.java_gateway import JavaClass
+
+        load = jvm.java.lang.Class.forName
+
+        def known(name: str) -> Any:
+            return JavaClass(name, jvm._gateway_client)
+
+        def companion(name: str) -> Any:
+            return load(name + "$").getField("MODULE$").get(None)
+
+        # Classes to tell whether something is one of them.
+        self.subquery = load(_EXPRESSIONS + "PlanExpression")
+        self.replaceable = load(_EXPRESSIONS + "RuntimeReplaceable")
+        self.random = load(_EXPRESSIONS + "Nondeterministic")
+        self.plan = load(_PLANS + "LogicalPlan")
+
+        self.skip = companion("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+        self.datasets = companion("org.apache.spark.sql.classic.Dataset")
+        self.nothing = jvm.scala.Option.empty()
+        self.whole_number = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+        self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+
+        self.Project = known(_PLANS + "Project")
+        self.Expand = known(_PLANS + "Expand")
+        self.Filter = known(_PLANS + "Filter")
+        self.LocalLimit = known(_PLANS + "LocalLimit")
+        self.InlineCTE = known(_CATALYST + "optimizer.InlineCTE")
+        self.And = known(_EXPRESSIONS + "And")
+        self.GetStructField = known(_EXPRESSIONS + "GetStructField")
+        self.GreaterThan = known(_EXPRESSIONS + "GreaterThan")
+        self.LessThanOrEqual = known(_EXPRESSIONS + "LessThanOrEqual")
+        self.Literal = known(_EXPRESSIONS + "Literal")
+        self.ArrayList = known("java.util.ArrayList")
+
+
+@lru_cache(maxsize=1)
+def classes_in(jvm: Any) -> Classes:
+    """The classes of `jvm`, that of a session."""
+    return Classes(jvm)
