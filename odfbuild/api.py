@@ -199,7 +199,7 @@ class Project:
         digest = plan_digest(found.plan)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=_start_engine,
+            factory=self._start_engine,
             listener=log,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
@@ -239,7 +239,7 @@ class Project:
             on_schema_change=settings.schema_policy(name),
         )
         outcome = push(
-            request, workspace, factory=_start_engine, listener=_Silent(), locate=_as_it_is
+            request, workspace, factory=self._start_engine, listener=_Silent(), locate=_as_it_is
         )
         return outcome.datasets[0]
 
@@ -276,10 +276,16 @@ class Project:
             names,
             logical=logical,
             extent=Extent(since=after, sample=sample),
-            factory=None if integrity else _start_engine,
+            factory=None if integrity else self._start_engine,
         )
 
     # --- What these stand on ---
+
+    def _start_engine(self) -> Engine:
+        from odfbuild.engine.spark.engine import start_engine
+
+        config = self.config()
+        return start_engine(config.engine, config.reach)
 
     def _survey(
         self,
@@ -309,12 +315,6 @@ class _Silent:
 
     def finished(self, outcome: DatasetOutcome) -> None:
         pass
-
-
-def _start_engine() -> Engine:
-    from odfbuild.engine.spark.engine import start_engine
-
-    return start_engine()
 
 
 def _as_it_is(dataset: str, error: OdfbuildError) -> OdfbuildError:

@@ -20,7 +20,6 @@ from odfbuild.cli.context import (
     UncacheableOption,
     engine_version,
     selection_of,
-    start_engine,
     wishes_of,
 )
 from odfbuild.cli.github import tell_outcome
@@ -238,7 +237,7 @@ def _carry_out(
         log = RunLog(found.project.config.cache, listener, sinks)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=start_engine,
+            factory=state.start_engine,
             engine_version=engine_version(),
             listener=log,
             locate=found.locate,

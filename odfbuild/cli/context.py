@@ -60,6 +60,13 @@ class Context:
 
         return load_config(self.directory, self.given)
 
+    def start_engine(self) -> Engine:
+        """Start Spark as `odfbuild.yaml` says; takes seconds."""
+        from odfbuild.engine.spark.engine import start_engine
+
+        config = self.config()
+        return start_engine(config.engine, config.reach)
+
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
         from odfbuild.store.workspace import Workspace
@@ -79,13 +86,6 @@ def parse_time(text: str, parameter: str) -> Timestamp:
             f"'{text}' is not a date and time of RFC 3339, such as 2026-01-31T08:00:00Z",
             param_hint=parameter,
         ) from None
-
-
-def start_engine() -> Engine:
-    """Start Spark; takes seconds."""
-    from odfbuild.engine.spark.engine import start_engine as start
-
-    return start()
 
 
 def engine_version() -> str:

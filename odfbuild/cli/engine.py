@@ -13,7 +13,6 @@ from odfbuild.cli.context import (
     FormatOption,
     JsonOption,
     engine_version,
-    start_engine,
 )
 from odfbuild.cli.verify import EXIT_MISMATCH
 
@@ -47,7 +46,7 @@ def deprecate(
     workspace = state.workspace()
     names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
     now = engine_version()
-    done, verdict = carry_out(workspace, names, start_engine, now)
+    done, verdict = carry_out(workspace, names, state.start_engine, now)
     if as_json or format is Format.json:
         state.console.data(deprecated_to_data(done, verdict.findings, now))
     else:

@@ -17,7 +17,6 @@ from odfbuild.cli.context import (
     FormatOption,
     JsonOption,
     parse_time,
-    start_engine,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def push(
         outcome = carry_out(
             request,
             workspace,
-            factory=start_engine,
+            factory=state.start_engine,
             listener=listener,
             locate=partial(_locate, state, source),
             checks=config.checks,

@@ -14,7 +14,6 @@ from odfbuild.cli.context import (
     SelectOption,
     SelectorOption,
     selection_of,
-    start_engine,
 )
 
 EXIT_MISMATCH = 3
@@ -40,7 +39,7 @@ def test(
     state: Context = context.obj
     chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     workspace, config = state.workspace(), state.config()
-    engine = LazyEngine(start_engine)
+    engine = LazyEngine(state.start_engine)
     audits = Audits(config.checks, workspace, engine.get)
     found = {}
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, engine_version, start_engine
+from odfbuild.cli.context import Context, engine_version
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def validate(
     if not engine:
         state.console.result(f"{text}.")
         return 0
-    checked = _check(found)
+    checked = _check(state, found)
     _raise_errors(found, checked)
     verb = "was" if checked.right == 1 else "were"
     queries = f"{checked.right} {'query' if checked.right == 1 else 'queries'}"
@@ -44,7 +44,7 @@ def validate(
     return 0
 
 
-def _check(found: Definitions) -> Checked:
+def _check(state: Context, found: Definitions) -> Checked:
     from odfbuild.apply.queries import KnownQueries, Subject, check_queries
     from odfbuild.engine.lazy import LazyEngine
 
@@ -54,7 +54,7 @@ def _check(found: Definitions) -> Checked:
         for name in found.graph.order
     ]
     known = KnownQueries(found.workspace.cache, engine_version())
-    engine = LazyEngine(start_engine)
+    engine = LazyEngine(state.start_engine)
     try:
         return check_queries(subjects, found.projections, engine.get, known)
     finally:

@@ -16,7 +16,6 @@ from odfbuild.cli.context import (
     SelectOption,
     SelectorOption,
     selection_of,
-    start_engine,
 )
 
 EXIT_MISMATCH = 3
@@ -80,7 +79,7 @@ def verify(
         names,
         logical=logical,
         extent=Extent(since=after, sample=sample),
-        factory=None if integrity else start_engine,
+        factory=None if integrity else state.start_engine,
     )
     if as_json or format is Format.json:
         state.console.data(findings_to_data(names, verdict.findings, verdict.reproduction))

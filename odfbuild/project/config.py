@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from odfbuild.engine.settings import SCHEMA as ENGINE
+from odfbuild.engine.settings import engine_settings, refused
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
@@ -53,6 +56,7 @@ SCHEMA: dict[str, Any] = {
                     "description": "Values that templates can use",
                 },
                 "ingest": INGEST,
+                "engine": ENGINE,
                 "selectors": {
                     "type": "object",
                     "additionalProperties": {"type": "string", "minLength": 1},
@@ -120,6 +124,8 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
                 help="write all of it in one, without a line of `---` in between",
             )
         )
+    if not errors:
+        errors.extend(_refused_engine(data, text))
     if errors:
         raise Errors(errors)
     content = data["content"]  # type: ignore[index]
@@ -137,6 +143,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         state=root / state,
         vars=variables(root, content.get("vars") or {}, given),
         ingest=settings_from(content.get("ingest") or {}),
+        engine=engine_settings(content.get("engine") or {}),
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},
         policies=policies_from(content.get("policies") or ()),
@@ -193,6 +200,12 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
     return set(schema.get("required", ())) <= set(data) <= set(properties) and all(
         _plainly_fits(value, properties[key]) for key, value in data.items()
     )
+
+
+def _refused_engine(data: Any, text: str) -> Iterator[ProjectError]:
+    for path, message, way_out in refused(data["content"].get("engine") or {}):
+        place = locate(text, FILE, 0, ("content", "engine", *path))
+        yield ProjectError(message, code="E0118", location=place, help=way_out)
 
 
 def _problems(data: Any, text: str) -> list[ProjectError]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from odfbuild.engine.settings import EngineSettings, Reach
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
@@ -29,6 +30,7 @@ class Config:
     state: Path
     vars: Mapping[str, Any] = field(default_factory=dict)
     ingest: IngestSettings = field(default_factory=IngestSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     selectors: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
@@ -61,6 +63,15 @@ class Config:
     def keys(self) -> Path:
         """Private keys of datasets: never in Git, never in a chain, not disposable."""
         return self.root / ".odfbuild-keys"
+
+    @property
+    def reach(self) -> Reach:
+        """What an engine may touch: chains and data, never hidden files such as keys and `.env`."""
+        visible = sorted(each for each in self.root.iterdir() if not each.name.startswith("."))
+        return Reach(
+            read=(self.state, self.cache, *visible),
+            write=(self.cache / "scratch", self.cache / "side-cars"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

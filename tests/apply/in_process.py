@@ -78,4 +78,4 @@ def share(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every command of this process run on `engine`."""
     from odfbuild.engine.spark import engine as module
 
-    monkeypatch.setattr(module, "start_engine", lambda: Shared(engine))
+    monkeypatch.setattr(module, "start_engine", lambda *_: Shared(engine))

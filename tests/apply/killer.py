@@ -73,7 +73,7 @@ def _run(root: str, arguments: list[str], kill_at: int | None, also: str | None,
     os.dup2(silence, 1)
     log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
-    engine.start_engine = PlainEngine  # type: ignore[assignment]
+    engine.start_engine = lambda *_: PlainEngine()  # type: ignore[assignment,return-value]
     folders = ["chains", ".odfbuild-keys", *([also] if also else [])]
     watched = tuple(f"{root}/{folder}" for folder in folders)
     done = 0

@@ -1,6 +1,7 @@
 """Run queries by random increments on one configuration, and print the hashes of what they append.
 
-`python -m tests.engine.everywhere PARTITIONS SEED`; cores and heap as the environment says.
+`python -m tests.engine.everywhere PARTITIONS SEED QUERIES [ENGINE]`, where `QUERIES` are `all` or
+`one of each`; cores and heap as the environment says, or as `ENGINE` does, the `engine:` of a project in JSON.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from odfbuild.engine.contract import Engine
+from odfbuild.engine.settings import engine_settings
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from tests.engine.inputs import sql
-from tests.engine.queries import ALL
+from tests.engine.queries import ALL, ONE_OF_EACH
 from tests.engine.stepwise import Derived, Source, millis
 
 BLOCKS = 6
@@ -95,8 +97,8 @@ def cuts(query: str, seed: int) -> list[int]:
     return sorted(choice.sample(range(1, BLOCKS), choice.randrange(1, 4)))
 
 
-def main(partitions: int, seed: int) -> None:
-    engine = start_engine()
+def hashes(engine: SparkEngine, queries: Sequence[str], partitions: int, seed: int) -> Any:
+    """Hashes of what each of `queries` appends."""
     varied = Varied(engine, partitions)
     with tempfile.TemporaryDirectory() as name:
 
@@ -106,9 +108,15 @@ def main(partitions: int, seed: int) -> None:
             return by_increments(varied, query, where, cuts(query, seed)).hashes
 
         with ThreadPoolExecutor(4) as pool:
-            print(json.dumps(list(pool.map(run, enumerate(ALL)))))
+            return list(pool.map(run, enumerate(queries)))
+
+
+def main(partitions: str, seed: str, queries: str, settings: str = "{}") -> None:
+    engine = start_engine(engine_settings(json.loads(settings)))
+    found = hashes(engine, ALL if queries == "all" else ONE_OF_EACH, int(partitions), int(seed))
     engine.stop()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

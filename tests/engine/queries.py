@@ -88,3 +88,6 @@ CHANGELOG = [
 ]
 ALL = [*MAP, *STREAM, *CHANGELOG]
 """48 queries."""
+FEW = [*MAP[2:4], STREAM[0], STREAM[4], STREAM[9], CHANGELOG[1], CHANGELOG[4], CHANGELOG[9]]
+"""Some of each mode."""
+ONE_OF_EACH = [MAP[2], STREAM[9], CHANGELOG[1]]

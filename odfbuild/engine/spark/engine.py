@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,12 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.checks import violations
 from odfbuild.engine.spark.frames import to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view
-from odfbuild.engine.spark.limits import step_seconds, within
+from odfbuild.engine.spark.limits import within
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.session import Session
@@ -35,9 +37,12 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
 
-def start_engine() -> SparkEngine:
-    """Start Spark; takes seconds. Raises `EnvironmentProblem` when there is no usable Java."""
-    return SparkEngine(Session())
+def start_engine(settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> SparkEngine:
+    """Start Spark as `settings` say, fenced in to `reach`; takes seconds.
+
+    Raises `EnvironmentProblem` when there is no usable Java, or no such cluster.
+    """
+    return SparkEngine(Session(settings, reach))
 
 
 class SparkEngine:
@@ -71,6 +76,7 @@ class SparkEngine:
 
     def ingest(self, task: IngestTask) -> EngineResult:
         """See `contract.Engine`."""
+        task = replace(task, file=self._session.within_reach(task.file, task.scratch))
         with self.request(task.dataset) as spark:
             bad = BadRecords(task)
             found = read_source(spark, task, bad)
@@ -109,7 +115,11 @@ class SparkEngine:
         context = spark.sparkContext
         context.setJobGroup(dataset, dataset)
         try:
-            with within(step_seconds(), dataset, lambda: context.cancelJobGroup(dataset)):
+            with within(
+                in_force(self._session.settings).step_seconds,
+                dataset,
+                lambda: context.cancelJobGroup(dataset),
+            ):
                 yield spark
         except (QueryError, CheckError):
             raise

@@ -13,12 +13,14 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.errors import EnvironmentProblem
 
 MINIMUM_JAVA = 17
+LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
 _ARCHIVE_SETTLED = 60.0
 """Seconds after which an archive that no longer changes is complete."""
@@ -137,7 +139,19 @@ def _unusable(message: str) -> EnvironmentProblem:
     )
 
 
-def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gateway:
+Confine = Callable[[Sequence[str], Iterable[Path], Iterable[Path]], list[str]]
+"""Makes of a command, the folders of its programs and those it writes to, one that is fenced in."""
+
+_PASSED_ON = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|TMPDIR|JAVA_TOOL_OPTIONS"
+    r"|JDK_JAVA_OPTIONS|_?SPARK_\w+|HADOOP_\w+|YARN_\w+|KUBECONFIG|KRB5\w+)"
+)
+"""Variables that Spark and Java know. Secrets of sources are not its business."""
+
+
+def launch(
+    java: Java, conf: dict[str, str], scratch: Path, memory: str, confine: Confine
+) -> Gateway:
     """Start a JVM with Spark's gateway; raises `EnvironmentProblem` when it does not come up."""
     import pyspark
 
@@ -146,13 +160,14 @@ def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gate
     answer = exchange / "connection"
     log = scratch / "jvm.log"
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)},
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
         "SPARK_HOME": str(spark_home),
         "JAVA_HOME": str(java.home),
         "SPARK_CONNECT_MODE": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    if conf.get("spark.driver.host") == LOOPBACK:
+        environment["SPARK_LOCAL_IP"] = LOOPBACK
     command = [
         str(java.executable),
         f"-Xmx{memory}",
@@ -164,6 +179,7 @@ def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gate
         # the JVM fails then. What is reserved is only used when it is needed.
         "-XX:ReservedCodeCacheSize=256m",
         "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",  # would write to /tmp
         *_archive_options(java, spark_home),
         *_module_options(java),
         "-cp",
@@ -173,7 +189,7 @@ def launch(java: Java, conf: dict[str, str], scratch: Path, memory: str) -> Gate
     ]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command,
+            confine(command, (java.home, spark_home), (scratch, _archives())),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -227,6 +243,10 @@ def _module_options(java: Java) -> list[str]:
     ]
 
 
+def _archives() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
+
+
 def _archive_options(java: Java, spark_home: Path) -> list[str]:
     """Options that use, or leave behind, an archive of loaded classes for this Java and Spark.
 
@@ -237,7 +257,7 @@ def _archive_options(java: Java, spark_home: Path) -> list[str]:
     import pyspark
 
     key = f"{java.home}|{java.version}|{pyspark.__version__}|{spark_home}"
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
+    base = _archives()
     archive = base / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
     written = archive.with_suffix(".new")
     quiet = ["-Xlog:disable", "-Xlog:all=off"]

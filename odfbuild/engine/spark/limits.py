@@ -6,7 +6,6 @@ that reads any file but those it was given is not run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,32 +13,13 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
-from odfbuild.errors import EnvironmentProblem, QueryError
+from odfbuild.engine.settings import STEP_SECONDS
+from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odfbuild.engine.contract import TransformTask
-
-VARIABLE = "ODFBUILD_STEP_SECONDS"
-
-
-def step_seconds() -> float | None:
-    """How long one step of a dataset may take: ODFBUILD_STEP_SECONDS, without limit by default."""
-    text = os.environ.get(VARIABLE)
-    if not text:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if seconds <= 0:
-        raise EnvironmentProblem(
-            f"{VARIABLE} is '{text}', which is no number of seconds",
-            code="E0544",
-            help=f"set it to a number above 0, or leave it out: unset {VARIABLE}",
-        )
-    return seconds
 
 
 @contextmanager
@@ -81,8 +61,8 @@ def _too_long(dataset: str, seconds: float) -> QueryError:
         code="E0545",
         dataset=dataset,
         notes=("nothing of it was committed",),
-        help=f"look for a join or a sequence() that gives far more rows than meant, or raise "
-        f"{VARIABLE}",
+        help="look for a join or a sequence() that gives far more rows than meant, or raise "
+        f"{STEP_SECONDS} (engine.stepSeconds in odfbuild.yaml)",
     )
 
 

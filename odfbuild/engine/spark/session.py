@@ -8,36 +8,51 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import PINNED
-from odfbuild.engine.spark.java import Gateway, find_java, launch
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
+from odfbuild.engine.spark import sandbox
+from odfbuild.engine.spark.cluster import await_workers, check_reachable
+from odfbuild.engine.spark.java import LOOPBACK, Gateway, find_java, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = {
+_COMMON = {
     "spark.app.name": "odfbuild",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.submit.deployMode": "client",
+    "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
 }
+_EMBEDDED = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
 
 
 _STOP_SECONDS = 2
 
 
 class Session:
-    """A running Spark, with a scratch folder that goes away with it."""
+    """A running Spark, with a scratch folder that goes away with it.
 
-    def __init__(self) -> None:
+    Without `reach` any file may be read and written.
+    """
+
+    def __init__(self, settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> None:
+        self.settings = in_force(settings)
+        self.reach = reach
+        if reach is not None:
+            # Fences stand where folders are when Spark starts.
+            for folder in (*reach.read, *reach.write):
+                if not folder.exists():
+                    folder.mkdir(parents=True)
+        self.fences = sandbox.fences(self.settings, files=reach is not None)
         self.scratch = Path(tempfile.mkdtemp(prefix="odfbuild-spark-"))
         self._gateway: Gateway | None = None
         try:
@@ -53,6 +68,15 @@ class Session:
         for name, value in PINNED.items():
             session.conf.set(name, value)
         return session
+
+    def within_reach(self, file: Path, scratch: Path) -> Path:
+        """`file`, or a copy in the folder `scratch` when the fences keep Spark from it."""
+        if not self.fences.files or self.reach is None or not sandbox.beyond(file, self.reach):
+            return file
+        # A hard link would do on one file system, but changes the times of what is not ours.
+        copy = scratch / f"source{file.suffix}"
+        shutil.copyfile(file, copy)
+        return copy
 
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
@@ -79,14 +103,19 @@ class Session:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         # Some of these py4j gives to the root logger.
         logging.getLogger().addFilter(_is_not_of_py4j)
+        settings = self.settings
+        check_reachable(settings.master)
         conf = {
-            **_LOCAL,
+            **_COMMON,
+            **(_EMBEDDED if settings.embedded else {}),
+            **settings.conf,
             **PINNED,
-            "spark.master": os.environ.get("ODFBUILD_SPARK_MASTER", "local[*]"),
+            "spark.master": settings.master,
             "spark.local.dir": str(self.scratch / "local"),
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
         }
-        self._gateway = launch(find_java(), conf, self.scratch, _memory())
+        memory = settings.memory or _memory()
+        self._gateway = launch(find_java(), conf, self.scratch, memory, self._confine)
         os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
         try:
@@ -100,7 +129,15 @@ class Session:
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         session.sparkContext.setLogLevel("OFF")
+        if not settings.embedded:
+            await_workers(session.sparkContext, settings.master)
         return session
+
+    def _confine(
+        self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
+    ) -> list[str]:
+        reach = self.reach or Reach()
+        return sandbox.fenced(command, self.fences, programs, reach, scratch)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -108,9 +145,6 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _memory() -> str:
-    """Heap of the JVM: ODFBUILD_SPARK_MEMORY, or half of the machine's memory up to 4 GiB."""
-    named = os.environ.get("ODFBUILD_SPARK_MEMORY")
-    if named:
-        return named
+    """Heap of the JVM: half of the machine's memory up to 4 GiB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{min(4096, total // 2 // (1 << 20))}m"

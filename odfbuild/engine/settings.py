@@ -1,0 +1,210 @@
+"""`engine:` in `odfbuild.yaml`: where Spark runs, what it may take, and what keeps it in.
+
+Belongs to the machine and the team, not to a dataset, so it stays out of definitions and chains.
+Nothing that is set here may change a result: settings that can are pinned (`release.PINNED`), and
+refused here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import EnvironmentProblem
+
+
+class Sandbox(StrEnum):
+    """What becomes of the fences of the operating system around Spark.
+
+    `auto` takes what the machine offers, `required` refuses to start with less than all of it.
+    """
+
+    AUTO = "auto"
+    REQUIRED = "required"
+    OFF = "off"
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Where and how Spark runs",
+    "properties": {
+        "master": {
+            "type": "string",
+            "minLength": 1,
+            "default": "local[*]",
+            "description": "Address of a Spark cluster, such as spark://host:7077",
+        },
+        "memory": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Heap of the JVM beside odfbuild, such as 2g; default: half of the "
+            "machine's memory, up to 4 GiB",
+        },
+        "stepSeconds": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "How long one step of a dataset may take; default: no limit",
+        },
+        "conf": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "More settings of Spark, by name",
+        },
+        "sandbox": {
+            "type": "string",
+            "enum": [each.value for each in Sandbox],
+            "default": Sandbox.AUTO.value,
+            "description": "Fences of the operating system around Spark",
+        },
+    },
+}
+"""What `engine:` may hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """The defaults are those of an absent `engine:`; `memory` is a size as the JVM reads it."""
+
+    master: str = "local[*]"
+    memory: str | None = None
+    step_seconds: float | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    sandbox: Sandbox = Sandbox.AUTO
+
+    @property
+    def embedded(self) -> bool:
+        """Whether all of Spark is one JVM on this machine."""
+        return re.fullmatch(r"local(\[.*\])?", self.master) is not None
+
+
+DEFAULTS = EngineSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What Spark may touch of the file system, besides its own programs and scratch folder.
+
+    Folders that are not there yet are made when it starts.
+    """
+
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+
+
+def engine_settings(data: Mapping[str, Any]) -> EngineSettings:
+    """Settings from data that fits `SCHEMA`."""
+    return EngineSettings(
+        master=data.get("master", "local[*]"),
+        memory=data.get("memory"),
+        step_seconds=data.get("stepSeconds"),
+        conf=data.get("conf") or {},
+        sandbox=Sandbox(data.get("sandbox", Sandbox.AUTO)),
+    )
+
+
+MASTER, MEMORY, STEP_SECONDS, SANDBOX = (
+    f"ODFBUILD_{name}" for name in ("SPARK_MASTER", "SPARK_MEMORY", "STEP_SECONDS", "SANDBOX")
+)
+"""Variables of the environment that go before `odfbuild.yaml`."""
+
+
+def in_force(settings: EngineSettings) -> EngineSettings:
+    """`settings` with what variables of the environment say instead.
+
+    Raises `EnvironmentProblem` E0544 or E0905 when one of them says nothing sensible.
+    """
+    master = os.environ.get(MASTER) or settings.master
+    problem = _wrong_master(master)
+    if problem is not None:
+        raise EnvironmentProblem(
+            f"{MASTER} is '{master}': {problem[0]}", code="E0905", help=problem[1]
+        )
+    return replace(
+        settings,
+        master=master,
+        memory=os.environ.get(MEMORY) or settings.memory,
+        step_seconds=_step_seconds(os.environ.get(STEP_SECONDS)) or settings.step_seconds,
+        sandbox=_sandbox(os.environ.get(SANDBOX)) or settings.sandbox,
+    )
+
+
+def _step_seconds(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if seconds <= 0:
+        raise EnvironmentProblem(
+            f"{STEP_SECONDS} is '{text}', which is no number of seconds",
+            code="E0544",
+            help=f"set it to a number above 0, or leave it out: unset {STEP_SECONDS}",
+        )
+    return seconds
+
+
+def _sandbox(text: str | None) -> Sandbox | None:
+    if not text:
+        return None
+    try:
+        return Sandbox(text)
+    except ValueError:
+        raise EnvironmentProblem(
+            f"{SANDBOX} is '{text}', which is none of {', '.join(Sandbox)}",
+            code="E0905",
+            help=f"set it to one of them, or leave it out: unset {SANDBOX}",
+        ) from None
+
+
+_OURS = {
+    "spark.master": "write `engine.master`",
+    "spark.remote": "Spark Connect cannot check queries: write `engine.master`",
+    "spark.driver.memory": "write `engine.memory`",
+    "spark.submit.deployMode": "the driver runs beside odfbuild",
+    "spark.scheduler.mode": "datasets share the cluster fairly",
+    "spark.app.name": "it is 'odfbuild'",
+}
+_TUNING = re.compile(
+    r"spark\.sql\.(shuffle\.partitions|adaptive\.\w.*|autoBroadcastJoinThreshold|broadcastTimeout"
+    r"|files\.(maxPartitionBytes|openCostInBytes|minPartitionNum))"
+)
+"""Settings of Spark SQL that change the time that a query takes, not its result."""
+
+
+def refused(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What data that fits `SCHEMA` must not say: where in it, why, and what to do instead."""
+    problem = _wrong_master(data.get("master", "local[*]"))
+    if problem is not None:
+        yield ("master",), f"'{data['master']}' cannot be used: {problem[0]}", problem[1]
+    for name in data.get("conf") or {}:
+        if name in _OURS:
+            yield ("conf", name), f"odfbuild sets '{name}' itself", _OURS[name]
+        elif not name.startswith("spark."):
+            why = f"'{name}' is no setting of Spark: their names begin with 'spark.'"
+            yield ("conf", name), why, "remove it"
+        elif name.startswith("spark.sql.") and not _TUNING.fullmatch(name):
+            why = f"'{name}' may change results, which must be the same everywhere"
+            yield ("conf", name), why, "remove it: of spark.sql only settings for speed can be set"
+
+
+def _wrong_master(master: str) -> tuple[str, str] | None:
+    if master.startswith("sc://"):
+        return (
+            "through Spark Connect nobody can see what a query would read, which is checked before "
+            "it runs",
+            "name the master of the cluster itself, such as spark://host:7077; "
+            "see 'Spark Connect' in docs/compatibility.md",
+        )
+    if re.fullmatch(r"local(-cluster)?(\[[^\]]+\])?|spark://.+|yarn|k8s://.+", master) is None:
+        return (
+            "it is no address of a Spark cluster",
+            "write local[*], spark://host:7077, yarn or k8s://https://host:port",
+        )
+    return None

@@ -1,0 +1,60 @@
+"""Whether a cluster is there and works, asked before any work is given to it.
+
+Spark itself tries an address that nobody answers for a minute, and waits for workers forever.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_CONNECT_SECONDS = 10.0
+_WORKER_SECONDS = 60.0
+
+
+def check_reachable(master: str) -> None:
+    """Raise `EnvironmentProblem` E0907 when no master of a standalone cluster answers."""
+    if not master.startswith("spark://"):
+        return
+    why = ""
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        if not host or re.fullmatch(r"\d+", port) is None:
+            why = f"'{address}' is not of the form host:port"
+            continue
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+            return
+        except OSError as error:
+            why = f"{address}: {error.strerror or error}"
+    raise EnvironmentProblem(
+        f"no Spark master answers at {master}",
+        code="E0907",
+        notes=(why,),
+        help="start the cluster, or correct `engine.master` in odfbuild.yaml "
+        "(ODFBUILD_SPARK_MASTER goes before it)",
+    )
+
+
+def await_workers(context: SparkContext, master: str) -> None:
+    """Wait for the first executor; `EnvironmentProblem` E0908 when none comes in a minute."""
+    status = context._jsc.sc().statusTracker()
+    deadline = time.monotonic() + _WORKER_SECONDS
+    # The driver counts as one.
+    while len(status.getExecutorInfos()) < 2:
+        if time.monotonic() > deadline:
+            raise EnvironmentProblem(
+                f"the workers of {master} take no work",
+                code="E0908",
+                notes=(f"none has started an executor in {_WORKER_SECONDS:.0f} seconds",),
+                help="compare spark.executor.memory and spark.executor.cores in `engine.conf` with "
+                "what the workers have free, and let them reach spark.driver.host",
+            )
+        time.sleep(0.1)

@@ -1,0 +1,77 @@
+"""On a cluster of two workers odfbuild gives what it gives in one JVM."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.engine.settings import EngineSettings
+from odfbuild.engine.spark import cluster
+from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.errors import EnvironmentProblem
+from tests.engine.everywhere import hashes
+from tests.engine.queries import ALL, ONE_OF_EACH
+from tests.servers.cluster import spark_cluster
+
+ROOT = Path(__file__).parents[2]
+CONF = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+
+pytestmark = pytest.mark.spark
+
+
+def on_cluster(folder: Path, queries: str) -> Any:
+    with spark_cluster(folder) as master:
+        settings = json.dumps({"master": master, "memory": "1g", "conf": CONF})
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.engine.everywhere", "5", "2", queries, settings],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    executors = [*folder.glob("worker-*/app-*/*/stderr")]
+    assert len(executors) == 2, "each worker has run an executor"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_two_workers_give_the_hashes_of_one_jvm(spark_engine: SparkEngine, tmp_path: Path) -> None:
+    found = on_cluster(tmp_path, "one of each")
+    assert found == hashes(spark_engine, ONE_OF_EACH, 3, 2)
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_hashes_of_one_jvm_for_every_query(
+    spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    found = on_cluster(tmp_path, "all")
+    expected = hashes(spark_engine, ALL, 3, 2)
+    assert [q for q, a, b in zip(ALL, found, expected, strict=True) if a != b] == []
+
+
+def test_a_master_that_nobody_answers_for_is_told_at_once() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{closed.getsockname()[1]},localhost"
+        with pytest.raises(EnvironmentProblem) as caught:
+            start_engine(EngineSettings(master=master))
+    assert caught.value.code == "E0907"
+    assert master in caught.value.message
+    assert caught.value.notes == ("'localhost' is not of the form host:port",)
+
+
+def test_workers_that_take_no_work_are_not_waited_for_forever(
+    spark_engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_WORKER_SECONDS", 0.2)
+    alone = spark_engine._session.spark.sparkContext
+    with pytest.raises(EnvironmentProblem) as caught:
+        cluster.await_workers(alone, "spark://somewhere:7077")
+    assert caught.value.code == "E0908"
+    assert "spark.executor.memory" in (caught.value.help or "")

@@ -1,0 +1,92 @@
+"""A Spark standalone cluster on loopback: a master and workers, as the pyspark package brings them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from odfbuild.engine.spark.java import Java, _module_options, find_java
+
+_SPARK_HOME = Path(pyspark.__file__).parent
+_SECONDS = 60
+_PACKAGE = "org.apache.spark.deploy"
+# Workers start their executors as Spark does, with a module that a reduced Java lacks.
+_SHIM = """#!/bin/sh
+for each do
+  shift
+  [ "$each" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$each"
+done
+exec {java} "$@"
+"""
+
+
+@contextmanager
+def spark_cluster(folder: Path, workers: int = 2, *, memory: str = "1g") -> Iterator[str]:
+    """Start a cluster of `workers` with two cores and `memory` each; gives its address."""
+    java = find_java()
+    home = folder / "java"
+    (home / "bin").mkdir(parents=True)
+    shim = home / "bin" / "java"
+    shim.write_text(_SHIM.format(java=java.executable))
+    shim.chmod(0o755)
+    with ExitStack() as stack:
+        log = folder / "master.log"
+        stack.enter_context(
+            _started(java, home, log, "master.Master", "--host", "127.0.0.1", "--port", "0")
+        )
+        address = _awaited(log, r"Starting Spark master at (spark://\S+)")
+        for number in range(workers):
+            options = ("--host", "127.0.0.1", "--cores", "2", "--memory", memory)
+            place = ("--work-dir", str(folder / f"worker-{number}"), address)
+            log = folder / f"worker-{number}.log"
+            stack.enter_context(_started(java, home, log, "worker.Worker", *options, *place))
+        for number in range(workers):
+            _awaited(folder / f"worker-{number}.log", r"(Successfully registered with master)")
+        yield address
+
+
+@contextmanager
+def _started(java: Java, home: Path, log: Path, name: str, *arguments: str) -> Iterator[None]:
+    command = [
+        str(java.executable),
+        "-Xmx256m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *_module_options(java),
+        "-cp",
+        os.pathsep.join((str(_SPARK_HOME / "conf"), str(_SPARK_HOME / "jars" / "*"))),
+        f"{_PACKAGE}.{name}",
+        *("--webui-port", "0"),
+        *arguments,
+    ]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(_SPARK_HOME),
+        "JAVA_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SCALA_VERSION": "2.13",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(_SECONDS)
+
+
+def _awaited(log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found.group(1)
+        time.sleep(0.05)
+    raise AssertionError(f"{log.name} never said {pattern}:\n{log.read_text()[-3000:]}")
