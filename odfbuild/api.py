@@ -199,7 +199,7 @@ class Project:
         digest = plan_digest(found.plan)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=self._start_engine,
+            factory=log.telling(self._start_engine),
             listener=log,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,

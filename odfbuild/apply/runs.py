@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.engine.contract import Engine, EngineFactory
 from odfbuild.errors import PlanError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons
@@ -43,6 +44,7 @@ class LogEvent(StrEnum):
     """What a log record is about: a closed list, part of the output format."""
 
     PLAN_READY = "plan.ready"
+    ENGINE_START = "engine.start"
     NODE_START = "node.start"
     NODE_COMMIT = "node.commit"
     NODE_NOOP = "node.noop"
@@ -91,6 +93,24 @@ class RunLog:
         count = sum(bool(dataset.actions) for dataset in plan.datasets)
         message = f"{count} of {len(plan.datasets)} datasets affected"
         self._write(LogEvent.PLAN_READY, "info", None, message, plan_digest=digest)
+
+    def telling(self, factory: EngineFactory) -> EngineFactory:
+        """`factory`, which writes down where each engine that it starts runs."""
+
+        def start() -> Engine:
+            engine = factory()
+            about = engine.about()
+            self._write(
+                LogEvent.ENGINE_START,
+                "warning" if about.lacking else "info",
+                None,
+                f"Spark runs on {about.master}; sandbox: {about.fences}",
+                engine_version=about.version,
+                not_fenced=list(about.lacking),
+            )
+            return engine
+
+        return start
 
     def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
         """See `Listener`."""

@@ -237,7 +237,7 @@ def _carry_out(
         log = RunLog(found.project.config.cache, listener, sinks)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=state.start_engine,
+            factory=log.telling(state.start_engine),
             engine_version=engine_version(),
             listener=log,
             locate=found.locate,

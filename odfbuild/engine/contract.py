@@ -204,6 +204,19 @@ class TransformResult(EngineResult):
     choice: Choice
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where an engine runs: address, release, fences of the operating system and why others lack.
+
+    The texts are for people.
+    """
+
+    master: str
+    version: str
+    fences: str
+    lacking: tuple[str, ...] = ()
+
+
 class Engine(Protocol):
     """An engine in a running session. Methods may be called from several threads at once."""
 
@@ -245,6 +258,10 @@ class Engine(Protocol):
 
     def progress(self, dataset: str) -> tuple[int, int] | None:
         """Finished and total tasks of what runs for `dataset` now; `None` when unknown."""
+        ...
+
+    def about(self) -> Surroundings:
+        """Where it runs, and what keeps it in."""
         ...
 
     def stop(self) -> None:

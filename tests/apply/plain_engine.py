@@ -20,6 +20,7 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    Surroundings,
     TransformResult,
     TransformTask,
     Vocabulary,
@@ -81,6 +82,9 @@ class PlainEngine:
 
     def progress(self, dataset: str) -> tuple[int, int] | None:
         return None
+
+    def about(self) -> Surroundings:
+        return Surroundings("this process", "0", "none")
 
     def stop(self) -> None:
         pass

@@ -55,7 +55,11 @@ def test_a_run_leaves_its_log_and_results(tiny: Tiny, odfbuild: Program) -> None
     (folder,) = runs(tiny)
     assert _RUN.fullmatch(folder.name)
     records = log(folder)
-    assert [(r["event"], r["dataset"]) for r in records] == [
+    # It starts in the background, whatever goes on meanwhile.
+    (engine,) = [r for r in records if r["event"] == "engine.start"]
+    assert (engine["level"], engine["engine_version"], engine["not_fenced"]) == ("info", "0", [])
+    assert engine["msg"] == "Spark runs on this process; sandbox: none"
+    assert [(r["event"], r["dataset"]) for r in records if r is not engine] == [
         ("plan.ready", None),
         ("node.start", "root"),
         ("node.commit", "root"),

@@ -1,7 +1,8 @@
 """Run queries by random increments on one configuration, and print the hashes of what they append.
 
 `python -m tests.engine.everywhere PARTITIONS SEED QUERIES [ENGINE]`, where `QUERIES` are `all` or
-`one of each`; cores and heap as the environment says, or as `ENGINE` does, the `engine:` of a project in JSON.
+`one of each`; cores and heap as the environment says, or as `ENGINE` does, the `engine:` of a
+project in JSON.
 """
 
 from __future__ import annotations

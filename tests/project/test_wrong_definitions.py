@@ -127,3 +127,26 @@ def test_a_wrong_definition_shows_its_place_and_the_way_out(
     assert_golden(f"errors/{name}.txt", shown.err)
     after = {file: data for file, data in listing(root).items() if ".odfbuild" not in file}
     assert after == before
+
+
+def test_settings_of_the_engine_that_are_refused_show_their_place_and_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path / "project", {})
+    with (root / "odfbuild.yaml").open("a") as file:
+        file.write(
+            """\
+  engine:
+    master: sc://connect.example.com:15002
+    conf:
+      spark.driver.memory: 2g
+      spark.sql.ansi.enabled: "false"
+      spark.sql.shuffle.partitions: "64"
+      spark.executor.memory: 2g
+      executor.memory: 2g
+"""
+        )
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(["plan"]) == 1
+    assert_golden("errors/engine-settings.txt", capsys.readouterr().err)

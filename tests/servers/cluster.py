@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback: a master and workers, as the pyspark package brings them."""
+"""A Spark standalone cluster on loopback: master and workers, as the pyspark package has them."""
 
 from __future__ import annotations
 

@@ -15,10 +15,12 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    Surroundings,
     TransformResult,
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.checks import violations
@@ -103,6 +105,12 @@ class SparkEngine:
                     done += details.numCompletedTasks
                     total += details.numTasks
         return (done, total) if total else None
+
+    def about(self) -> Surroundings:
+        """See `contract.Engine`."""
+        session = self._session
+        found = session.fences
+        return Surroundings(session.settings.master, engine_version(), str(found), found.lacking)
 
     def stop(self) -> None:
         """See `contract.Engine`."""

@@ -1,8 +1,8 @@
 """Which fences of the operating system stand around Spark, and the command that puts them up.
 
 `confine.py` puts them up. A JVM that is all of Spark opens no connection: it answers the
-coordinator, and sources are fetched outside. One that drives a cluster must reach its workers, which
-run where nobody fences them, so there only files are fenced on this side.
+coordinator, and sources are fetched outside. One that drives a cluster must reach its workers,
+which run where nobody fences them, so there only files are fenced, on this side.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def fences(settings: EngineSettings, *, files: bool = True) -> Fences:
             "Spark cannot be fenced in as engine.sandbox requires",
             code="E0906",
             notes=tuple(lacking),
-            help="run on a system that can, or write `sandbox: auto` below `engine` in odfbuild.yaml"
-            " and run definitions of people whom you trust only",
+            help="run on a system that can; or write `sandbox: auto` below `engine` in "
+            "odfbuild.yaml, and run only what people whom you trust have defined",
         )
     return Fences(network=network, files=fenced, lacking=tuple(lacking))
 
