@@ -19,10 +19,11 @@ from odfbuild.project.freshness import SCHEMA as FRESHNESS
 from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config
+from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
 from odfbuild.project.variables import check_environment, variables
-from odfbuild.project.yaml_source import locate, read_documents
+from odfbuild.project.yaml_source import locate
 
 FILE = "odfbuild.yaml"
 

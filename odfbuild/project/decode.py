@@ -32,8 +32,9 @@ from odfbuild.odf.yaml_form import (
     to_data,
     to_manifest,
 )
+from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.problems import is_about_value, located, old_form_problem
-from odfbuild.project.yaml_source import locate, locate_value, read_documents
+from odfbuild.project.yaml_source import locate, locate_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,9 @@ from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
-from odfbuild.project.yaml_source import read_documents
 from odfbuild.store.collector import paused_collector
 
 TEMPLATE_SUFFIX = ".yaml.j2"

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
-from odfbuild.project.yaml_source import locate, read_documents
+from odfbuild.project.plain_yaml import read_documents
+from odfbuild.project.yaml_source import locate
 
 _FETCH_TIME = re.compile(r"\$\{\{.*?\}\}", re.S)
 _FRONT = re.compile(

@@ -14,7 +14,7 @@ from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.given import Given
-from odfbuild.project.yaml_source import read_documents
+from odfbuild.project.plain_yaml import read_documents
 
 FOLDER = "vars"
 PREFIX = "ODFBUILD_VAR_"

@@ -1,21 +1,18 @@
 """YAML text to plain data, and from a place in the data back to the place in the text.
 
-Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reading keeps no
-positions, which makes it fast; they are found by a second reading when there is something to
-report.
+Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reads all of YAML, and any
+text when there is something to report: `plain_yaml` keeps no positions.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
-import yaml
-
 from odfbuild.errors import Location, ProjectError
+from odfbuild.project.yaml_scalars import MAP, SCALARS, SEQ, STR, tag_of
 
 Path = tuple[str | int, ...]
 
@@ -24,56 +21,33 @@ MAX_DEPTH = 60
 
 _MAX_VALUES = 100_000
 
-_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_STR, _MAP, _SEQ = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
+
+@cache
+def _loader() -> Any:
+    """The class that composes nodes. Made when it is needed: most projects are read without it."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        # What follows says what the base class says, without its paths, which are not used, and
+        # with the scalars of YAML 1.2's core schema.
+
+        def resolve(self, kind: type[Any], value: str | None, implicit: Any) -> str:
+            if kind is not yaml.ScalarNode:
+                return SEQ if kind is yaml.SequenceNode else MAP
+            return tag_of(value or "") if implicit[0] else STR
+
+        def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+            pass
+
+        def ascend_resolver(self) -> None:
+            pass
+
+    return Loader
 
 
-class _Loader(_BaseLoader):  # type: ignore[misc]
-    """Composes nodes; the scalars of YAML 1.2's core schema."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-
-    # What follows says what the base class says, without its paths, which are not used, and with a
-    # memory for words: half of the scalars of a project are the keys of its definitions.
-
-    def resolve(self, kind: type[Any], value: str | None, implicit: Any) -> str:
-        if kind is not yaml.ScalarNode:
-            return _SEQ if kind is yaml.SequenceNode else _MAP
-        return _plain_tag(value or "") if implicit[0] else _STR
-
-    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
-        pass
-
-    def ascend_resolver(self) -> None:
-        pass
-
-
-@lru_cache(8192)
-def _plain_tag(value: str) -> str:
-    for tag, pattern in _Loader.yaml_implicit_resolvers.get(value[:1], ()):
-        if pattern.match(value):
-            return tag
-    return _STR
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    # Longer numbers fit nowhere: they stay text, and are refused where a number is meant.
-    ("int", r"[-+]?[0-9]{1,40}|0o[0-7]{1,40}|0x[0-9a-fA-F]{1,40}", "-+0123456789"),
-    (
-        "float",
-        r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+"
-        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        "-+0123456789.",
-    ),
-):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
-    )
-
-
-def read_documents(text: str, file: str) -> list[Any]:
+def read_completely(text: str, file: str) -> list[Any]:
     """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
     try:
         nodes = [node for node in compose(text, file) if node is not None]
@@ -85,8 +59,10 @@ def read_documents(text: str, file: str) -> list[Any]:
 
 
 def compose(text: str, file: str) -> list[Any]:
-    """The nodes of all documents, with their marks (`None`: empty); errors as `read_documents`."""
-    loader = _Loader(text)
+    """The nodes of all documents, with their marks (`None`: empty); errors as `read_completely`."""
+    import yaml
+
+    loader = _loader()(text)
     try:
         nodes = []
         while loader.check_node():
@@ -127,8 +103,8 @@ def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
     def size(node: Any) -> int:
         known = sizes.get(id(node))
         if known is None:
-            parts = node.value if node.tag in (_MAP, _SEQ) else ()
-            flat = itertools.chain.from_iterable(parts) if node.tag == _MAP else parts
+            parts = node.value if node.tag in (MAP, SEQ) else ()
+            flat = itertools.chain.from_iterable(parts) if node.tag == MAP else parts
             known = sizes[id(node)] = 1 + sum(map(size, flat))
         if known > _MAX_VALUES:
             raise ProjectError(
@@ -148,7 +124,7 @@ def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise _too_deep(_mark(text, file, node))
     tag = node.tag
-    if tag == _MAP:
+    if tag == MAP:
         data: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = construct(key_node, text, file, depth + 1)
@@ -163,20 +139,10 @@ def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
                 )
             data[key] = construct(value_node, text, file, depth + 1)
         return data
-    if tag == _SEQ:
+    if tag == SEQ:
         return [construct(item, text, file, depth + 1) for item in node.value]
-    value = node.value
-    if tag == _STR:
-        return value
-    kind = tag.rsplit(":", 1)[-1]
-    if kind == "bool":
-        return value.lower() == "true"
-    if kind == "null":
-        return None
-    if kind == "int":
-        return int(value, 0) if value[:2] in ("0o", "0x") else int(value)
-    if kind == "float":
-        return float(value.replace(".inf", "inf").replace(".nan", "nan"))
+    if tag in SCALARS:
+        return SCALARS[tag](node.value)
     raise ProjectError(
         f"the tag {tag} is not supported",
         code="E0101",
@@ -251,10 +217,10 @@ def _document(text: str, file: str, document: int) -> Any:
 
 
 def _step(node: Any, part: str | int) -> tuple[Any, Any] | None:
-    if isinstance(part, int) and node.tag == _SEQ and part < len(node.value):
+    if isinstance(part, int) and node.tag == SEQ and part < len(node.value):
         item = node.value[part]
         return item, item
-    if isinstance(part, str) and node.tag == _MAP:
+    if isinstance(part, str) and node.tag == MAP:
         for key_node, value_node in node.value:
             if key_node.value == part:
                 return key_node, value_node

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.yaml_source import read_documents
+from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.yaml_tree import (
     Map,
     NotKept,
