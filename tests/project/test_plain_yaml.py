@@ -20,16 +20,61 @@ VALUES = (
     *("[a", "{}", "&a x", "*a", "!!str 1", "|", "|-", "|+", "|2", "| # c", ">", "%x", "@x", "`x`"),
     *("x  ", "é", "\u00a0", "x\ty", "...", "---", "x\u0085y", "a\ufeff"),
 )
+USUAL = ("x", "12", "-1.5", "true", "~", "a b, c", "a:b#c", "'q'", '"q"', "[]", "[a, 1 ]", "")
 LINES = st.builds(
     lambda indent, dash, key, value: " " * indent + dash + key + value,
-    st.sampled_from([0, 0, 1, 2, 2, 3, 4, 6]),
-    st.sampled_from(["", "", "- ", "-  ", "- - "]),
-    st.sampled_from(["", "a: ", "b: ", "c-d:   ", "true: ", "'e': ", "12: ", "f : ", "a:"]),
+    st.sampled_from([0, 1, 2, 3, 4, 6]),
+    st.sampled_from(["", "- ", "-  ", "- - "]),
+    st.sampled_from(["", "a: ", "c-d:   ", "true: ", "'e': ", "12: ", "f : ", "a:"]),
     st.sampled_from(VALUES),
-)
-TEXTS = st.lists(
-    LINES | st.sampled_from(["", "", "   ", "---", "...", "# c", "  # c", "%YAML 1.2"]), max_size=9
-).map(lambda lines: "\n".join([*lines, ""]))
+) | st.sampled_from(["", "   ", "---", "...", "# c", "  # c", "%YAML 1.2"])
+
+
+@st.composite
+def blocks(draw: st.DrawFn, column: int = 0, depth: int = 0) -> list[str]:
+    """Lines of a mapping in block style whose keys stand in `column`."""
+    pad, lines = " " * column, []
+    for key in draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True)):
+        kind = draw(st.sampled_from(["scalar", "scalar", "literal", "map", "list", "items"]))
+        deeper = column + draw(st.sampled_from([1, 2, 4]))
+        head = f"{pad}{key}:"
+        if kind == "literal":
+            shape = [" " * deeper + "x", "", " " * deeper + "  - y: z", ""]
+            lines += [f"{head} {draw(st.sampled_from(['|', '|-']))}", shape[0]]
+            lines += draw(st.lists(st.sampled_from(shape), max_size=3))
+        elif kind == "map" and depth < 3:
+            lines += [head, *draw(blocks(deeper, depth + 1))]
+        elif kind in ("list", "items") and depth < 3:
+            dash = " " * draw(st.sampled_from([column, deeper])) + "- "
+            lines.append(head)
+            for _ in range(draw(st.integers(1, 2))):
+                first = [draw(st.sampled_from(USUAL[:-1]))]
+                if kind == "items":
+                    first = draw(blocks(len(dash), depth + 1))
+                lines += [dash + first[0].strip(), *first[1:]]
+        else:
+            lines.append(f"{head} {draw(st.sampled_from(USUAL))}")
+    return lines
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Plain documents, and such that are nearly plain."""
+    lines = draw(blocks())
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(lines) - 1))
+        change = draw(st.sampled_from(["put in", "leave out", "move", "replace", "twice"]))
+        line = lines[at]
+        changed = {
+            "put in": [line, draw(LINES)],
+            "leave out": [],
+            "move": [draw(st.sampled_from([" ", "  "])) + line],
+            "replace": [line.partition(":")[0] + ": " + draw(st.sampled_from(VALUES))],
+            "twice": [line, line],
+        }
+        lines[at : at + 1] = changed[change]
+        lines = lines or [""]
+    return draw(st.sampled_from(["", "", "---\n"])) + "\n".join([*lines, ""])
 
 
 def complete(text: str) -> Any:
@@ -39,8 +84,8 @@ def complete(text: str) -> Any:
         return error
 
 
-@settings(max_examples=1_500)
-@given(TEXTS | TEXTS.map(str.rstrip))
+@settings(max_examples=600)
+@given(texts() | texts().map(str.rstrip))
 @example("a:\n- b: |\n   c\n\n    d\n\n  e: [f, 1]\ng:\n")
 @example("a:\n  b: |\n    c\n   \n  d: e\n")
 @example("---\na: 1\n---\nb: |-\n  x: y\n---\n")
