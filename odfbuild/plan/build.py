@@ -311,6 +311,7 @@ def _assemble(
         changes=difference.changes,
         pending=verdict.pending,
         records_under_old_query=difference.records_under_old_query,
+        records_to_correct=difference.records_to_correct,
         eras=difference.eras,
         snapshot=snapshot,
         inputs=inputs,

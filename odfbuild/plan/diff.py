@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, DatasetRef
 from odfbuild.odf.model import (
@@ -68,13 +70,15 @@ _IN_FORCE: dict[type, str] = {
 class Diff:
     """Events to append, why, and the refusal if there is one (then there are no events).
 
-    `records_under_old_query` and `eras` are set when a changed query goes forward over a history.
+    When a changed query goes forward over a history, `records_under_old_query` and `eras` tell what
+    stays, or `records_to_correct` how much the next step compares with what the new query gives.
     """
 
     changes: tuple[EventChange, ...] = ()
     reasons: tuple[Reason, ...] = ()
     refusal: PlanError | None = None
     records_under_old_query: int | None = None
+    records_to_correct: int | None = None
     eras: tuple[QueryEra, ...] = ()
 
 
@@ -126,15 +130,13 @@ def _diff_committed(
     refusal = breaking_change(snapshot, projection, changes, place)
     if refusal is not None:
         return refused(refusal)
-    goes_forward = projection.last_offset is not None and any(
-        isinstance(change.after, SetTransform) for change in changes
-    )
-    return Diff(
-        changes=tuple(changes),
-        reasons=_reasons(changes, cosmetic, projection),
-        records_under_old_query=projection.records if goes_forward else None,
-        eras=projection.eras if goes_forward else (),
-    )
+    difference = Diff(changes=tuple(changes), reasons=_reasons(changes, cosmetic, projection))
+    query = next((c.after for c in changes if isinstance(c.after, SetTransform)), None)
+    if query is None or projection.last_offset is None:
+        return difference
+    if expected_mode(query.transform).mode is Mode.CHANGELOG:
+        return replace(difference, records_to_correct=projection.records)
+    return replace(difference, records_under_old_query=projection.records, eras=projection.eras)
 
 
 def _against_the_rules(

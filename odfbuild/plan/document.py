@@ -102,6 +102,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "reasons": dataset_reasons(dataset),
         "events": [_event(dataset, change) for change in dataset.changes],
         "records_under_old_query": dataset.records_under_old_query,
+        "records_to_correct": dataset.records_to_correct,
         "eras": [
             {"sequence_number": era.sequence_number, "first": era.first, "last": era.last}
             for era in dataset.eras

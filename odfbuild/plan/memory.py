@@ -29,7 +29,7 @@ _KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
 _ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
 
 # Fields of a plan that are seldom looked at, frozen together.
-_REST = ("kind", "id", "expected_head", "records_under_old_query", "eras")
+_REST = ("kind", "id", "expected_head", "records_under_old_query", "records_to_correct", "eras")
 
 _PENDING_FIELDS = names_of(Pending)
 

@@ -152,8 +152,9 @@ class ColumnEffect:
 class DatasetPlan:
     """What will happen to one dataset. `expected_head` is the head the plan was made against.
 
-    `actions` stand in the order in which apply does them. `eras` say which query made the records
-    that stay (`records_under_old_query`) when a changed query is appended. A refused dataset has a
+    `actions` stand in the order in which apply does them. When a changed query is appended, `eras`
+    say which query made the records that stay (`records_under_old_query`); one that is kept as a
+    changelog rather corrects what there is (`records_to_correct` at most). A refused dataset has a
     `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
     lies now, where it is not `name`. `mode` is how a transformation that runs is expected to be
     carried out.
@@ -168,6 +169,7 @@ class DatasetPlan:
     changes: tuple[EventChange, ...] = ()
     pending: Pending | None = None
     records_under_old_query: int | None = None
+    records_to_correct: int | None = None
     eras: tuple[QueryEra, ...] = ()
     columns: ColumnEffect | None = None
     mode: Choice | None = None

@@ -135,6 +135,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         changes=tuple(_change(event, place) for event in data["events"]),
         pending=_pending(data["pending"]),
         records_under_old_query=data["records_under_old_query"],
+        records_to_correct=data.get("records_to_correct"),
         eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
         inputs=tuple(data["inputs"]),
         mode=_mode(data.get("mode")),

@@ -230,6 +230,10 @@ def _mode(dataset: DatasetPlan) -> list[str]:
 
 
 def _vintage(dataset: DatasetPlan) -> list[str]:
+    """What becomes of the records that there are when a query changed."""
+    if dataset.records_to_correct:
+        which = count(dataset.records_to_correct, "record")
+        return [f"the next step may correct up to {which}: it computes the whole history anew"]
     if not dataset.records_under_old_query:
         return []
     stay = count(dataset.records_under_old_query, "record")

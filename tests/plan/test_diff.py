@@ -163,6 +163,23 @@ def test_a_changed_query_goes_forward_and_counts_what_stays():
     assert [(era.sequence_number, era.first, era.last) for era in plan.eras] == [(1, 0, 19)]
 
 
+LATEST = "SELECT max(event_time) AS event_time, id, max(name) AS name FROM flights GROUP BY id"
+
+
+def test_a_changed_query_whose_result_is_a_changelog_leaves_nothing_with_the_old_query():
+    plan = pipeline().derivative("late", "flights", query=LATEST).planned("late")
+    assert (plan.records_under_old_query, plan.records_to_correct, plan.eras) == (None, 20, ())
+
+
+def test_a_changelog_that_becomes_a_query_over_single_records_keeps_what_there_is():
+    world = World().root("flights", polling()).derivative("late", "flights", query=LATEST)
+    world.commit("flights").run(20)
+    world.commit("late").run(20, world.chains["flights"])
+    world.derivative("late", "flights", query="SELECT * FROM flights WHERE id > 9")
+    plan = world.planned("late")
+    assert (plan.records_under_old_query, plan.records_to_correct) == (20, None)
+
+
 def test_a_changed_query_of_a_dataset_that_never_ran_leaves_nothing_behind():
     world = World().root("r").derivative("d", "r")
     world.commit("r")

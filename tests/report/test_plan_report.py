@@ -76,6 +76,12 @@ def changed_column():
     return world.derivative("shown", "late", query="SELECT event_time, id, 1 AS other FROM late")
 
 
+def changed_changelog():
+    """A changed query whose result is kept as a changelog: it corrects what is there."""
+    query = "SELECT max(event_time) AS event_time, id, max(name) AS name FROM flights GROUP BY id"
+    return pipeline().derivative("late", "flights", query=query)
+
+
 SCREENS = {
     "plan-nothing": pipeline,
     "plan-fresh": fresh,
@@ -83,6 +89,7 @@ SCREENS = {
     "plan-changed-query": changed_query,
     "plan-everything": everything,
     "plan-readers": changed_column,
+    "plan-changed-changelog": changed_changelog,
 }
 
 
