@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import OdfbuildError, QueryError
 from tests.engine.inputs import SCHEMA, sql
 from tests.engine.stepwise import VOCAB
 
@@ -153,7 +153,11 @@ CASE WHEN population > 1 THEN event_time ELSE 'now' END
 
 
 def lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("--")]
+
+
+def queries(file: str) -> list[str]:
+    return lines((Path(__file__).parent / file).read_text(encoding="utf-8"))
 
 
 def verdict(engine: Engine, query: str) -> str:
@@ -205,3 +209,56 @@ def test_words_that_only_look_like_an_attack_are_accepted(spark_engine: Engine) 
     for expression in HARMLESS:
         query = f"SELECT event_time, {expression} AS x FROM cities -- rand()"
         assert verdict(spark_engine, query) == "gives ['event_time', 'x']", expression
+
+
+def test_what_hides_the_clock_or_depends_on_the_order_of_rows_is_refused(
+    spark_engine: Engine,
+) -> None:
+    found = {query: verdict(spark_engine, query) for query in queries("refused.sql")}
+    assert {query: what for query, what in found.items() if what != "refused"} == {}
+
+
+def test_the_queries_that_people_write_are_accepted(spark_engine: Engine) -> None:
+    found = {query: verdict(spark_engine, query) for query in queries("accepted.sql")}
+    assert [query for query, what in found.items() if what == "refused"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "what", "help"),
+    [
+        (
+            "SELECT max(event_time) AS event_time, avg(population) AS x FROM cities",
+            "avg() of BIGINT adds them as floating point numbers",
+            "SUM(cities.population) / COUNT(cities.population)",
+        ),
+        (
+            "SELECT max(event_time) AS event_time, try_sum(population) AS x FROM cities",
+            "whether try_sum() gives NULL depends on the order of rows",
+            "AS DECIMAL(20, 0))",
+        ),
+        (
+            "SELECT event_time, nvl2(1, 'now', 'x')::date AS x FROM cities",
+            "CAST of 'now' reads the clock",
+            "use the event time",
+        ),
+        (
+            "SELECT event_time, DATE '\\u0074oday' AS x FROM cities",
+            "may read the clock: what it says cannot be seen",
+            "in digits",
+        ),
+        (
+            "SELECT max(event_time) AS event_time, c COLLATE UTF8_BINARY AS c FROM "
+            "(SELECT event_time, city COLLATE UTF8_LCASE AS c FROM cities) GROUP BY c",
+            "has a collation: which of several spellings stays depends on the order of rows",
+            "lower()",
+        ),
+    ],
+)
+def test_a_refusal_says_why_and_what_to_write(
+    spark_engine: Engine, query: str, what: str, help: str
+) -> None:
+    cities = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
+    with pytest.raises(QueryError) as caught:
+        spark_engine.validate("attack", sql(query), [cities], VOCAB)
+    assert what in caught.value.message
+    assert help in (caught.value.help or "")

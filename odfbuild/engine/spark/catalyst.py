@@ -49,6 +49,17 @@ class Catalyst:
         """What a function stands for, if Spark rewrites it."""
         return expression.replacement() if self._known.replaceable.isInstance(expression) else None
 
+    def constant(self, expression: Node) -> Node | None:
+        """The value of an expression without columns, as Spark's optimiser finds it.
+
+        `None` when it has none, or is null.
+        """
+        if not expression.foldable():
+            if not expression.references().isEmpty():
+                return None
+            expression = self.build.replaced(expression)
+        return expression.eval(None) if expression.foldable() else None
+
     def is_random(self, expression: Node) -> bool:
         """Whether Spark itself says that the value differs from run to run."""
         return bool(self._known.random.isInstance(expression))
@@ -104,6 +115,12 @@ class Builder:
     def with_children(self, plan: Node, children: Iterable[Node]) -> Node:
         """The same node over other children."""
         return plan.withNewChildren(self._sequence(children))
+
+    def replaced(self, expression: Node) -> Node:
+        """An expression in which functions gave way to what they stand for, at any depth."""
+        known = self._expressions.IsNotNull(expression)
+        rule = self._jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
+        return rule.apply(self.filter(known, self._plans.OneRowRelation())).condition().child()
 
     def inline(self, plan: Node) -> Node:
         """See `Catalyst.inline`."""

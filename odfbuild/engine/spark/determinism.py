@@ -8,6 +8,7 @@ most of it. Sources: Open Data Fabric, "Engine Contract"; measured on Spark 4.3.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
 from odfbuild.engine.mode import SUBQUERY
@@ -18,6 +19,9 @@ from odfbuild.engine.spark.findings import Findings, words
 CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
 CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
 _FLOATING = {"float", "double"}
+_NARROW = {"byte", "short", "integer", "tinyint", "smallint", "int"}
+_SUMMED_DIGITS = 28
+"""Ten less than a decimal has: sums of fewer than 10^10 such values never overflow."""
 _SET_OPERATIONS = frozenset({"Union", "Distinct", "Except", "Intersect"})
 
 
@@ -52,6 +56,10 @@ class Analysed:
             self._limit(plan, used)
         if kind == "Window":
             self._window(plan, used)
+        if kind == "Aggregate":
+            self._one_of_equals(plan, plan.groupingExpressions())
+        if kind in ("Distinct", "Except", "Intersect"):
+            self._one_of_equals(plan, children[0].output())
         for expression in items(plan.expressions()):
             self._expression(expression)
         below = self._used_below(plan, kind, used)
@@ -110,11 +118,11 @@ class Analysed:
         source = expression.child()
         if name_of(source) == "CommonExpressionRef":
             source = self._common.get(str(source.id()), source)
-        if not target.startswith(("timestamp", "date")) or not source.foldable():
+        if not target.startswith(("timestamp", "date")):
             return
-        if not str(source.dataType().typeName()).startswith("string"):
+        if not str(source.dataType().typeName()).startswith(("string", "char", "varchar")):
             return
-        value = source.eval(None)
+        value = self.catalyst.constant(source)
         if value is not None and CLOCK_WORD.fullmatch(str(value.toString())):
             self.findings.error(
                 expression, "E0505", f"CAST of '{value.toString()}' reads the clock", CLOCK_HELP
@@ -126,14 +134,18 @@ class Analysed:
         function = expression.aggregateFunction()
         kind = name_of(function)
         types = {str(child.dataType().typeName()) for child in items(function.children())}
+        name = str(function.prettyName())
+        argument = next((str(child.sql()) for child in items(function.children())), "x")
         if kind in lists.ORDER_FREE_AGGREGATES:
+            if kind not in lists.COUNTS:
+                self._one_of_equals(expression, function.children())
             return
         if kind in lists.NUMERIC_AGGREGATES and not _FLOATING & types:
+            self._exact_numbers(expression, types, name, argument)
             return
         if kind == "ListAgg" and self._is_ordered_by_itself(function):
+            self._one_of_equals(expression, function.children())
             return
-        name = function.prettyName()
-        argument = next((str(child.sql()) for child in items(function.children())), "x")
         if kind in lists.NUMERIC_AGGREGATES:
             self.findings.order(
                 expression,
@@ -150,6 +162,38 @@ class Analysed:
                 "compute it from SUM, COUNT, MIN and MAX of integers or decimals",
             )
 
+    def _exact_numbers(self, expression: Node, types: set[str], name: str, argument: str) -> None:
+        """Sums of whole numbers and decimals are exact, unless Spark takes a short cut."""
+        if name.startswith("try_"):
+            precise = types <= _NARROW or all(
+                _digits(child) <= _SUMMED_DIGITS
+                for child in items(expression.aggregateFunction().children())
+            )
+            if not precise:
+                self.findings.order(
+                    expression,
+                    f"whether {name}() gives NULL depends on the order of rows",
+                    f"leave room for the sum: {name}(CAST({argument} AS DECIMAL(20, 0)))",
+                )
+        elif name in ("avg", "mean") and "long" in types:
+            self.findings.order(
+                expression,
+                f"{name}() of BIGINT adds them as floating point numbers, so that a sum beyond "
+                "2^53 depends on the order of rows",
+                f"divide the exact sum: SUM({argument}) / COUNT({argument})",
+            )
+
+    def _one_of_equals(self, node: Node, values: Node) -> None:
+        """Texts that are spelled differently and count as equal: which one is given is open."""
+        found = next((each for each in items(values) if _is_collated(each)), None)
+        if found is not None:
+            self.findings.order(
+                node,
+                f"{found.sql()} has a collation: which of several spellings stays depends on the "
+                "order of rows",
+                "bring them to one spelling instead, as lower() does, or compare only",
+            )
+
     def _is_sorted_collection(self, expression: Node) -> bool:
         """`array_sort(collect_list(x))` and `sort_array(collect_list(x))`, without a comparator."""
         child = next(items(expression.children()))
@@ -157,7 +201,8 @@ class Analysed:
             return False
         if position_of(expression) in self.findings.comparators:
             return False
-        return name_of(child.aggregateFunction()) in lists.COLLECTIONS
+        collected = child.aggregateFunction()
+        return name_of(collected) in lists.COLLECTIONS and not _is_collated(collected)
 
     def _is_ordered_by_itself(self, function: Node) -> bool:
         value = function.child()
@@ -225,14 +270,26 @@ def _depends_on_ties(expression: Node) -> bool:
     return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
 
 
+def _is_collated(expression: Node) -> bool:
+    return " collate " in str(expression.dataType().simpleString()).lower()
+
+
+def _digits(expression: Node) -> int:
+    """Digits that a value of this type may have; endless when it is no decimal."""
+    found = re.fullmatch(r"decimal\((\d+),\d+\)", str(expression.dataType().simpleString()))
+    return int(found.group(1)) if found else sys.maxsize
+
+
 def _sorted_by(order: Node) -> frozenset[int]:
     return _plain(each.child() for each in items(order))
 
 
 def _plain(expressions: Node) -> frozenset[int]:
-    """Ids of those expressions that are columns themselves."""
+    """Ids of those expressions that are columns themselves, and whose equal values are the same."""
     found = items(expressions) if hasattr(expressions, "iterator") else expressions
-    return frozenset(e.exprId().id() for e in found if name_of(e) == "AttributeReference")
+    return frozenset(
+        e.exprId().id() for e in found if name_of(e) == "AttributeReference" and not _is_collated(e)
+    )
 
 
 def _order(order: Node | None, missing: Iterable[Node]) -> str:

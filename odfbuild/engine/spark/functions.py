@@ -35,6 +35,7 @@ PLANS = frozenset(
         "Window",
         "WithWindowDefinition",
         "UnresolvedHaving",
+        "UnresolvedQualify",
         "Pivot",
         "Unpivot",
         "UnresolvedTableValuedFunction",
@@ -146,6 +147,8 @@ ORDER_FREE_AGGREGATES = frozenset(
         "Grouping",
     ]
 )
+COUNTS = frozenset({"Count", "CountIf", "RegrCount", "HyperLogLogPlusPlus", "Grouping"})
+"""Aggregates that tell nothing of the values themselves."""
 NUMERIC_AGGREGATES = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
 """Exact for integers and decimals, dependent on order for floating point."""
 ORDER_BOUND_WINDOWS = frozenset({"RowNumber", "Lag", "Lead", "NTile", "NthValue", "First", "Last"})

@@ -29,6 +29,8 @@ _COMMON = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What stands in VALUES is looked at before it is computed: TIMESTAMP 'now' is the clock.
+    "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
     "spark.submit.deployMode": "client",
     "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
 }

@@ -170,6 +170,9 @@ class _Fence:
         quoted = _QUOTED.search(text)
         if quoted and CLOCK_WORD.fullmatch(quoted.group(2)):
             self.findings.error(expression, "E0505", f"{text} reads the clock", CLOCK_HELP)
+        elif quoted is None or "\\" in quoted.group(2):
+            why = f"{text or 'a time'} may read the clock: what it says cannot be seen"
+            self.findings.error(expression, "E0505", why, "write date and time in digits")
 
     def _function(self, expression: Node, parts: list[str]) -> None:
         name = parts[-1].lower()
