@@ -118,9 +118,8 @@ class Builder:
 
     def replaced(self, expression: Node) -> Node:
         """An expression in which functions gave way to what they stand for, at any depth."""
-        known = self._expressions.IsNotNull(expression)
-        rule = self._jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
-        return rule.apply(self.filter(known, self._plans.OneRowRelation())).condition().child()
+        plan = self.filter(self._known.IsNotNull(expression), self._known.OneRowRelation())
+        return self._known.ReplaceExpressions.apply(plan).condition().child()
 
     def inline(self, plan: Node) -> Node:
         """See `Catalyst.inline`."""
