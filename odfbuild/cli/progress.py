@@ -14,6 +14,7 @@ from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run import Listener
 from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
+from odfbuild.report.words import count
 
 _TICK_SECONDS = 0.2
 
@@ -39,9 +40,8 @@ def listener_for(
 def describe(outcome: DatasetOutcome) -> str:
     """One line on how a dataset ended."""
     if outcome.status is Status.COMMITTED and outcome.blocks:
-        what = f"{outcome.records:,} records" if outcome.records else "no new records"
-        blocks = f"{outcome.blocks} block{'' if outcome.blocks == 1 else 's'}"
-        return f"committed {what} in {blocks}"
+        what = count(outcome.records, "record") if outcome.records else "no new records"
+        return f"committed {what} in {count(outcome.blocks, 'block')}"
     return f"{outcome.status.value}: {outcome.because}" if outcome.because else outcome.status.value
 
 
