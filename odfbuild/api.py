@@ -76,8 +76,7 @@ class Project:
 
     def workspace(self) -> Workspace:
         """The chains of the project, for what has no method here."""
-        config = self.config()
-        return Workspace(config.state, config.keys, config.cache)
+        return self.config().workspace()
 
     # --- Looking ---
 

@@ -128,6 +128,15 @@ class EnvironmentProblem(OdfbuildError):
     """Something outside the project is missing or broken: Java, Spark, permissions, disk."""
 
 
+def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:
+    """The error for an absent optional library; `extra` is its name in `pip install`."""
+    return EnvironmentProblem(
+        f"{purpose} need a library that is not installed",
+        code="E0903",
+        help=f"run `pip install 'odfbuild[{extra}]'`",
+    )
+
+
 class Errors(OdfbuildError):
     """All errors of a project at once, in order of place."""
 

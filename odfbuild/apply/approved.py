@@ -84,7 +84,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
             code="E0362",
             help="go to the folder of that project, or give it with --directory",
         )
-    workspace = Workspace(config.state, config.keys, config.cache)
+    workspace = config.workspace()
     projections = workspace.projections()
     heads = {name.lower(): projection.head for name, projection in projections.items()}
     for dataset in saved.plan.datasets:

@@ -54,7 +54,7 @@ def find_drift(
     """
     project = load_project(start, given)
     config = project.config
-    workspace = Workspace(config.state, config.keys, config.cache)
+    workspace = config.workspace()
     projections = _readable(workspace)
     renames = renames_of(project, projections)
     build_graph(project, renamed(projections, renames))

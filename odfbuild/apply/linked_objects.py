@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.errors import IngestError
+from odfbuild.errors import IngestError, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 
@@ -53,8 +53,8 @@ def _links(field: pa.Field) -> bool:
 
 def _size(store: DatasetStore, column: str, link: str) -> int:
     try:
-        return store.object_path("data", Multihash.parse(link)).stat().st_size
-    except (ValueError, OSError):
+        return store.bring("data", Multihash.parse(link)).stat().st_size
+    except (ValueError, IntegrityError):
         raise IngestError(
             f"'{link}' in column '{column}' links no object of '{store.name}'",
             code="E0435",

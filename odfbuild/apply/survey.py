@@ -218,7 +218,7 @@ def _pins(
 
 def _workspace(project: Project) -> Workspace:
     config = project.config
-    return Workspace(config.state, config.keys, config.cache)
+    return config.workspace()
 
 
 @contextmanager

@@ -69,10 +69,8 @@ class Context:
 
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
-        from odfbuild.store.workspace import Workspace
 
-        config = self.config()
-        return Workspace(config.state, config.keys, config.cache)
+        return self.config().workspace()
 
 
 def parse_time(text: str, parameter: str) -> Timestamp:

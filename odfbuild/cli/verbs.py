@@ -36,6 +36,7 @@ VERBS = (
     "verify",
     "reset",
     "gc",
+    "storage",
     "decode",
     "schema",
     "version",

@@ -97,7 +97,7 @@ def _history(store: DatasetStore, head: Multihash | None) -> Sequence[PromisedSl
 
 
 def _files(store: DatasetStore, slices: Sequence[PromisedSlice]) -> tuple[SliceFile, ...]:
+    files = store.bring_all("data", (data.physical_hash for data, _ in slices))
     return tuple(
-        SliceFile(store.object_path("data", data.physical_hash), promised)
-        for data, promised in slices
+        SliceFile(file, promised) for file, (_, promised) in zip(files, slices, strict=True)
     )

@@ -27,6 +27,12 @@ from odfbuild.project.yaml_source import locate
 
 FILE = "odfbuild.yaml"
 
+STORAGE: dict[str, Any] = {
+    "type": "string",
+    "pattern": r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
+    "description": "Where all clones find the data: s3://bucket/prefix, gs:, az:, or a folder",
+}
+
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "odfbuild project",
@@ -52,6 +58,7 @@ SCHEMA: dict[str, Any] = {
                     "default": "chains",
                     "description": "Folder of the metadata chains and their data",
                 },
+                "storage": STORAGE,
                 "vars": {
                     "type": "object",
                     "description": "Values that templates can use",
@@ -72,7 +79,8 @@ SCHEMA: dict[str, Any] = {
                             "state": {
                                 "type": "string",
                                 "description": "Folder of its chains (default: chains-NAME)",
-                            }
+                            },
+                            "storage": STORAGE,
                         },
                     },
                     "description": "Environments and where each keeps its chains",
@@ -131,17 +139,20 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         raise Errors(errors)
     content = data["content"]  # type: ignore[index]
     declared = content.get("environments") or {}
-    state = content.get("state", "chains")
+    state, storage = content.get("state", "chains"), content.get("storage")
     if given.env is not None:
         check_environment(root, declared, given.env)
+        own = declared.get(given.env) or {}
         # Never the chains of another environment: a plan compares with its own only.
-        state = (declared.get(given.env) or {}).get("state", f"{state}-{given.env}")
+        state = own.get("state", f"{state}-{given.env}")
+        storage = own.get("storage", storage)
     return Config(
         name=content["name"],
         given=given,
         root=root,
         datasets=root / content.get("datasets", "datasets"),
         state=root / state,
+        storage=storage,
         vars=variables(root, content.get("vars") or {}, given),
         ingest=settings_from(content.get("ingest") or {}),
         engine=engine_settings(content.get("engine") or {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.settings import EngineSettings, Reach
 from odfbuild.errors import Location
@@ -16,18 +16,22 @@ from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
 
+if TYPE_CHECKING:
+    from odfbuild.store.workspace import Workspace
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """`odfbuild.yaml`, for one environment and with variables as they were `given`.
 
-    Folders are absolute, `moved` gives new names of datasets by old ones.
+    Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old ones.
     """
 
     name: str
     root: Path
     datasets: Path
     state: Path
+    storage: str | None = None
     vars: Mapping[str, Any] = field(default_factory=dict)
     ingest: IngestSettings = field(default_factory=IngestSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
@@ -72,6 +76,14 @@ class Config:
             read=(self.state, self.cache, *visible),
             write=(self.cache / "scratch", self.cache / "side-cars"),
         )
+
+    def workspace(self) -> Workspace:
+        """The datasets of the environment."""
+        from odfbuild.store.storage import Storage
+        from odfbuild.store.workspace import Workspace
+
+        storage = Storage(self.storage, self.root) if self.storage is not None else None
+        return Workspace(self.state, self.keys, self.cache, storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommittedSlice:
-    """A data file, and what its block says about it."""
+    """A slice of the dataset in `store`, and what its block says about it."""
 
-    file: Path
+    store: DatasetStore
     data: DataSlice
+
+    @property
+    def file(self) -> Path:
+        """The data file, brought from the storage if need be; `IntegrityError` as `bring`."""
+        return self.store.bring("data", self.data.physical_hash)
 
     @property
     def records(self) -> int:
@@ -53,14 +59,11 @@ class Committed:
             if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data
         ]
         found.reverse()
-        return tuple(
-            CommittedSlice(self.store.object_path("data", data.physical_hash), data)
-            for data in found
-        )
+        return tuple(CommittedSlice(self.store, data) for data in found)
 
     def files(self) -> tuple[Path, ...]:
         """All data files, oldest first."""
-        return tuple(each.file for each in self.slices())
+        return files_of(self.slices())
 
     def newest(self, count: int | None = None) -> pa.Table | None:
         """The last `count` records (`None`: all) in order of offset, reading no more than needed.
@@ -81,3 +84,10 @@ class Committed:
             if missing == 0:
                 break
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+
+def files_of(slices: Sequence[CommittedSlice]) -> tuple[Path, ...]:
+    """Data files of slices of one dataset, fetched several at a time where that is needed."""
+    if not slices:
+        return ()
+    return slices[0].store.bring_all("data", (each.data.physical_hash for each in slices))

@@ -25,6 +25,7 @@ from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder,
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.storage import Storage
 
 MARKER = f"{PENDING}creation"
 
@@ -47,12 +48,13 @@ def create_dataset(
     system_time: Timestamp,
     objects: StagedObjects = (),
     checkpoints: StagedObjects = (),
+    storage: Storage | None = None,
 ) -> tuple[DatasetStore, DatasetId]:
     """Create the dataset; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
 
     name = str(DatasetAlias.parse(alias))
-    store = DatasetStore(state / name, name)
+    store = DatasetStore(state / name, name, storage)
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:

@@ -11,31 +11,38 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import folder_lock, make_folder, move_file, read_small, write_file
+from odfbuild.store.storage import ObjectKind
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain_state import ChainState
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.storage import Storage
 
-ObjectKind = Literal["data", "checkpoints"]
 FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
 
 _BLOCK_PREFIX = bytes.fromhex("1620")
+_TRANSFERS = 8
+"""Objects that are fetched at once."""
 
 
 class DatasetStore:
-    """The dataset in the folder `path`, which need not exist yet; `name` is used in messages."""
+    """The dataset in the folder `path`, which need not exist yet; `name` is used in messages.
 
-    def __init__(self, path: Path, name: str | None = None) -> None:
+    With a `storage`, objects go there too, and those that are not in the folder come from there.
+    """
+
+    def __init__(self, path: Path, name: str | None = None, storage: Storage | None = None) -> None:
         self.path = path
         self.name = name or path.name
+        self.storage = storage
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
@@ -62,6 +69,40 @@ class DatasetStore:
     def object_path(self, kind: ObjectKind, hash: Multihash) -> Path:
         """Where a data or checkpoint object is kept, whether or not it is there."""
         return self.path / kind / str(hash)
+
+    def bring(self, kind: ObjectKind, hash: Multihash) -> Path:
+        """An object as a file of this folder, fetched from the storage if it is only there.
+
+        `IntegrityError` E0811 when it is in neither, E0813 when the storage has other bytes.
+        """
+        path = self.object_path(kind, hash)
+        if path.exists() or (self.storage is not None and self.storage.get(kind, hash, path)):
+            return path
+        raise IntegrityError(
+            f"{'data' if kind == 'data' else 'checkpoint'} object {hash} of '{self.name}' is "
+            "missing",
+            code="E0811",
+            dataset=self.name,
+            notes=(
+                f"file: {path}",
+                f"storage: {self.storage.address if self.storage else 'none'}",
+            ),
+            help="Git has the chains, not the data: name a `storage` in odfbuild.yaml and run "
+            "`odfbuild storage push` where the data is"
+            if self.storage is None
+            else "run `odfbuild storage push` where the data is",
+        )
+
+    def bring_all(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> tuple[Path, ...]:
+        """Objects as `bring` gives them, in the same order; several at a time are fetched."""
+        wanted = list(hashes)
+        missing = [each for each in wanted if not self.object_path(kind, each).exists()]
+        if missing and self.storage is not None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="storage") as pool:
+                list(pool.map(lambda each: self.bring(kind, each), dict.fromkeys(missing)))
+        return tuple(self.bring(kind, each) for each in wanted)
 
     def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""
@@ -161,8 +202,11 @@ class DatasetStore:
     def put_object(self, kind: ObjectKind, staged: Path, hash: Multihash) -> None:
         """Take over the file `staged`, whose bytes have that hash. It is gone afterwards.
 
-        An object that is there already, with the same size, is left alone.
+        An object that is there already, with the same size, is left alone. The storage has it
+        first: once a block refers to it, every clone can get it.
         """
+        if self.storage is not None:
+            self.storage.put(kind, hash, staged)
         target = self.object_path(kind, hash)
         try:
             if target.stat().st_size == staged.stat().st_size:

@@ -47,11 +47,13 @@ class Garbage:
 class Reachable:
     """What the history of a dataset refers to.
 
-    `objects` is `None` when records may link objects: then all of them count as referred to.
+    `linked`: records may link other objects in `data/`, so all of these count as referred to.
     """
 
     blocks: frozenset[Multihash]
-    objects: frozenset[Multihash] | None
+    data: frozenset[Multihash]
+    checkpoints: frozenset[Multihash]
+    linked: bool
 
 
 def reachable(store: DatasetStore, head: Multihash) -> Reachable:
@@ -59,21 +61,22 @@ def reachable(store: DatasetStore, head: Multihash) -> Reachable:
     from odfbuild.odf.model import AddData, ExecuteTransform
 
     blocks: set[Multihash] = set()
-    objects: set[Multihash] = set()
+    data: set[Multihash] = set()
+    checkpoints: set[Multihash] = set()
     linked = False
     current: Multihash | None = head
     while current is not None:
-        data = store.read_raw(current)
-        linked = linked or any(word in data for word in _LINKS)
-        block = store.decode(current, data)
+        raw = store.read_raw(current)
+        linked = linked or any(word in raw for word in _LINKS)
+        block = store.decode(current, raw)
         blocks.add(current)
         if isinstance(block.event, AddData | ExecuteTransform):
             if block.event.new_data is not None:
-                objects.add(block.event.new_data.physical_hash)
+                data.add(block.event.new_data.physical_hash)
             if block.event.new_checkpoint is not None:
-                objects.add(block.event.new_checkpoint.physical_hash)
+                checkpoints.add(block.event.new_checkpoint.physical_hash)
         current = block.prev_block_hash
-    return Reachable(frozenset(blocks), None if linked else frozenset(objects))
+    return Reachable(frozenset(blocks), frozenset(data), frozenset(checkpoints), linked)
 
 
 def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
@@ -86,15 +89,17 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     if head is None:
         return
     kept = reachable(store, head)
-    kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind], ...] = (
-        ("blocks", "block"),
-        ("data", "data"),
-        ("checkpoints", "checkpoint"),
+    kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind, frozenset[Multihash]], ...]
+    kinds = (
+        ("blocks", "block", kept.blocks),
+        ("data", "data", kept.data),
+        ("checkpoints", "checkpoint", kept.checkpoints),
     )
-    for folder, kind in kinds:
-        wanted = kept.blocks if folder == "blocks" else kept.objects
-        for hash in store.stored(folder) if wanted is not None else ():
-            if wanted is not None and hash not in wanted:
+    for folder, kind, wanted in kinds:
+        if folder == "data" and kept.linked:
+            continue
+        for hash in store.stored(folder):
+            if hash not in wanted:
                 yield from _aged(store.name, kind, store.path / folder / str(hash), before)
     for place in (store.path, *(store.path / name for name in FOLDERS)):
         for staged in place.glob(f"{PENDING}*"):

@@ -28,18 +28,23 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.storage import Storage
 
 
 class Workspace:
     """Datasets below `state`, their private keys in `keys`, disposable files in `cache`.
 
+    `storage` keeps their objects for all clones of the project; `None`: `state` has them all.
     Methods may be called from several threads at once.
     """
 
-    def __init__(self, state: Path, keys: Path, cache: Path) -> None:
+    def __init__(
+        self, state: Path, keys: Path, cache: Path, storage: Storage | None = None
+    ) -> None:
         self.state = state
         self.keys = keys
         self.cache = cache
+        self.storage = storage
         self._projections = ProjectionCache(cache)
         self._stores: dict[str, DatasetStore] = {}
         self._by_id: dict[DatasetId, str] = {}
@@ -99,7 +104,7 @@ class Workspace:
         """The store of a dataset by its committed spelling."""
         store = self._stores.get(name)
         if store is None:
-            store = self._stores[name] = DatasetStore(self.state / name, name)
+            store = self._stores[name] = DatasetStore(self.state / name, name, self.storage)
         return store
 
     # --- Projections ---
@@ -217,7 +222,15 @@ class Workspace:
         from odfbuild.store.creation import create_dataset
 
         store, dataset_id = create_dataset(
-            self.state, self.keys, alias, kind, events, system_time, objects, checkpoints
+            self.state,
+            self.keys,
+            alias,
+            kind,
+            events,
+            system_time,
+            objects,
+            checkpoints,
+            self.storage,
         )
         with self._mutex:
             self._stores[alias] = store

@@ -20,6 +20,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.step import Link
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small
+from odfbuild.store.storage import ObjectKind
 from odfbuild.verify.finding import Finding
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 _MEND_BLOCK = "restore the file as it was committed: git checkout, a backup, or pull it from a peer"
-_MEND_OBJECT = "restore the file as it was committed: from a backup, or pull it from a peer"
+_MEND_OBJECT = (
+    "restore the file as it was committed: from a backup, from the clone that has it, "
+    "or pull it from a peer"
+)
 _MEND_CHAIN = (
     "the chain was written by something that does not keep its rules; "
     "go back to a head before this block (git checkout), or pull the dataset from a peer"
@@ -193,7 +197,9 @@ def _submit_objects(
     offset_column = "offset"
     tasks: list[Future[Finding | None]] = []
 
-    def submit(kind: str, hash: Multihash, link: Link, check: Callable[[], Fault | None]) -> None:
+    def submit(
+        kind: ObjectKind, hash: Multihash, link: Link, check: Callable[[], Fault | None]
+    ) -> None:
         tasks.append(pool.submit(_check_object, store, kind, hash, link, check))
 
     for link in chain:
@@ -213,7 +219,7 @@ def _submit_objects(
         if (checkpoint := event.new_checkpoint) is not None:
             path = store.object_path("checkpoints", checkpoint.physical_hash)
             submit(
-                "checkpoint",
+                "checkpoints",
                 checkpoint.physical_hash,
                 link,
                 partial(check_checkpoint, path, checkpoint),
@@ -223,22 +229,30 @@ def _submit_objects(
 
 def _check_object(
     store: DatasetStore,
-    kind: str,
+    kind: ObjectKind,
     hash: Multihash,
     link: Link,
     check: Callable[[], Fault | None],
 ) -> Finding | None:
-    fault = check()
-    if fault is None:
-        return None
+    try:
+        if store.storage is not None:
+            store.bring(kind, hash)
+        fault = check()
+    except IntegrityError as error:
+        code, message, help = error.code, error.message, error.help or _MEND_OBJECT
+    else:
+        if fault is None:
+            return None
+        noun = "data" if kind == "data" else "checkpoint"
+        code, message, help = fault.code, f"{noun} object {hash} {fault.what}", _MEND_OBJECT
     return _finding(
         store,
-        fault.code,
-        f"{kind} object {hash} {fault.what}",
-        _MEND_OBJECT,
+        code,
+        message,
+        help,
         block=link[0],
         number=link[1].sequence_number,
-        path=store.object_path("data" if kind == "data" else "checkpoints", hash),
+        path=store.object_path(kind, hash),
     )
 
 

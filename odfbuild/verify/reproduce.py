@@ -270,7 +270,7 @@ def _other_records(
             "E0820",
             f"it has {_count(recorded)}, and the same step gives {gives}",
         )
-    path = store.object_path("data", recorded.physical_hash)
+    path = store.bring("data", recorded.physical_hash)
     found = first_difference(path, staged.path)
     if found is None:
         message = "its records are the same, but their schema or logical hash is not"

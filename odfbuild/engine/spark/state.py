@@ -20,7 +20,7 @@ from odfbuild.engine.operation import RETRACT
 from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.merge_changes import latest, project, unseen
 from odfbuild.errors import ChainError
-from odfbuild.store.committed import Committed, CommittedSlice
+from odfbuild.store.committed import Committed, CommittedSlice, files_of
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.side_cars import SideCarFolder, SideCars
 
@@ -84,7 +84,7 @@ def _updated(
     slices: Sequence[CommittedSlice],
 ) -> DataFrame:
     """The state in `kept` with the records of `slices` on top."""
-    recent = read_slices(spark, [each.file for each in slices], schema, vocab)
+    recent = read_slices(spark, files_of(slices), schema, vocab)
     if kept is None or folder is None:
         return project(recent, key, vocab)
     state = read_slices(spark, [folder.path(file) for file in kept.files], schema, vocab)

@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import IngestError
-from odfbuild.ingest.extras import missing_extra
+from odfbuild.errors import IngestError, missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.inbox import IN_FLIGHT, Inbox, Journal, Message
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag

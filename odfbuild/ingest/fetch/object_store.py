@@ -1,7 +1,6 @@
 """An object of a store, through fsspec: `s3://bucket/key`, `gs://…`, `az://…`.
 
-Credentials, region and endpoint come from where the store's own tools take them: variables of the
-environment, profiles. The ETag is the state. Each store needs an extra.
+The ETag is the state. `odfbuild.store.remote` says where credentials come from.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
-from odfbuild.ingest.extras import missing_extra
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.kept import About, KeptDownload
@@ -19,12 +17,9 @@ from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
-
-EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure"}
-"""Schemes of addresses, and the extra that brings the library for each."""
+from odfbuild.store.remote import CREDENTIALS, connect, is_failure, why
 
 _CHUNK = 4 << 20
-_LIBRARIES = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "adlfs")
 
 
 def fetch_object(
@@ -34,18 +29,21 @@ def fetch_object(
     parts = urlsplit(url)
     path = f"{parts.netloc}{parts.path}"
     kept = KeptDownload(context, url)
+    settings = context.settings
     try:
-        store = _store(parts.scheme, context)
+        store = connect(
+            parts.scheme,
+            connect_seconds=settings.connect_seconds,
+            idle_seconds=settings.idle_seconds,
+            attempts=settings.attempts,
+        )
         about, moment = _about(store, path)
         if about.etag is not None and etag(about.etag) == state:
             kept.forget()
             return
         _download(store, path, about, kept, step.url)
-    except (OSError, EOFError) as error:
-        raise _failed(step.url, error) from None
     except Exception as error:
-        # Some errors of the clients come through as they are.
-        if not type(error).__module__.startswith(_LIBRARIES):
+        if not is_failure(error):
             raise
         raise _failed(step.url, error) from None
     # Like a web server that gives an ETag.
@@ -56,26 +54,6 @@ def fetch_object(
     yield Fetched(kept.data, new, event_time, step.url)
     # Only reached once what was yielded is committed.
     kept.forget()
-
-
-def _store(scheme: str, context: FetchContext) -> Any:
-    settings = context.settings
-    options: dict[str, Any] = {}
-    if scheme == "s3":
-        options["config_kwargs"] = {
-            "connect_timeout": settings.connect_seconds,
-            "read_timeout": settings.idle_seconds,
-            "retries": {"max_attempts": settings.attempts - 1, "mode": "standard"},
-        }
-    try:
-        import fsspec
-
-        # Neither a client nor a listing of an earlier run may answer for the store.
-        return fsspec.filesystem(
-            scheme, skip_instance_cache=True, use_listings_cache=False, **options
-        )
-    except ImportError:
-        raise missing_extra(EXTRAS[scheme], f"{scheme}: addresses") from None
 
 
 def _about(store: Any, path: str) -> tuple[About, Timestamp | None]:
@@ -107,11 +85,8 @@ def _download(store: Any, path: str, about: About, kept: KeptDownload, shown: st
 
 
 def _failed(shown: str, error: Exception) -> IngestError:
-    missing = isinstance(error, FileNotFoundError)
-    reason = "there is no such object" if missing else str(error) or type(error).__name__
     return IngestError(
-        scrub(f"cannot fetch {shown}: {reason}"),
+        scrub(f"cannot fetch {shown}: {why(error)}"),
         code="E0405" if isinstance(error, FileNotFoundError | PermissionError) else "E0406",
-        help="check the address, and the credentials and endpoint that the environment names, such "
-        "as AWS_PROFILE or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL",
+        help=CREDENTIALS,
     )

@@ -12,8 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.errors import IngestError, Location
-from odfbuild.ingest.extras import missing_extra
+from odfbuild.errors import IngestError, Location, missing_extra
 from odfbuild.ingest.fetch.ethereum.log import Log
 
 _SIGNATURE = re.compile(r"(?:event\s+)?([A-Za-z_$][\w$]*)\s*\((.*)\)\s*;?", re.DOTALL)

@@ -1,0 +1,63 @@
+"""Which objects are here and which in the storage, as text and data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from odfbuild.report.table import render_table
+from odfbuild.report.words import count, size
+from odfbuild.store.transfer import Held
+
+
+def render_held(found: Sequence[Held]) -> str:
+    """A row for each dataset: its objects, how many of them are here and how many there."""
+    rows = [
+        (
+            name,
+            str(len(each)),
+            size(sum(x.here or x.stored or 0 for x in each)),
+            str(sum(x.here is not None for x in each)),
+            str(sum(x.stored is not None for x in each)),
+            str(sum(x.is_lost for x in each)),
+        )
+        for name, each in _by_dataset(found)
+    ]
+    if not rows:
+        return "No dataset has data yet."
+    header = ("NAME", "OBJECTS", "SIZE", "HERE", "STORED", "MISSING")
+    return render_table(header, rows, frozenset(range(1, 6)))
+
+
+def held_to_data(found: Sequence[Held]) -> dict[str, Any]:
+    """The same for programs, object by object; sizes in bytes, null where it is not."""
+    return {
+        "datasets": [
+            {
+                "name": name,
+                "objects": [
+                    {"kind": x.kind, "hash": str(x.hash), "here": x.here, "stored": x.stored}
+                    for x in each
+                ],
+            }
+            for name, each in _by_dataset(found)
+        ],
+    }
+
+
+def render_copied(found: Sequence[Held], copied: Sequence[Held], verb: str) -> str:
+    """A line on what was copied, and one on what is in neither place."""
+    bytes_ = size(sum(x.here or x.stored or 0 for x in copied))
+    lines = [f"{verb} {count(len(copied), 'object')}, {bytes_}." if copied else "Nothing to copy."]
+    lost = sum(x.is_lost for x in found)
+    if lost:
+        lines.append(
+            f"{count(lost, 'object')} of the history {'is' if lost == 1 else 'are'} neither here "
+            "nor in the storage: push where they are."
+        )
+    return "\n".join(lines)
+
+
+def _by_dataset(found: Iterable[Held]) -> list[tuple[str, list[Held]]]:
+    return [(name, list(each)) for name, each in groupby(found, key=lambda x: x.dataset)]

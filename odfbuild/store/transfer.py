@@ -1,0 +1,148 @@
+"""Which objects of datasets are in their folders and which in the storage; copies between the two.
+
+`apply` does this for what it commits and reads. The rest is for a project that gets a storage after
+its first apply, and for a machine that shall work without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError
+from odfbuild.store.garbage import reachable
+from odfbuild.store.storage import ObjectKind, Storage
+
+if TYPE_CHECKING:
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.store.dataset import DatasetStore
+    from odfbuild.store.workspace import Workspace
+
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An object that the history of `dataset` refers to, and where it is.
+
+    `here`: bytes of the file in the dataset's folder, `stored`: bytes of the object in the storage;
+    `None` where it is missing.
+    """
+
+    dataset: str
+    kind: ObjectKind
+    hash: Multihash
+    here: int | None
+    stored: int | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is in neither place."""
+        return self.here is None and self.stored is None
+
+
+def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[Held, ...]:
+    """All objects of datasets, by dataset; asks the storage for each of them.
+
+    `PlanError` E0374 when the project has no storage, `IntegrityError` for a damaged chain.
+    """
+    storage = _storage(workspace)
+    wanted = [
+        (store, kind, hash)
+        for store in map(workspace.dataset, aliases)
+        for kind, hash in _referred(store)
+    ]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="storage") as pool:
+        sizes = pool.map(lambda each: storage.size(each[1], each[2]), wanted)
+        return tuple(
+            Held(store.name, kind, hash, _size(store, kind, hash), size)
+            for (store, kind, hash), size in zip(wanted, sizes, strict=True)
+        )
+
+
+def pushable(found: Iterable[Held]) -> tuple[Held, ...]:
+    """What only the folders have."""
+    return tuple(each for each in found if each.here is not None and each.stored is None)
+
+
+def pullable(found: Iterable[Held]) -> tuple[Held, ...]:
+    """What only the storage has."""
+    return tuple(each for each in found if each.here is None and each.stored is not None)
+
+
+def push(workspace: Workspace, wanted: Iterable[Held]) -> None:
+    """Copy these objects to the storage.
+
+    A file whose bytes are not what was committed stays where it is: `Errors` with an
+    `IntegrityError` E0813 for each, after all others were copied.
+    """
+    storage = _storage(workspace)
+
+    def copy(each: Held) -> None:
+        from odfbuild.odf.digest import physical_hash
+
+        file = workspace.dataset(each.dataset).object_path(each.kind, each.hash)
+        actual, _ = physical_hash(file)
+        if actual != each.hash:
+            raise IntegrityError(
+                f"object {each.hash} of '{each.dataset}' is not what was committed",
+                code="E0813",
+                dataset=each.dataset,
+                notes=(f"file: {file}", f"its bytes hash to {actual}"),
+                help="it was not pushed: remove the file, and push from a clone that has it whole",
+            )
+        storage.put(each.kind, each.hash, file)
+
+    _each(wanted, copy)
+
+
+def pull(workspace: Workspace, wanted: Iterable[Held]) -> None:
+    """Copy these objects to the folders of their datasets. Errors as `push`."""
+    _each(wanted, lambda each: workspace.dataset(each.dataset).bring(each.kind, each.hash))
+
+
+def _each(wanted: Iterable[Held], copy: Callable[[Held], object]) -> None:
+    """Copy several at once, and all that can be copied."""
+
+    def attempt(each: Held) -> OdfbuildError | None:
+        try:
+            copy(each)
+        except IntegrityError as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="storage") as pool:
+        outcomes = list(pool.map(attempt, wanted))
+    errors = [error for error in outcomes if error is not None]
+    if errors:
+        raise Errors(errors)
+
+
+def _referred(store: DatasetStore) -> Iterator[tuple[ObjectKind, Multihash]]:
+    head = store.head()
+    if head is None:
+        return
+    found = reachable(store, head)
+    linked = store.stored("data") if found.linked else ()
+    yield from (("data", hash) for hash in sorted({*found.data, *linked}, key=str))
+    yield from (("checkpoints", hash) for hash in sorted(found.checkpoints, key=str))
+
+
+def _size(store: DatasetStore, kind: ObjectKind, hash: Multihash) -> int | None:
+    try:
+        return store.object_path(kind, hash).stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _storage(workspace: Workspace) -> Storage:
+    if workspace.storage is None:
+        raise PlanError(
+            "this project has no storage",
+            code="E0374",
+            help="name one under `content` of odfbuild.yaml: `storage: s3://bucket/prefix`, "
+            "`gs:`, `az:`, or a folder that all clones can reach",
+        )
+    return workspace.storage
