@@ -29,6 +29,8 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.rebuild import Rebuild
 from odfbuild.project.config import load_config
 from odfbuild.project.given import Given
+from odfbuild.store import transfer
+from odfbuild.store.transfer import Held
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -277,6 +279,27 @@ class Project:
             extent=Extent(since=after, sample=sample),
             factory=None if integrity else self._start_engine,
         )
+
+    def objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Which objects of datasets (default: all) are in their folders, which in the storage.
+
+        `PlanError` E0373 when the project has no storage.
+        """
+        workspace = self.workspace()
+        names = [existing(workspace, each) for each in datasets] or workspace.aliases()
+        return transfer.survey(workspace, names)
+
+    def push_objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Copy objects that only this clone has to the storage; returns them."""
+        copied = transfer.pushable(self.objects(*datasets))
+        transfer.push(self.workspace(), copied)
+        return copied
+
+    def pull_objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Copy objects that this clone lacks from the storage; returns them."""
+        copied = transfer.pullable(self.objects(*datasets))
+        transfer.pull(self.workspace(), copied)
+        return copied
 
     # --- What these stand on ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,9 +64,10 @@ def push(
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
     dry_run: DryRunOption = False,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
 ) -> int:
     """Copy objects that only this clone has to the storage; `apply` does it by itself."""
-    from odfbuild.report.storage import render_copied
     from odfbuild.store import transfer
 
     state: Context = context.obj
@@ -74,8 +76,13 @@ def push(
     copied = transfer.pushable(found)
     if not dry_run:
         transfer.push(workspace, copied)
-    state.console.result(render_copied(found, copied, "Would push" if dry_run else "Pushed"))
-    return 1 if any(each.is_lost for each in found) else 0
+    return _report(
+        state,
+        found,
+        copied,
+        "Would push" if dry_run else "Pushed",
+        as_json or format is Format.json,
+    )
 
 
 @storage.command("pull")
@@ -86,9 +93,10 @@ def pull(
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
     dry_run: DryRunOption = False,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
 ) -> int:
     """Copy objects that this clone lacks from the storage; other verbs fetch what they need."""
-    from odfbuild.report.storage import render_copied
     from odfbuild.store import transfer
 
     state: Context = context.obj
@@ -97,7 +105,24 @@ def pull(
     copied = transfer.pullable(found)
     if not dry_run:
         transfer.pull(workspace, copied)
-    state.console.result(render_copied(found, copied, "Would pull" if dry_run else "Pulled"))
+    return _report(
+        state,
+        found,
+        copied,
+        "Would pull" if dry_run else "Pulled",
+        as_json or format is Format.json,
+    )
+
+
+def _report(
+    state: Context, found: Sequence[Held], copied: Sequence[Held], verb: str, as_json: bool
+) -> int:
+    from odfbuild.report.storage import held_to_data, render_copied
+
+    if as_json:
+        state.console.data(held_to_data(copied))
+    else:
+        state.console.result(render_copied(found, copied, verb))
     return 1 if any(each.is_lost for each in found) else 0
 
 

@@ -43,7 +43,7 @@ class Storage:
     """The storage at `address`: `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or a folder.
 
     A folder is named by `file:///mnt/share` or by a path, which `root` makes absolute. Methods may
-    be called from several threads at once; `EnvironmentProblem` E0905 when it cannot be reached.
+    be called from several threads at once; `EnvironmentProblem` E0911 when it cannot be reached.
     """
 
     def __init__(self, address: str, root: Path) -> None:
@@ -105,7 +105,7 @@ class Storage:
                 raise
             raise EnvironmentProblem(
                 f"the storage {self.address} cannot be used: {why(error)}",
-                code="E0905",
+                code="E0911",
                 help=CREDENTIALS,
             ) from None
 

@@ -46,7 +46,7 @@ class Held:
 def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[Held, ...]:
     """All objects of datasets, by dataset; asks the storage for each of them.
 
-    `PlanError` E0374 when the project has no storage, `IntegrityError` for a damaged chain.
+    `PlanError` E0373 when the project has no storage, `IntegrityError` for a damaged chain.
     """
     storage = _storage(workspace)
     wanted = [
@@ -141,7 +141,7 @@ def _storage(workspace: Workspace) -> Storage:
     if workspace.storage is None:
         raise PlanError(
             "this project has no storage",
-            code="E0374",
+            code="E0373",
             help="name one under `content` of odfbuild.yaml: `storage: s3://bucket/prefix`, "
             "`gs:`, `az:`, or a folder that all clones can reach",
         )
