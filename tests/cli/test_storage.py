@@ -58,6 +58,7 @@ def test_a_clone_goes_on_where_another_stopped(tiny: Tiny, odfbuild: Program) ->
     assert program.ok("verify").out.startswith("Verified 3 datasets")
     assert other.ids("derived") == [1, 2, 3, 4]
     program.ok("tail", "late")
+    assert program.ok("drift").out.startswith("No drift. ")
 
 
 def test_without_a_storage_missing_data_are_an_error_that_says_how_to_share_them(
