@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.apply.approved import Approved
+    from odfbuild.apply.drift import Drifted
     from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome
     from odfbuild.apply.run import Listener
+    from odfbuild.apply.vintage import Vintage
     from odfbuild.engine.contract import Engine
     from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
     from odfbuild.odf.multihash import Multihash
@@ -151,12 +153,14 @@ class Project:
 
     def explain(self, dataset: str) -> Explanation:
         """Why a dataset is stale or not, down to the root causes."""
+        from odfbuild.apply.receipts import with_receipts
         from odfbuild.plan.explain import explain
 
         found = self._survey()
         names = {each.name.lower(): each.name for each in found.plan.datasets}
         name = names.get(dataset.lower()) or existing(found.workspace, dataset)
-        return explain(found.plan, name, found.projections)
+        explanation = explain(found.plan, name, found.projections)
+        return with_receipts(explanation, found.project.config, found.workspace, found.renames)
 
     def diff(self, old: str | None = None, new: str | None = None) -> tuple[DefinitionChange, ...]:
         """How definitions differ from the chains, or between revisions in Git.
@@ -168,6 +172,19 @@ class Project:
         if old is None:
             return compare_with_chains(self._folder, self._given)
         return compare_revisions(self.config(), old, new)
+
+    def drift(self, *, deep: bool = False) -> Drifted:
+        """What is not as definitions and runs left it; `deep` hashes all objects."""
+        from odfbuild.apply.drift import find_drift
+
+        return find_drift(self._folder, self._given, deep=deep)
+
+    def vintage(self, dataset: str) -> Vintage:
+        """What the records of a dataset were made from, at the blocks that were read."""
+        from odfbuild.apply.vintage import vintage
+
+        workspace = self.workspace()
+        return vintage(workspace, existing(workspace, dataset))
 
     # --- Doing ---
 

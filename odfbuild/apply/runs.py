@@ -278,6 +278,39 @@ def past_runs(cache: Path) -> list[PastRun]:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastResult:
+    """How the last run that touched a dataset ended for it; `error` is a code."""
+
+    run: str
+    status: str
+    because: str | None
+    error: str | None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the dataset did not become what was planned."""
+        return self.status in ("failed", "lost", "skipped")
+
+    def __str__(self) -> str:
+        code = f" [{self.error}]" if self.error else ""
+        return f"{self.status}{code} in run {self.run}: {self.because}"
+
+
+def last_results(cache: Path) -> dict[str, LastResult]:
+    """The last result of every dataset, by name, as far as runs are kept."""
+    return {
+        name: LastResult(
+            run=run.id,
+            status=each["status"],
+            because=each.get("because"),
+            error=each.get("error"),
+        )
+        for run in past_runs(cache)
+        for name, each in run.datasets.items()
+    }
+
+
 def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
     """The run with that id, or its unique beginning, or `last`; and those after it.
 

@@ -29,6 +29,7 @@ def explain(
 
     if is_error_code(dataset):
         return _explain_code(context.obj, dataset.upper(), as_json or format is Format.json)
+    from odfbuild.apply.receipts import with_receipts
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
         explanation_to_data,
@@ -40,7 +41,12 @@ def explain(
     state: Context = context.obj
     found = state.survey()
     name = _known(dataset, [each.name for each in found.plan.datasets])
-    explanation = explained(found.plan, name, found.projections)
+    explanation = with_receipts(
+        explained(found.plan, name, found.projections),
+        found.project.config,
+        found.workspace,
+        found.renames,
+    )
     data, text = explanation_to_data(explanation), ""
     if since is not None:
         from odfbuild.apply.runs import runs_since

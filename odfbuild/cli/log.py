@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from odfbuild.cli.context import (
     JsonOption,
 )
 
+if TYPE_CHECKING:
+    from odfbuild.store.workspace import Workspace
+
 
 def log(
     context: typer.Context,
@@ -23,6 +26,13 @@ def log(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
     ] = None,
+    vintage: Annotated[
+        bool,
+        typer.Option(
+            "--vintage",
+            help="Show what its records were made from, down to the roots, and by which query.",
+        ),
+    ] = False,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -31,11 +41,26 @@ def log(
 
     state: Context = context.obj
     workspace = state.workspace()
-    store = workspace.dataset(existing(workspace, dataset))
+    name = existing(workspace, dataset)
+    if vintage:
+        return _vintage(state, workspace, name, as_json or format is Format.json)
+    store = workspace.dataset(name)
     head = store.head()
     blocks = tuple(islice(store.walk(head), limit)) if head is not None else ()
     if as_json or format is Format.json:
         state.console.data(log_to_data(blocks))
     else:
         state.console.result(render_log(blocks, color=state.console.color))
+    return 0
+
+
+def _vintage(state: Context, workspace: Workspace, name: str, as_json: bool) -> int:
+    from odfbuild.apply.vintage import eras, vintage
+    from odfbuild.report.vintage import render_vintage, vintage_to_data
+
+    found, queries = vintage(workspace, name), eras(workspace, name)
+    if as_json:
+        state.console.data(vintage_to_data(found, queries))
+    else:
+        state.console.result(render_vintage(found, queries))
     return 0

@@ -20,6 +20,7 @@ VERBS = (
     "render",
     "graph",
     "import",
+    "status",
     "plan",
     "show",
     "diff",

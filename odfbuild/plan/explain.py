@@ -23,6 +23,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.project.anchors import CommitInfo
 
 
 class Standing(Enum):
@@ -38,15 +39,27 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The number of a block in its chain, and the commit of Git that it belongs to, if known."""
+
+    sequence_number: int
+    commit: CommitInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """A reason; its `children` are the causes of the dataset that it names.
 
-    `place` is where the definition says what changed. `repeated` causes of that dataset are told
-    elsewhere in the tree.
+    `place` is where the definition says what changed. `start` and `end` are the blocks of the
+    reason, `commit` the one that brought the change; they are looked up by `apply.receipts`.
+    `repeated` causes of that dataset are told elsewhere in the tree.
     """
 
     reason: Reason
     place: Location | None = None
+    start: Point | None = None
+    end: Point | None = None
+    commit: CommitInfo | None = None
     children: tuple[Cause, ...] = ()
     repeated: bool = False
 
@@ -61,13 +74,17 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why one dataset will run or not."""
+    """Why one dataset will run or not.
+
+    `last_failure` says how its last run failed, if it did; it is looked up by `apply.receipts`.
+    """
 
     name: str
     standing: Standing
     causes: tuple[Cause, ...]
     settled: tuple[Settled, ...]
     refusal: OdfbuildError | None = None
+    last_failure: str | None = None
 
 
 _STANDINGS = {

@@ -122,6 +122,31 @@ def files_below(commit: Commit, folder: str, ending: str) -> Iterator[tuple[str,
             yield name, blob.data_stream.read().decode("ascii", "replace")
 
 
+def commit_of_line(repo: Repo, file: str, line: int | None) -> CommitInfo | None:
+    """The commit that last changed a line of a file (`None`: any of it).
+
+    `None` when that is not committed, or Git does not know the file.
+    """
+    from git import GitCommandError
+
+    if not repo.head.is_valid():
+        return None
+    top = str(repo.working_tree_dir)
+    try:
+        if line is None:
+            said = repo.git.log("-1", f"--format={_FIELDS}", "HEAD", "--", f"{top}/{file}")
+        else:
+            blamed = repo.git.blame("--porcelain", f"-L{line},{line}", "--", f"{top}/{file}")
+            commit = blamed.split(maxsplit=1)[0]
+            if not commit.strip("0"):
+                return None
+            said = repo.git.log("-1", f"--format={_FIELDS}", commit)
+    except GitCommandError:
+        return None
+    fields = said.split("\x1e")[-1].split("\x1f")
+    return _commit(fields[:4]) if len(fields) >= 4 else None
+
+
 def history(repo: Repo) -> list[str]:
     """Hashes of all commits that lead here, none before one that it came from."""
     if not repo.head.is_valid():

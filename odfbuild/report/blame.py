@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.apply.blame import Blamed
+from odfbuild.project.anchors import CommitInfo
 from odfbuild.report.table import render_table
 
 _HEADER = ("block", "event", "commit", "date", "author", "subject")
@@ -27,16 +28,22 @@ def blame_to_data(found: Sequence[Blamed]) -> list[dict[str, Any]]:
             "blockHash": str(each.hash),
             "event": each.block.event.KIND,
             "systemTime": str(each.block.system_time),
-            "commit": each.commit
-            and {
-                "hash": each.commit.hash,
-                "author": each.commit.author,
-                "date": each.commit.time,
-                "subject": each.commit.subject,
-            },
+            "commit": commit_to_data(each.commit),
         }
         for each in found
     ]
+
+
+def commit_to_data(commit: CommitInfo | None) -> dict[str, str] | None:
+    """A commit as plain values."""
+    if commit is None:
+        return None
+    return {
+        "hash": commit.hash,
+        "author": commit.author,
+        "date": commit.time,
+        "subject": commit.subject,
+    }
 
 
 def _row(each: Blamed) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from odfbuild.apply.runs import PastRun
 from odfbuild.errors import Location
-from odfbuild.plan.explain import Cause, Explanation, Standing
+from odfbuild.plan.explain import Cause, Explanation, Point, Standing
+from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
 from odfbuild.report.plan_view import reason_line
 from odfbuild.report.words import count, paint
@@ -30,6 +31,8 @@ def render_explanation(explanation: Explanation, *, color: bool = False) -> str:
     if explanation.settled:
         lines += ["", "Not because of:"]
         lines += [f"  {each.what}: {each.because}" for each in explanation.settled]
+    if explanation.last_failure is not None:
+        lines += ["", f"Last time: {explanation.last_failure}"]
     if explanation.refusal is not None:
         lines += ["", render_error(explanation.refusal, color=color).rstrip()]
     return "\n".join(lines)
@@ -42,6 +45,7 @@ def explanation_to_data(explanation: Explanation) -> dict[str, Any]:
         "standing": explanation.standing.name.lower(),
         "causes": [_cause(cause) for cause in explanation.causes],
         "settled": [{"what": each.what, "because": each.because} for each in explanation.settled],
+        "last_failure": explanation.last_failure,
         "refusal": error_to_data(explanation.refusal)[0] if explanation.refusal else None,
     }
 
@@ -91,7 +95,9 @@ def _tree(causes: Sequence[Cause], margin: str) -> Iterator[str]:
         last = number == len(causes)
         place = f", {cause.place}" if cause.place else ""
         again = " (its causes are told above)" if cause.repeated else ""
-        yield f"{margin}{'└─' if last else '├─'} {reason_line(cause.reason)}{place}{again}"
+        commit = f", {cause.commit}" if cause.commit else ""
+        line = reason_line(cause.reason, _number(cause.start), _number(cause.end))
+        yield f"{margin}{'└─' if last else '├─'} {line}{place}{commit}{again}"
         yield from _tree(cause.children, margin + ("   " if last else "│  "))
 
 
@@ -101,16 +107,23 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "code": reason.code.value,
         "message": reason.message,
         "input": reason.input,
-        "from": _point(reason.from_block, reason.from_offset),
-        "to": _point(reason.to_block, reason.to_offset),
+        "from": _point(reason.from_block, reason.from_offset, cause.start),
+        "to": _point(reason.to_block, reason.to_offset, cause.end),
         "source": _source(cause.place),
+        "commit": commit_to_data(cause.commit),
         "repeated": cause.repeated,
         "children": [_cause(child) for child in cause.children],
     }
 
 
-def _point(block: object, offset: int | None) -> dict[str, Any] | None:
-    return None if block is None else {"block": str(block), "offset": offset}
+def _number(point: Point | None) -> int | None:
+    return point.sequence_number if point else None
+
+
+def _point(block: object, offset: int | None, point: Point | None) -> dict[str, Any] | None:
+    if block is None:
+        return None
+    return {"block": str(block), "sequence_number": _number(point), "offset": offset}
 
 
 def _source(place: Location | None) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from typing import Any, overload
 from odfbuild.engine.mode import Mode
 from odfbuild.errors import Location
 from odfbuild.odf.model import MetadataEvent
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
 from odfbuild.plan.document import summary
@@ -266,16 +267,20 @@ def _amount(dataset: DatasetPlan) -> str:
     return f"{text}, if there is news" if Action.POLL in dataset.actions else text
 
 
-def reason_line(reason: Reason) -> str:
-    """A reason with its evidence: offsets and blocks."""
+def reason_line(reason: Reason, start: int | None = None, end: int | None = None) -> str:
+    """A reason with its evidence: offsets and blocks, with their numbers where these are known."""
     text = f"{reason.code.value}: {reason.message}"
     if reason.to_offset is not None:
         first = 0 if reason.from_offset is None else reason.from_offset + 1
         if first <= reason.to_offset:
             text += f", offsets {first} to {reason.to_offset}"
     if reason.to_block is not None:
-        text += f", block {short(reason.from_block)} → {short(reason.to_block)}"
+        text += f", block {_block(start, reason.from_block)} → {_block(end, reason.to_block)}"
     return text
+
+
+def _block(number: int | None, block: Multihash | None) -> str:
+    return short(block) if number is None else f"#{number} {short(block)}"
 
 
 def _causes(dataset: DatasetPlan) -> Iterable[str]:

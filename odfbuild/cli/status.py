@@ -1,0 +1,46 @@
+"""`odfbuild status`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
+
+
+def status(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+    full: Annotated[bool, typer.Option("--full", help="Name all datasets.")] = False,
+) -> int:
+    """Show at a glance what is stale, changed or locked, and what failed last time."""
+    from odfbuild.apply.standing import standing
+    from odfbuild.apply.survey import choose
+    from odfbuild.report.standing import render_standing, standing_to_data
+
+    state: Context = context.obj
+    names, found = choose(
+        state.directory, selection_of(select, exclude, selector, datasets), state.given
+    )
+    seen = standing(found, names)
+    if as_json or format is Format.json:
+        state.console.data(standing_to_data(seen))
+    else:
+        state.console.result(render_standing(seen, color=state.console.color, full=full))
+    return 0
