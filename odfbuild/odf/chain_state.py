@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from odfbuild.odf.model import (
     AddData,
@@ -16,6 +17,7 @@ from odfbuild.odf.model import (
     ExecuteTransform,
     ExecuteTransformInput,
     MetadataBlock,
+    MetadataEvent,
     SetDataSchema,
     SetPollingSource,
     SetTransform,
@@ -62,30 +64,38 @@ def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> 
         return ChainState(
             head=head, sequence_number=block.sequence_number, system_time=block.system_time
         )
-    after = replace(
-        state, head=head, sequence_number=block.sequence_number, system_time=block.system_time
+    return replace(
+        state,
+        head=head,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+        **_changes(state, block.event),
     )
-    match block.event:
-        case AddData() as event:
+
+
+def _changes(state: ChainState, event: MetadataEvent) -> dict[str, Any]:
+    """What the event changes of a state, by field."""
+    match event:
+        case AddData():
             last = _last(event)
-            return replace(after, data=last, added=last)
-        case ExecuteTransform() as event:
+            return {"data": last, "added": last}
+        case ExecuteTransform():
             last = _last(event)
-            return replace(after, data=last, executed=last)
-        case SetDataSchema() as schema:
-            return replace(after, schema=schema)
-        case SetTransform() as transform:
-            return replace(after, transform=transform)
+            return {"data": last, "executed": last}
+        case SetDataSchema():
+            return {"schema": event}
+        case SetTransform():
+            return {"transform": event}
         case SetPollingSource():
-            return replace(after, polling=True)
+            return {"polling": True}
         case DisablePollingSource():
-            return replace(after, polling=False)
-        case AddPushSource() as source:
-            return replace(after, push_sources={**state.push_sources, source.source_name: source})
+            return {"polling": False}
+        case AddPushSource(source_name=name):
+            return {"push_sources": {**state.push_sources, name: event}}
         case DisablePushSource(source_name=name):
             kept = {key: value for key, value in state.push_sources.items() if key != name}
-            return replace(after, push_sources=kept)
-    return after
+            return {"push_sources": kept}
+    return {}
 
 
 def _last(event: AddData | ExecuteTransform) -> LastData:

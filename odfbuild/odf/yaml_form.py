@@ -165,7 +165,8 @@ def _vector_decoder(item: _Decoder) -> _Decoder:
     return decode
 
 
-def _object_decoder(cls: type) -> _Decoder:
+def _object_decoder(cls: type, tagged: bool = False) -> _Decoder:
+    """`tagged`: the `kind` of a member of a union stands among its fields."""
     table: dict[str, tuple[str, _Decoder]] = {}
     required: list[str] = []
     compiled: list[bool] = []
@@ -193,6 +194,8 @@ def _object_decoder(cls: type) -> _Decoder:
         for key, item in data.items():
             entry = table.get(key)
             if entry is None:
+                if key == "kind" and tagged:
+                    continue
                 errors.append(unknown(path, key, tuple(table)))
             elif item is not None:
                 values[entry[0]] = entry[1](item, (*path, key), errors)
@@ -238,7 +241,7 @@ def is_read_step(cls: type) -> bool:
 def _union_decoder(union: Union) -> _Decoder:
     members = {member.KIND: member for member in union.members}  # type: ignore[attr-defined]
     by_spelling = spellings(tuple(members))
-    decoders = {each: _object_decoder(members[name]) for each, name in by_spelling.items()}
+    decoders = {each: _object_decoder(members[name], True) for each, name in by_spelling.items()}
     short = union.members[0].__name__.startswith(SHORT_FORMS)
 
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
@@ -246,8 +249,7 @@ def _union_decoder(union: Union) -> _Decoder:
             kind = data.get("kind")
             decoder = decoders.get(kind) if isinstance(kind, str) else None
             if decoder is not None:
-                rest = {key: value for key, value in data.items() if key != "kind"}
-                return decoder(rest, path, errors)
+                return decoder(data, path, errors)
             if kind is None:
                 errors.append(missing(path, "kind"))
             else:

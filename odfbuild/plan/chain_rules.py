@@ -12,8 +12,8 @@ from hashlib import sha256
 
 from odfbuild.errors import ChainError
 from odfbuild.odf.chain_state import ChainState, advance
-from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetTransform
+from odfbuild.odf.identity import DatasetAlias, DatasetId
+from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetTransform, TransformInput
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.rules import check
@@ -31,7 +31,10 @@ def broken_rule(
     `projection` is `None` for a dataset that is to be created.
     """
     state = _created() if projection is None else _state(projection)
+    block = None
     for event in events:
+        if block is not None:
+            state = advance(state, _NEXT, block)
         block = MetadataBlock(
             system_time=state.system_time,
             prev_block_hash=state.head,
@@ -42,7 +45,6 @@ def broken_rule(
             check(state, block)
         except ChainError as error:
             return event, error
-        state = advance(state, _NEXT, block)
     return None
 
 
@@ -70,7 +72,11 @@ def _identified(event: MetadataEvent) -> MetadataEvent:
     inputs = tuple(
         each
         if isinstance(each.dataset_ref, DatasetId)
-        else replace(each, dataset_ref=DatasetId(sha256(each.dataset_ref.folded.encode()).digest()))
+        else TransformInput(dataset_ref=_made_up(each.dataset_ref), alias=each.alias)
         for each in event.inputs
     )
     return replace(event, inputs=inputs)
+
+
+def _made_up(alias: DatasetAlias) -> DatasetId:
+    return DatasetId(sha256(alias.folded.encode()).digest())

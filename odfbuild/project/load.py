@@ -75,7 +75,8 @@ def _scan(folder: str) -> Iterator[str]:
 
 def read_file(config: Config, path: str) -> tuple[Definition, ...]:
     """The definitions of one file; raises `ProjectError` or `Errors`, with all that is wrong."""
-    file = os.path.relpath(path, config.root)
+    inside = f"{config.root}/"
+    file = path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, inside)
     definitions: list[Definition] = []
     errors: list[OdfbuildError] = []
     for source in read_sources(config, file):

@@ -9,6 +9,7 @@ from pathlib import Path
 from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project import yaml_source
 from odfbuild.project.model import Config
+from odfbuild.store.files import read_small
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Source:
 
 def read_sources(config: Config, file: str) -> list[Source]:
     """The texts of a definition file (relative to the root); raises `ProjectError` or `Errors`."""
-    text = read_text(config.root / file, file)
+    text = read_text(f"{config.root}/{file}", file)
     if not file.endswith(".j2"):
         return [Source(file, text)]
     from odfbuild.project.template import render_template
@@ -71,10 +72,10 @@ def read_sources(config: Config, file: str) -> list[Source]:
     ]
 
 
-def read_text(path: Path, file: str) -> str:
-    """The text of a file; `ProjectError` when it is not UTF-8 or cannot be read."""
+def read_text(path: str | Path, file: str) -> str:
+    """The text of a file, lines ended by line feeds; `ProjectError` when there is no such text."""
     try:
-        return path.read_text(encoding="utf-8")
+        text = read_small(path).decode()
     except UnicodeDecodeError as error:
         raise ProjectError(
             f"this is not UTF-8 text: {error.reason} at byte {error.start}",
@@ -89,3 +90,4 @@ def read_text(path: Path, file: str) -> str:
             location=Location(file),
             help="check that it is there and that you may read it",
         ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

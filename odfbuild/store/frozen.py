@@ -14,6 +14,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -37,7 +38,7 @@ class Form:
     def __init__(self, classes: Iterable[type], shared: Iterable[type] = ()) -> None:
         self.classes = tuple(classes)
         self._numbers = {cls: number for number, cls in enumerate(self.classes)}
-        self._fields = {cls: names_of(cls) for cls in self.classes if not issubclass(cls, Enum)}
+        self._fields = {cls: _getter(cls) for cls in self.classes}
         self._shared = frozenset(self._numbers[cls] for cls in shared)
         self._made: dict[tuple[Any, ...], Any] = {}
         self._builders = [self._builder(cls) for cls in self.classes]
@@ -56,23 +57,23 @@ class Form:
         if cls in _LEAVES:
             return value
         if cls is tuple:
-            return (_TUPLE, *[v if type(v) in _LEAVES else self.plain(v) for v in value])
-        fields = self._fields.get(cls)
-        if fields is not None:
-            # Half of all values are leaves: a call for each of them took most of the time.
-            plain = [self._numbers[cls]]
-            for name in fields:
-                field = getattr(value, name)
-                plain.append(field if type(field) in _LEAVES else self.plain(field))
-            return tuple(plain)
+            return (_TUPLE, *(value if _LEAVES.issuperset(map(type, value)) else self._all(value)))
         number = self._numbers.get(cls)
         if number is not None:
-            return (number, value.value)
+            fields = self._fields[cls](value)
+            # Most objects hold leaves only: a call for each of them took most of the time.
+            return (
+                number,
+                *(fields if _LEAVES.issuperset(map(type, fields)) else self._all(fields)),
+            )
         if isinstance(value, Mapping):
             return {key: self.plain(item) for key, item in value.items()}
         if cls is list:
-            return [self.plain(item) for item in value]
+            return self._all(value)
         return value
+
+    def _all(self, values: Iterable[Any]) -> list[Plain]:
+        return [value if type(value) in _LEAVES else self.plain(value) for value in values]
 
     def thaw(self, plain: Plain) -> Any:
         """The object that `plain` was made from."""
@@ -101,7 +102,7 @@ class Form:
             return lambda plain: cls(plain[1])
         # Filling slots directly takes half the time of the generated `__init__`, which checks
         # nothing.
-        setters = [vars(cls)[name].__set__ for name in self._fields[cls]]
+        setters = [vars(cls)[name].__set__ for name in names_of(cls)]
         new = cls.__new__
         thaw = self.thaw
 
@@ -112,6 +113,14 @@ class Form:
             return made
 
         return build
+
+
+def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the values of all fields of an object."""
+    names = ("value",) if issubclass(cls, Enum) else names_of(cls)
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
 
 
 def names_of(cls: Any) -> tuple[str, ...]:
