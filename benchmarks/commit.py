@@ -10,14 +10,15 @@ from pathlib import Path
 
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.survey import survey
+from odfbuild.engine.release import engine_version
 from odfbuild.odf.timestamp import Timestamp
 
 
 def main(project: Path) -> None:
     """Commit all definitions."""
-    found = survey(project)
+    found, version = survey(project), engine_version()
     for dataset in found.plan.datasets:
-        events = resolve_changes(dataset, found.workspace)
+        events = resolve_changes(dataset, found.workspace, version)
         found.workspace.create(dataset.name, dataset.kind, events, Timestamp.now())
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from odfbuild.cli.defaults import KeepsDefaults
 from odfbuild.cli.verbs import Verbs
 
 
-class GlobalsAnywhere(TyperGroup):
+class GlobalsAnywhere(KeepsDefaults, TyperGroup):
     """A group that takes its own options before and after the name of the command."""
 
     def __init__(self, **settings: Any) -> None:

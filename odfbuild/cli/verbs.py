@@ -13,6 +13,8 @@ from typing import Any
 import typer
 from typer.main import get_group
 
+from odfbuild.cli.defaults import Verb
+
 VERBS = (
     "init",
     "validate",
@@ -91,5 +93,5 @@ def _command(name: str) -> Any:
     if isinstance(verb, typer.Typer):
         holder.add_typer(verb, name=name)
     else:
-        holder.command(name, hidden=name in ALIASES)(verb)
+        holder.command(name, cls=Verb, hidden=name in ALIASES)(verb)
     return get_group(holder).commands[name]

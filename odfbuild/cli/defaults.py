@@ -1,0 +1,41 @@
+"""Values that nobody gave are not converted.
+
+Typer converts by pydantic, whose import takes longer than most commands run.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class KeepsDefaults:
+    """Put before a class of commands: what has its default already goes to the verb as it is."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Options and arguments, of which those that have to be converted are."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if "process_value" not in vars(parameter):
+                parameter.process_value = _unless_default(parameter)
+        return parameters
+
+
+class Verb(KeepsDefaults, TyperCommand):
+    """A command that is not a group."""
+
+
+def _unless_default(parameter: Any) -> Any:
+    convert = parameter.process_value
+
+    def process(ctx: Any, value: Any) -> Any:
+        is_default = value is parameter.default and isinstance(value, Enum | int | None)
+        if not is_default or parameter.required:
+            return convert(ctx, value)
+        if value is None and (parameter.multiple or parameter.nargs == -1):
+            value = ()
+        return parameter.callback(ctx, parameter, value) if parameter.callback else value
+
+    return process
