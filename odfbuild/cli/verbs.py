@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.main import get_group
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
 
 from odfbuild.cli.defaults import Verb
 
@@ -89,9 +90,8 @@ def _command(name: str) -> Any:
     verb_name = ALIASES.get(name, name)
     module = "import_" if verb_name == "import" else verb_name  # a word of Python
     verb = getattr(import_module(f"odfbuild.cli.{module}"), module)
-    holder = typer.Typer(rich_markup_mode=None)
+    settings: Any = {"pretty_exceptions_short": True, "rich_markup_mode": None}
     if isinstance(verb, typer.Typer):
-        holder.add_typer(verb, name=name)
-    else:
-        holder.command(name, cls=Verb, hidden=name in ALIASES)(verb)
-    return get_group(holder).commands[name]
+        return get_group_from_info(TyperInfo(verb, name=name), suggest_commands=True, **settings)
+    info = CommandInfo(name, cls=Verb, callback=verb, hidden=name in ALIASES)
+    return get_command_from_info(info, **settings)
