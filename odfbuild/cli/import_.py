@@ -22,6 +22,7 @@ def import_(
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.committed import committed_snapshot
+    from odfbuild.project.editor import provide_schema, schema_comment
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -44,7 +45,8 @@ def import_(
         )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(schema_comment(config.root, file) + text, encoding="utf-8")
+        provide_schema(config.root)
     except OSError as error:
         raise EnvironmentProblem(
             f"{file} cannot be written: {error.strerror}",

@@ -37,6 +37,7 @@ def init(
     ] = None,
 ) -> int:
     """Start a project: odfbuild.yaml, a first dataset with a small file to read, .gitignore."""
+    from odfbuild.project.editor import provide_schema, schema_comment
     from odfbuild.project.resources import template_text
 
     state: Context = context.obj
@@ -47,10 +48,11 @@ def init(
             code="E0110",
             help="edit its odfbuild.yaml, or choose another folder",
         )
+    header = schema_comment(root, root / "datasets" / "temperatures.yaml")
     files = {
         "odfbuild.yaml": _CONFIG.format(name=name or root.name),
-        "datasets/temperatures.yaml": template_text("init/temperatures.yaml"),
-        "datasets/temperatures.warm.yaml": template_text("init/temperatures.warm.yaml"),
+        "datasets/temperatures.yaml": header + template_text("init/temperatures.yaml"),
+        "datasets/temperatures.warm.yaml": header + template_text("init/temperatures.warm.yaml"),
         "data/temperatures/2026-01.csv": template_text("init/2026-01.csv"),
         ".gitignore": _GITIGNORE,
     }
@@ -62,6 +64,7 @@ def init(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         created.append(relative)
+    provide_schema(root)
     state.console.result(
         "\n".join([f"Created in {root}:", *(f"  {path}" for path in created)])
         + "\nNext: odfbuild plan"

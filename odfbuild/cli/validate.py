@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,7 @@ def validate(
     from odfbuild.report.words import count
 
     found = read_definitions(state.directory, state.given)
+    _help_editors(found)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     if not engine:
         state.console.result(f"{text}.")
@@ -42,6 +44,13 @@ def validate(
         names = ", ".join(checked.unknown)
         state.console.note(f"Not checked, because only data tells what they read: {names}.")
     return 0
+
+
+def _help_editors(found: Definitions) -> None:
+    from odfbuild.project.editor import provide_schema
+
+    with contextlib.suppress(OSError):  # a project that may only be read is valid, too
+        provide_schema(found.project.config.root)
 
 
 def _check(state: Context, found: Definitions) -> Checked:

@@ -18,6 +18,7 @@ from odfbuild.cli.defaults import Verb
 
 VERBS = (
     "init",
+    "new",
     "validate",
     "migrate",
     "render",

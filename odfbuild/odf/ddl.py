@@ -42,6 +42,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 _MAX_DEPTH = 20
 """Of types in types; no block holds a schema with more."""
 
@@ -97,6 +99,11 @@ _STRICT = {
     "TEXT",
     "ARRAY",
 }
+
+
+def quoted_name(name: str) -> str:
+    """The name of a column as it is written in DDL: in backticks unless it is a plain word."""
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def parse_ddl(columns: Sequence[str], *, strict: bool = False) -> pa.Schema:

@@ -71,14 +71,14 @@ def source_evolution(
     place: Place,
 ) -> Evolution:
     """What a source that replaces another one (`None`: none is active) does to a root."""
-    result = _read_by(after)
+    result = result_of_source(after)
     if result is None or projection.schema is None:
         return _UNKNOWN
     growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=True)
     if growth.problems:
         where = _place_in_source(snapshot, before, after, growth, place)
         return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
-    old = _read_by(before) if before is not None else None
+    old = result_of_source(before) if before is not None else None
     effect = _effect(old, result, growth.added)
     if before is None or _without_columns(before) != _without_columns(after):
         effect = replace(effect, records=True)
@@ -110,7 +110,7 @@ def query_evolution(
 # --- Columns ---
 
 
-def _read_by(source: Source) -> Result | None:
+def result_of_source(source: Source) -> Result | None:
     """The columns that a source gives, before system columns; `None` when the data decide."""
     declared = _declared(source.read)
     if declared is None:

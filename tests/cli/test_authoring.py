@@ -83,7 +83,10 @@ def test_a_chain_is_imported_as_the_definition_that_it_amounts_to(
     assert odfbuild.ok("diff").out == "No differences.\n"
     assert odfbuild("plan", "--detailed-exitcode").code == 0
     printed = odfbuild.ok("import", "derived").out
-    assert printed == (tiny.root / "datasets" / "derived.yaml").read_text()
+    first, _, rest = (tiny.root / "datasets" / "derived.yaml").read_text().partition("\n")
+    assert first == "# yaml-language-server: $schema=../.odfbuild/schemas/DatasetSnapshot.json"
+    assert printed == rest
+    assert (tiny.root / "datasets" / first.partition("=")[2]).is_file()
     said = odfbuild("import", "derived", "--write")
     assert said.code == 1
     assert "error[E0114]: datasets/derived.yaml is there already" in said.err

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import NO_DRIFT, Drift, IngestTask
-from odfbuild.engine.spark.frames import literal, quote, to_spark_type
+from odfbuild.engine.spark.frames import literal, quote, sql_type, to_spark_type
 from odfbuild.engine.spark.malformed import CORRUPT, MISFIT
 from odfbuild.odf.model import MergeStrategyChangelogStream, MergeStrategyUpsertStream
 
@@ -29,13 +29,13 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
     """
     if task.on_schema_change == "fail" or task.history_schema is None:
         return frame, NO_DRIFT
-    found = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    found = {f.name: sql_type(f.dataType) for f in frame.schema.fields}
     names = committed_names(frame, task) if convert else {name: name for name in found}
     by_committed = {new: old for old, new in names.items()}
     expected = {field.name: field for field in _data_columns(task)}
     columns, misfits, missing, retyped = [], [], [], []
     for name, field in expected.items():
-        kind = to_spark_type(field.type).simpleString()
+        kind = sql_type(to_spark_type(field.type))
         source = by_committed.get(name)
         if source is None:
             # An event time that the source has not is filled in by the merge.

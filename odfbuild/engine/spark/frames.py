@@ -188,7 +188,7 @@ def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
 def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
     return [
         f"CAST({quote(field.name) if field.name in layout.names else 'NULL'}"
-        f" AS {field.dataType.simpleString()}) AS {quote(field.name)}"
+        f" AS {sql_type(field.dataType)}) AS {quote(field.name)}"
         for field in wanted
     ]
 
@@ -206,6 +206,18 @@ def literal(text: str) -> str:
     """Text as a value in SQL text."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def sql_type(kind: spark_types.DataType) -> str:
+    """A type for use in SQL text: Spark's own short form leaves names of members without quotes."""
+    if isinstance(kind, spark_types.StructType):
+        members = ", ".join(f"{quote(each.name)}: {sql_type(each.dataType)}" for each in kind)
+        return f"struct<{members}>"
+    if isinstance(kind, spark_types.ArrayType):
+        return f"array<{sql_type(kind.elementType)}>"
+    if isinstance(kind, spark_types.MapType):
+        return f"map<{sql_type(kind.keyType)}, {sql_type(kind.valueType)}>"
+    return str(kind.simpleString())
 
 
 def quote(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odfbuild.engine.spark.frames import quote
+from odfbuild.engine.spark.frames import quote, sql_type
 from odfbuild.engine.spark.merge_input import OP, PAIR, ROW
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def differences(
     """
     columns = [name for name in frame.columns if name not in (ROW, OP)]
     new = frame.selectExpr(f"struct(*) AS {_NEW}")
-    kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    kinds = {f.name: sql_type(f.dataType) for f in frame.schema.fields}
     fields = [
         f"{quote(name) if name in state.columns else f'CAST(NULL AS {kinds[name]})'} "
         f"AS {quote(name)}"

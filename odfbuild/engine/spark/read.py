@@ -24,6 +24,7 @@ from odfbuild.engine.spark.frames import (
     empty_frame,
     literal,
     quote,
+    sql_type,
     to_spark_schema,
     to_spark_type,
 )
@@ -154,7 +155,7 @@ def _csv_by_name(
     missing = tuple(name for name in columns.names if name not in known)
     expressions = []
     for field in columns:
-        kind = to_spark_type(field.type).simpleString()
+        kind = sql_type(to_spark_type(field.type))
         if field.name in known or not header.names:
             expressions.append(quote(field.name))
         elif field.nullable:
@@ -218,7 +219,7 @@ def _parquet(
         return frame, Source(None, found)
     expressions, misfits, missing = [], [], []
     for field in columns:
-        name, kind = quote(field.name), to_spark_type(field.type).simpleString()
+        name, kind = quote(field.name), sql_type(to_spark_type(field.type))
         if field.name in found.names:
             expressions.append(f"try_cast({name} AS {kind}) AS {name}")
             misfits.append(f"WHEN {name} IS NOT NULL AND try_cast({name} AS {kind}) IS NULL")

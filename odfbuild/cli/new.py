@@ -1,0 +1,112 @@
+"""`odfbuild new`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context
+
+
+class Merge(StrEnum):
+    """How new data joins the history."""
+
+    append = "append"
+    ledger = "ledger"
+    snapshot = "snapshot"
+
+
+def new(
+    context: typer.Context,
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="What to begin; without it, a list."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the new dataset.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FROM]...", help="Its files, its address, or the datasets that it reads."
+        ),
+    ] = None,
+    merge: Annotated[
+        Merge | None, typer.Option("--merge", help="How new data joins the history.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="A column that tells records apart; repeat."),
+    ] = None,
+    read: Annotated[
+        str | None,
+        typer.Option("--read", metavar="FORMAT", help="How data is written, as in 'csv'."),
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            "--sample",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A local file that looks like the data.",
+        ),
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            "--over",
+            metavar="COLUMN=VALUE,...",
+            help="For a matrix: the column, and the values that get a dataset each.",
+        ),
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option("--description", help="What the dataset is, for people.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Print the file instead of writing it.")
+    ] = False,
+) -> int:
+    """Begin a dataset: a definition with columns and key as its data or inputs have them."""
+    state: Context = context.obj
+    if kind is None:
+        _list_kinds(state)
+        return 0
+    if name is None:
+        raise typer.BadParameter(f"a name for the new dataset is missing: new {kind} NAME", context)
+    from odfbuild.apply.new import begin, write
+    from odfbuild.apply.new_wish import Wanted
+    from odfbuild.apply.survey import read_definitions
+
+    found = read_definitions(state.directory, state.given)
+    wanted = Wanted(
+        kind=kind,
+        name=name,
+        sources=tuple(sources or ()),
+        merge=merge.value if merge else None,
+        key=tuple(key or ()),
+        read=read,
+        sample=sample,
+        over=over,
+        description=description,
+    )
+    begun = begin(wanted, found)
+    if dry_run:
+        state.console.result(begun.text)
+        return 0
+    write(begun, found.project.config)
+    state.console.result(f"Created {begun.file}: {', '.join(begun.names)}")
+    state.console.note("Read it, edit it. Next: odfbuild plan")
+    return 0
+
+
+def _list_kinds(state: Context) -> None:
+    from odfbuild.project.scaffold import KINDS
+
+    width = max(map(len, KINDS))
+    lines = [f"  {kind:<{width}}  {about}" for kind, about in KINDS.items()]
+    state.console.result("\n".join(["Kinds of datasets:", *lines]))
+    state.console.note("Next: odfbuild new KIND NAME [FROM]...; `odfbuild new --help` tells more")

@@ -1,0 +1,226 @@
+"""Look at local files that nobody described yet: their format, columns, and what may be a key.
+
+Reads the first records only, without an engine and without the network. What a definition says
+counts later, not what was found here. Raises `IngestError` when a file cannot be understood.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from odfbuild.errors import IngestError, Location
+from odfbuild.ingest.guess import Column, Guess, guess, guess_key
+
+RECORDS = 10_000
+"""How many records are looked at, of all files together."""
+
+_FORMATS = {
+    ".csv": "Csv",
+    ".tsv": "Csv",
+    ".ndjson": "NdJson",
+    ".jsonl": "NdJson",
+    ".json": "Json",
+    ".geojson": "GeoJson",
+    ".parquet": "Parquet",
+}
+_PACKED = {".gz": "Gzip", ".zip": "Zip"}
+_SEPARATORS = ",;\t|"
+
+FORMATS = tuple(sorted(each[1:] for each in _FORMATS))
+"""What a format may be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a file is written: `kind` of its read step, separator, `Gzip` or `Zip` around it."""
+
+    kind: str
+    separator: str = ","
+    packed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the files look like; `header`: the first line of CSV names the columns."""
+
+    form: Form
+    guess: Guess
+    header: bool = True
+
+
+def form_of(name: str, called: str | None = None) -> Form | None:
+    """The form that a file name tells, or that it is `called`; `None` when neither does."""
+    stem, packed = name.lower(), None
+    for suffix, how in _PACKED.items():
+        if stem.endswith(suffix):
+            stem, packed = stem.removesuffix(suffix), how
+    suffix = f".{called}" if called else Path(stem).suffix
+    kind = _FORMATS.get(suffix)
+    return Form(kind, "\t" if suffix == ".tsv" else ",", packed) if kind else None
+
+
+def look_at(files: Sequence[Path], form: Form) -> Sample:
+    """What the first records of `files` look like; all of them have that form."""
+    match form.kind:
+        case "Csv":
+            return _csv(files, form)
+        case "Parquet":
+            return Sample(form, _parquet(files[0]))
+        case "GeoJson":
+            return Sample(form, Guess((), 0))
+    records = itertools.chain.from_iterable(_json_records(file, form) for file in files)
+    return Sample(form, guess(list(itertools.islice(records, RECORDS)), is_text=False))
+
+
+def _csv(files: Sequence[Path], form: Form) -> Sample:
+    with _text(files[0], form) as text:
+        first = text.readline()
+    if not first.strip():
+        raise _not_understood(files[0], "its first line is empty", 1)
+    separator = form.separator
+    if separator == "," and "," not in first:
+        separator = max(_SEPARATORS, key=first.count)
+    cells = next(csv.reader([first], delimiter=separator))
+    # A number in the first line is data: nobody calls a column 17.
+    header = not any(_is_number(cell) for cell in cells)
+    names = [cell.strip() for cell in cells] if header else [f"c{n + 1}" for n in range(len(cells))]
+    if "" in names or len(set(map(str.lower, names))) < len(names):
+        reason = "its header has an empty name or one name twice"
+        raise _not_understood(files[0], reason, 1, first.rstrip("\r\n"))
+    rows = itertools.chain.from_iterable(_rows(file, form, separator, header) for file in files)
+    records = [
+        dict(zip(names, row, strict=False)) for row in itertools.islice(rows, RECORDS) if row
+    ]
+    found = guess(records, is_text=True) if records else Guess(_text_columns(names), 0)
+    return Sample(Form("Csv", separator, form.packed), found, header)
+
+
+def _rows(file: Path, form: Form, separator: str, header: bool) -> Iterator[list[str]]:
+    with _text(file, form) as text:
+        reader = csv.reader(text, delimiter=separator)
+        yield from itertools.islice(reader, int(header), None)
+
+
+def _text_columns(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(Column(name, "STRING") for name in names)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return cell.lower() not in ("nan", "inf", "infinity")
+
+
+def _json_records(file: Path, form: Form) -> Iterator[dict[str, Any]]:
+    with _text(file, form) as text:
+        if form.kind == "Json":
+            found = _parsed(text.read(), file, None)
+            if not isinstance(found, list):
+                raise _not_understood(file, "it is no array of objects: name its `subPath` by hand")
+            yield from (each for each in found if isinstance(each, dict))
+            return
+        for number, line in enumerate(text, 1):
+            if not line.strip():
+                continue
+            record = _parsed(line, file, number)
+            if not isinstance(record, dict):
+                raise _not_understood(file, "this line is no JSON object", number, line.rstrip())
+            yield record
+
+
+def _parsed(text: str, file: Path, line: int | None) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", "values are nested too deeply")
+        raise _not_understood(file, f"this is not JSON: {reason}", line) from None
+
+
+def _parquet(file: Path) -> Guess:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            columns = [_column(field) for field in opened.schema_arrow]
+            batch = next(opened.iter_batches(RECORDS), None)
+    except (pa.ArrowException, OSError) as error:
+        raise _not_understood(file, f"this is not Parquet: {error}") from None
+    # One type without a form in DDL, and the file decides on all of them.
+    if None in columns:
+        return Guess((), batch.num_rows if batch else 0)
+    return guess_key([each for each in columns if each], batch.to_pylist() if batch else [])
+
+
+def _column(field: Any) -> Column | None:
+    import pyarrow as pa
+
+    names = {
+        pa.bool_(): "BOOLEAN",
+        pa.int8(): "TINYINT",
+        pa.int16(): "SMALLINT",
+        pa.int32(): "INT",
+        pa.int64(): "BIGINT",
+        pa.float32(): "FLOAT",
+        pa.float64(): "DOUBLE",
+        pa.string(): "STRING",
+        pa.large_string(): "STRING",
+        pa.binary(): "BINARY",
+        pa.date32(): "DATE",
+    }
+    kind = names.get(field.type)
+    if pa.types.is_timestamp(field.type):
+        kind = "TIMESTAMP"
+    elif pa.types.is_decimal128(field.type):
+        kind = f"DECIMAL({field.type.precision}, {field.type.scale})"
+    return Column(field.name, kind) if kind else None
+
+
+@contextmanager
+def _text(file: Path, form: Form) -> Iterator[IO[str]]:
+    try:
+        with _unpacked(file, form.packed) as data:
+            yield io.TextIOWrapper(data, encoding="utf-8-sig", newline="")
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8 text ({error.reason}): convert it, or write `read.encoding`"
+        raise _not_understood(file, reason) from None
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise _not_understood(file, getattr(error, "strerror", None) or str(error)) from None
+    except csv.Error as error:
+        raise _not_understood(file, f"this is not CSV: {error}") from None
+
+
+@contextmanager
+def _unpacked(file: Path, packed: str | None) -> Iterator[IO[bytes]]:
+    if packed == "Gzip":
+        with gzip.open(file) as unzipped:
+            yield cast(IO[bytes], unzipped)
+    elif packed == "Zip":
+        with zipfile.ZipFile(file) as archive, archive.open(archive.namelist()[0]) as data:
+            yield data
+    else:
+        with file.open("rb") as data:
+            yield data
+
+
+def _not_understood(
+    file: Path, reason: str, line: int | None = None, snippet: str | None = None
+) -> IngestError:
+    return IngestError(
+        f"no columns can be proposed from '{file.name}': {reason}",
+        code="E0436",
+        location=Location(str(file), line, 1 if line else None, snippet),
+        help="give a file that is in order, or write the definition by hand (docs/datasets.md)",
+    )
