@@ -23,15 +23,15 @@ def new(
     context: typer.Context,
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="What to begin; without it, a list."),
+        typer.Argument(metavar="KIND", help="What to begin; without it, a list."),
     ] = None,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the new dataset.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the new dataset.")
     ] = None,
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FROM]...", help="Its files, its address, or the datasets that it reads."
+            metavar="FROM", help="Its files, its address, or the datasets that it reads."
         ),
     ] = None,
     merge: Annotated[

@@ -30,6 +30,38 @@ KINDS = {
 
 _WIDTH = 88
 MERGES = ("append", "ledger", "snapshot")
+_SQL_WORDS = frozenset(
+    [
+        "anti",
+        "cross",
+        "except",
+        "from",
+        "full",
+        "group",
+        "having",
+        "inner",
+        "input",
+        "intersect",
+        "join",
+        "lateral",
+        "left",
+        "limit",
+        "minus",
+        "natural",
+        "order",
+        "outer",
+        "right",
+        "select",
+        "semi",
+        "table",
+        "union",
+        "using",
+        "values",
+        "where",
+        "window",
+        "with",
+    ]
+)
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -78,14 +110,15 @@ class Derived:
 
 
 def alias_of(name: str, taken: Sequence[str]) -> str:
-    """A short name for an input, that SQL takes without quotes: the last word of its own."""
+    """A short name for an input, that SQL takes without quotes: from the last words of its own."""
     words = _WORDS.findall(name.lower()) or ["input"]
     for length in range(1, len(words) + 1):
         alias = "_".join(words[-length:])
-        alias = alias if not alias[0].isdigit() else f"d{alias}"
-        if alias not in taken:
-            return alias
-    return f"{'_'.join(words)}_{len(taken) + 1}"
+        # Two letters may be a country, and some of these mean something else in YAML: no, on.
+        if alias[0].isdigit() or len(alias) < 3 or alias in _SQL_WORDS or alias in taken:
+            continue
+        return alias
+    return f"{words[-1] if words[-1][0].isalpha() else 'input'}_{len(taken) + 1}"
 
 
 def root_text(root: Root, schema: str) -> str:
