@@ -30,38 +30,10 @@ KINDS = {
 
 _WIDTH = 88
 MERGES = ("append", "ledger", "snapshot")
-_SQL_WORDS = frozenset(
-    [
-        "anti",
-        "cross",
-        "except",
-        "from",
-        "full",
-        "group",
-        "having",
-        "inner",
-        "input",
-        "intersect",
-        "join",
-        "lateral",
-        "left",
-        "limit",
-        "minus",
-        "natural",
-        "order",
-        "outer",
-        "right",
-        "select",
-        "semi",
-        "table",
-        "union",
-        "using",
-        "values",
-        "where",
-        "window",
-        "with",
-    ]
-)
+_SQL_WORDS = """
+anti cross except from full group having inner input intersect join lateral left limit minus natural
+order outer right select semi table union using values where window with
+"""
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -115,7 +87,7 @@ def alias_of(name: str, taken: Sequence[str]) -> str:
     for length in range(1, len(words) + 1):
         alias = "_".join(words[-length:])
         # Two letters may be a country, and some of these mean something else in YAML: no, on.
-        if alias[0].isdigit() or len(alias) < 3 or alias in _SQL_WORDS or alias in taken:
+        if alias[0].isdigit() or len(alias) < 3 or alias in _SQL_WORDS.split() or alias in taken:
             continue
         return alias
     return f"{words[-1] if words[-1][0].isalpha() else 'input'}_{len(taken) + 1}"
