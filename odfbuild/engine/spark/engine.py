@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -29,14 +30,18 @@ from odfbuild.engine.spark.inputs import empty_view
 from odfbuild.engine.spark.limits import within
 from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
+from odfbuild.engine.spark.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session import Session
 from odfbuild.engine.spark.transform import checked, derive, preprocess
-from odfbuild.errors import CheckError, QueryError
+from odfbuild.errors import OdfbuildError, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odfbuild.odf.model import TransformSql
+
+
+Task = TypeVar("Task", TransformTask, IngestTask)
 
 
 def start_engine(settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> SparkEngine:
@@ -51,7 +56,11 @@ class SparkEngine:
     """`contract.Engine` in one Spark session; every request has views of its own."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._recovery = Recovery(session)
+
+    @property
+    def _session(self) -> Session:
+        return self._recovery.session
 
     def validate(
         self,
@@ -63,48 +72,61 @@ class SparkEngine:
         preprocess: bool = False,
     ) -> pa.Schema:
         """See `contract.Engine`."""
-        with self.request(dataset) as spark:
-            if preprocess:
-                for each in inputs:
-                    empty_view(spark, each)
-                return to_arrow_schema(_preprocess(spark, dataset, transform))
-            report = checked(spark, dataset, transform, inputs, vocab)
-            return to_arrow_schema(report.result, [vocab.event_time])
+
+        def work(again: bool) -> pa.Schema:
+            with self.request(dataset) as spark:
+                if preprocess:
+                    for each in inputs:
+                        empty_view(spark, each)
+                    return to_arrow_schema(_preprocess(spark, dataset, transform))
+                report = checked(spark, dataset, transform, inputs, vocab)
+                return to_arrow_schema(report.result, [vocab.event_time])
+
+        return self._recovery.carry_out(work)
 
     def transform(self, task: TransformTask) -> TransformResult:
         """See `contract.Engine`."""
-        with self.request(task.dataset) as spark:
-            return derive(spark, task)
+
+        def work(again: bool) -> TransformResult:
+            with self.request(task.dataset) as spark:
+                return derive(spark, _afresh(task) if again else task)
+
+        return self._recovery.carry_out(work)
 
     def ingest(self, task: IngestTask) -> EngineResult:
         """See `contract.Engine`."""
-        task = replace(task, file=self._session.within_reach(task.file, task.scratch))
-        with self.request(task.dataset) as spark:
-            bad = BadRecords(task)
-            found = read_source(spark, task, bad)
-            if found is None:
-                return EngineResult(parts=(), schema=None)
-            return merge(spark, *found, task, bad)
+        reached = replace(task, file=self._session.within_reach(task.file, task.scratch))
+
+        def work(again: bool) -> EngineResult:
+            with self.request(task.dataset) as spark:
+                now = _afresh(reached) if again else reached
+                bad = BadRecords(now)
+                found = read_source(spark, now, bad)
+                if found is None:
+                    return EngineResult(parts=(), schema=None)
+                return merge(spark, *found, now, bad)
+
+        return self._recovery.carry_out(work)
 
     def violations(
         self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
     ) -> tuple[int, str]:
         """See `contract.Engine`."""
-        with self.request(dataset) as spark:
-            return violations(spark, dataset, query, files, schema, vocab)
+
+        def work(again: bool) -> tuple[int, str]:
+            with self.request(dataset) as spark:
+                return violations(spark, dataset, query, files, schema, vocab)
+
+        return self._recovery.carry_out(work)
 
     def progress(self, dataset: str) -> tuple[int, int] | None:
         """See `contract.Engine`."""
-        tracker = self._session.spark.sparkContext.statusTracker()
-        done = total = 0
-        for job in tracker.getJobIdsForGroup(dataset):
-            info = tracker.getJobInfo(job)
-            for stage in info.stageIds if info else ():
-                details = tracker.getStageInfo(stage)
-                if details is not None:
-                    done += details.numCompletedTasks
-                    total += details.numTasks
-        return (done, total) if total else None
+        try:
+            return tasks_of(self._session, dataset)
+        except Exception:
+            if self._session.exit_code(0) is None:
+                raise
+            return None
 
     def about(self) -> Surroundings:
         """See `contract.Engine`."""
@@ -118,24 +140,44 @@ class SparkEngine:
 
     @contextmanager
     def request(self, dataset: str) -> Iterator[SparkSession]:
-        """A session for one piece of work; what fails in it becomes an error for people."""
-        spark = self._session.request()
-        context = spark.sparkContext
-        context.setJobGroup(dataset, dataset)
+        """A session for one piece of work; what fails in it becomes an error for people.
+
+        Raises `JvmEnded` when the JVM ended meanwhile.
+        """
+        session = self._recovery.live()
         try:
-            with within(
-                in_force(self._session.settings).step_seconds,
-                dataset,
-                lambda: context.cancelJobGroup(dataset),
-            ):
+            spark = session.request()
+            context = spark.sparkContext
+            context.setJobGroup(dataset, dataset)
+            seconds = in_force(session.settings).step_seconds
+            with within(seconds, dataset, lambda: context.cancelJobGroup(dataset)):
                 yield spark
-        except (QueryError, CheckError):
+        except OdfbuildError:
             raise
         except Exception as error:
-            raised = _from_run_time(error, dataset)
+            raised = why_lost(error, session, dataset) or _from_run_time(error, dataset)
             if raised is None:
                 raise
             raise raised from None
+
+
+def _afresh(task: Task) -> Task:
+    """`task` with a scratch folder that holds nothing of an earlier attempt."""
+    return replace(task, scratch=Path(tempfile.mkdtemp(dir=task.scratch)))
+
+
+def tasks_of(session: Session, dataset: str) -> tuple[int, int] | None:
+    """Finished and total tasks of the jobs that run for `dataset`."""
+    tracker = session.spark.sparkContext.statusTracker()
+    done = total = 0
+    for job in tracker.getJobIdsForGroup(dataset):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            details = tracker.getStageInfo(stage)
+            if details is not None:
+                done += details.numCompletedTasks
+                total += details.numTasks
+    return (done, total) if total else None
 
 
 def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql) -> DataFrame:

@@ -179,6 +179,8 @@ def launch(
         # the JVM fails then. What is reserved is only used when it is needed.
         "-XX:ReservedCodeCacheSize=256m",
         "-XX:+UseSerialGC",
+        # What goes on after it is in no known state; `recovery` starts another JVM.
+        "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp
         *_archive_options(java, spark_home),
         *_module_options(java),
@@ -208,20 +210,22 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not answer.is_file():
         if process.poll() is not None:
-            raise _did_not_start(f"the JVM ended with code {process.returncode}", log)
+            raise did_not_start(f"the JVM ended with code {process.returncode}", log)
         if time.monotonic() > deadline:
             process.kill()
-            raise _did_not_start(f"the JVM did not answer in {_START_SECONDS} s", log)
+            raise did_not_start(f"the JVM did not answer in {_START_SECONDS} s", log)
         time.sleep(0.02)
 
 
-def _did_not_start(why: str, log: Path) -> EnvironmentProblem:
+def did_not_start(why: str, log: Path) -> EnvironmentProblem:
+    """The error for a JVM or a session that does not come up, with the last lines of `log`."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return EnvironmentProblem(
         f"Spark could not be started: {why}",
         code="E0902",
         notes=tuple(lines[-5:]),
-        help="check the Java that is used (ODFBUILD_JAVA_HOME) and ODFBUILD_SPARK_MEMORY",
+        help="check the Java that is used (ODFBUILD_JAVA_HOME), and engine.memory in odfbuild.yaml "
+        "(ODFBUILD_SPARK_MEMORY goes before it)",
     )
 
 

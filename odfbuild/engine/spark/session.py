@@ -6,8 +6,11 @@ import atexit
 import contextlib
 import logging
 import os
+import re
 import shutil
+import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +19,7 @@ from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
 from odfbuild.engine.spark import sandbox
 from odfbuild.engine.spark.cluster import await_workers, check_reachable
-from odfbuild.engine.spark.java import LOOPBACK, Gateway, find_java, launch
+from odfbuild.engine.spark.java import LOOPBACK, Gateway, did_not_start, find_java, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +51,7 @@ class Session:
 
     def __init__(self, settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> None:
         self.settings = in_force(settings)
+        self.memory = self.settings.memory or _memory()
         self.reach = reach
         if reach is not None:
             # Fences stand where folders are when Spark starts.
@@ -80,14 +84,31 @@ class Session:
         shutil.copyfile(file, copy)
         return copy
 
+    def exit_code(self, seconds: float) -> int | None:
+        """What the JVM ended with, if it does within `seconds`; `None` while it runs."""
+        if self._gateway is None:
+            return None
+        try:
+            return self._gateway.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def last_words(self) -> tuple[str, ...]:
+        """The last lines that the JVM printed."""
+        if self._gateway is None:
+            return ()
+        text = self._gateway.log.read_text(encoding="utf-8", errors="replace")
+        return tuple(text.strip().splitlines()[-3:])
+
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
         atexit.unregister(self.stop)
         spark, self.spark = getattr(self, "spark", None), None
         if spark is not None:
             # A JVM that died is stopped already.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
                 spark.stop()
+            _forget_session()
         if self._gateway is not None:
             process = self._gateway.process
             if process.stdin is not None:
@@ -116,18 +137,16 @@ class Session:
             "spark.local.dir": str(self.scratch / "local"),
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
         }
-        memory = settings.memory or _memory()
-        self._gateway = launch(find_java(), conf, self.scratch, memory, self._confine)
+        self._gateway = launch(find_java(), conf, self.scratch, self.memory, self._confine)
         os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
         try:
-            from pyspark import SparkContext
             from pyspark.sql import SparkSession
 
-            # PySpark keeps the gateway of an earlier session of this process, which has ended.
-            SparkContext._gateway = None
-            SparkContext._jvm = None
             session: SparkSession = SparkSession.builder.getOrCreate()
+        except Exception as error:
+            _forget_session()
+            raise did_not_start(_first_sentence(error), self._gateway.log) from None
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         session.sparkContext.setLogLevel("OFF")
@@ -140,6 +159,26 @@ class Session:
     ) -> list[str]:
         reach = self.reach or Reach()
         return sandbox.fenced(command, self.fences, programs, reach, scratch)
+
+
+def _forget_session() -> None:
+    """Let go of all that PySpark keeps of the session of this process, which has ended."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _first_sentence(error: Exception) -> str:
+    """Why Spark refuses to start; what it goes on to recommend is not how it is done here."""
+    thrown = getattr(error, "java_exception", None)
+    text = str(error) if thrown is None else str(thrown.getMessage())
+    first = text.strip().split("\n")[0].split(". ")[0]
+    return re.sub(r"^\[[\w.]+\] ", "", first)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

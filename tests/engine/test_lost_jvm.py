@@ -1,0 +1,77 @@
+"""What becomes of work when the JVM ends under it: for want of memory, or killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.engine.settings import EngineSettings
+from odfbuild.engine.spark.engine import start_engine
+from odfbuild.errors import EnvironmentProblem
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What came of each piece of work in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.heavy_program", str(tmp_path_factory.mktemp("heavy"))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_query_that_fills_the_heap_is_an_error_that_says_what_to_set(told: Any) -> None:
+    code, message, dataset, *notes, way_out = told["heavy"]
+    assert (code, dataset) == ("E0546", "tests")
+    assert message == "Spark ran out of memory: its heap of 512m is full"
+    assert notes == ["nothing of it was committed"]
+    assert "engine.memory" in way_out
+
+
+def test_work_beside_it_and_after_it_is_done_all_the_same(told: Any) -> None:
+    assert (told["slow"], told["light"], told["after"]) == (5, 5, 5)
+    assert told["progress"] is None
+
+
+def test_a_jvm_that_is_killed_is_told_and_replaced(told: Any) -> None:
+    code, message, *notes = told["killed"]
+    assert code == "E0909"
+    assert message == "Spark's JVM was killed by signal 9 while it worked on 'tests'"
+    assert "nothing of it was committed" in notes
+    assert told["progress of a dead one"] is None
+    assert told["after kill"] == 5
+
+
+def test_a_heap_that_is_too_small_for_spark_is_an_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {__name__} as own; own.start_small()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("E0902 Spark could not be started: "), done.stderr
+    assert "Insufficient driver memory" in done.stdout
+    assert "[" not in done.stdout
+    assert "engine.memory" in done.stdout
+
+
+def start_small() -> None:
+    try:
+        start_engine(EngineSettings(memory="200m"))
+    except EnvironmentProblem as error:
+        print(error.code, error.message, error.help)
