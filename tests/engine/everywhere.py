@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import engine_settings
+from odfbuild.engine.spark import few, sorted_parts
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from tests.engine.inputs import sql
 from tests.engine.queries import ALL, ONE_OF_EACH
@@ -54,6 +55,8 @@ class Varied(SparkEngine):
         with super().request(dataset) as spark:
             spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
             spark.conf.set("spark.sql.adaptive.enabled", str(self.partitions > 1).lower())
+            if self.partitions > 1:
+                spark.conf.set(few.MARK, "false")
             spark.conf.set("spark.sql.files.maxPartitionBytes", str(1 << (12 + self.partitions)))
             yield spark
 
@@ -113,6 +116,8 @@ def hashes(engine: SparkEngine, queries: Sequence[str], partitions: int, seed: i
 
 
 def main(partitions: str, seed: str, queries: str, settings: str = "{}") -> None:
+    if int(partitions) > 3:
+        sorted_parts.IN_MEMORY = -1
     engine = start_engine(engine_settings(json.loads(settings)))
     found = hashes(engine, ALL if queries == "all" else ONE_OF_EACH, int(partitions), int(seed))
     engine.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.jvm import Classes, classes_in
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
 
 Node = Any
 """A plan or expression inside the JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of expressions: its name without package, and how Spark treats it.
+
+    `holds_plan`: it is a subquery, `plan()` says which. `is_replaceable`: it stands for another
+    expression, its `replacement()`. `is_random`: by Spark's own word its value differs from run to
+    run.
+    """
+
+    name: str
+    holds_plan: bool
+    is_replaceable: bool
+    is_random: bool
 
 
 class Catalyst:
@@ -41,13 +57,23 @@ class Catalyst:
 
         return DataFrame(self._known.datasets.ofRows(self._session, plan), self._spark)
 
-    def subplan(self, expression: Node) -> Node | None:
-        """The query inside a subquery expression."""
-        return expression.plan() if self._known.subquery.isInstance(expression) else None
+    def kind_of(self, expression: Node) -> Kind:
+        """What the class of an expression tells about it."""
+        name = str(expression.getClass().getName())
+        kind = self._known.kinds.get(name)
+        if kind is None:
+            kind = Kind(
+                name=name_of(expression),
+                holds_plan=bool(self._known.subquery.isInstance(expression)),
+                is_replaceable=bool(self._known.replaceable.isInstance(expression)),
+                is_random=bool(self._known.random.isInstance(expression)),
+            )
+            self._known.kinds[name] = kind
+        return kind
 
     def replacement(self, expression: Node) -> Node | None:
         """What a function stands for, if Spark rewrites it."""
-        return expression.replacement() if self._known.replaceable.isInstance(expression) else None
+        return expression.replacement() if self.kind_of(expression).is_replaceable else None
 
     def constant(self, expression: Node) -> Node | None:
         """The value of an expression without columns, as Spark's optimiser finds it.
@@ -59,10 +85,6 @@ class Catalyst:
                 return None
             expression = self.build.replaced(expression)
         return expression.eval(None) if expression.foldable() else None
-
-    def is_random(self, expression: Node) -> bool:
-        """Whether Spark itself says that the value differs from run to run."""
-        return bool(self._known.random.isInstance(expression))
 
     def inner_plans(self, plan: Node) -> Iterator[Node]:
         """Plans inside a plan that are not its children."""
@@ -131,14 +153,13 @@ class Builder:
 
 def ids_of(attributes: Any) -> frozenset[int]:
     """Identities of columns."""
-    return frozenset(attribute.exprId().id() for attribute in items(attributes))
+    return frozenset(attribute.exprId().id() for attribute in items(attributes.toSeq()))
 
 
 def items(sequence: Any) -> Iterator[Any]:
-    """Members of a Scala collection."""
-    iterator = sequence.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
+    """Members of a Scala sequence."""
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
 
 
 def name_of(node: Node) -> str:

@@ -83,12 +83,15 @@ class Analysed:
         return used | ids_of(plan.references())
 
     def _expression(self, expression: Node) -> None:
-        kind = name_of(expression)
+        of = self.catalyst.kind_of(expression)
+        kind = of.name
+        if kind in ("AttributeReference", "Literal"):
+            return
         if kind in lists.CLOCK_EXPRESSIONS:
             self._refuse(expression, "reads the clock", CLOCK_HELP)
         elif kind in lists.ENVIRONMENT_EXPRESSIONS:
             self._refuse(expression, "depends on the environment")
-        elif self.catalyst.is_random(expression):
+        elif of.is_random:
             self._refuse(expression, "is not deterministic")
         elif kind == "Cast":
             self._cast(expression)
@@ -96,15 +99,14 @@ class Analysed:
             self._aggregate(expression)
         elif kind in ("SortArray", "ArraySort") and self._is_sorted_collection(expression):
             return
-        inner = self.catalyst.subplan(expression)
-        if inner is not None:
+        if of.holds_plan:
+            inner = expression.plan()
             self.findings.construct(expression, SUBQUERY)
             self._plan(inner, ids_of(inner.output()))
         if kind == "CommonExpressionDef":
             self._common[str(expression.id())] = expression.child()
-        hidden = self.catalyst.replacement(expression)
-        if hidden is not None:
-            self._expression(hidden)
+        if of.is_replaceable:
+            self._expression(expression.replacement())
         children = list(items(expression.children()))
         # The definitions stand behind what refers to them.
         for child in reversed(children) if kind == "With" else children:

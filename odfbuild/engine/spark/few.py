@@ -24,9 +24,10 @@ _COMPILED_BYTES = 256 << 10
 """Of input files: from here on compiled code wins back what compiling it took."""
 _COLLECTED_ROWS = 100_000
 """Of a result, for each partition: more are written by Spark, however few they came from."""
-_MARK = "odfbuild.few"
+MARK = "odfbuild.few"
+"""Setting of a session: whether it works on few records."""
 _ONE_TASK = {
-    _MARK: "true",
+    MARK: "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
@@ -37,7 +38,12 @@ _INTERPRETED = {
 
 
 def tune(spark: SparkSession, files: Iterable[Path]) -> None:
-    """Set up the session of a request that reads `files`, before it runs a query."""
+    """Set up the session of a request that reads `files`, before it runs a query.
+
+    One in which somebody has said what to do (`MARK`) stays as it is.
+    """
+    if spark.conf.get(MARK, None) is not None:
+        return
     size = sum(file.stat().st_size for file in files)
     if size > _FEW_BYTES:
         return
@@ -52,7 +58,7 @@ def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:
     `None`, and no folder, where the session works on more, or where the result has too many.
     """
     spark = frame.sparkSession
-    if spark.conf.get(_MARK, "false") != "true":
+    if spark.conf.get(MARK, "false") != "true":
         return None
     catalyst = Catalyst(spark)
     plan = frame._jdf.queryExecution().analyzed()

@@ -34,6 +34,9 @@ class Classes:
         self.random = load(_EXPRESSIONS + "Nondeterministic")
         self.plan = load(_PLANS + "LogicalPlan")
 
+        self.kinds: dict[str, Any] = {}
+        """What was found out about classes, by name."""
+
         self.skip = companion("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
         self.datasets = companion("org.apache.spark.sql.classic.Dataset")
         self.nothing = jvm.scala.Option.empty()

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.spark.frames import quote, write_parts
+from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.order import total_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +44,14 @@ def sorted_parts(
     written = spark.read.schema(frame.schema).parquet(*map(str, parts))
     keys = [expr(quote(name)).asc_nulls_first() for name in order]
     return write_parts(written.orderBy(*keys), folder / "sorted")
+
+
+def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple[Path, ...]:
+    """Parquet files that hold `frame` in the order of the columns `order`, which are all it has."""
+    spark = frame.sparkSession
+    if _sorts_alike(to_arrow_schema(frame), order):
+        return sorted_parts(spark, frame, order, folder)
+    return write_parts(total_order(frame, order), folder)
 
 
 def _bytes(parts: Sequence[Path]) -> int:

@@ -23,6 +23,8 @@ from odfbuild.engine.spark.modes import changelog, map, stream
 from odfbuild.engine.spark.modes.bounds import bounds_of
 from odfbuild.engine.spark.modes.choose import choose, key_of
 from odfbuild.engine.spark.modes.shape import Joined, Windowed, shape_of
+from odfbuild.engine.spark.order import committed_form, time_first
+from odfbuild.engine.spark.sorted_parts import ordered_parts
 from odfbuild.engine.spark.temporal import make_view, rewrite, versions_of
 from odfbuild.engine.spark.validate import check_steps, result_of
 from odfbuild.errors import Errors, QueryError
@@ -100,7 +102,7 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple
         stream.window_view(spark, each, span, shape.length)
     plan, _ = result_of(spark, steps_of(task.transform))
     frame = stream.closed_windows(spark, plan, task)
-    return _written(stream.in_order_of_time(frame, task.vocab.event_time), task)
+    return _in_order_of_time(frame, task)
 
 
 def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
@@ -112,12 +114,19 @@ def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
     )
     if frame is None:
         return ()
-    return _written(stream.in_order_of_time(frame, task.vocab.event_time), task)
+    return _in_order_of_time(frame, task)
 
 
 def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
     few.tune(frame.sparkSession, files_read(frame, task))
     return write_parts(frame, task.scratch / "parts")
+
+
+def _in_order_of_time(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
+    """Records that are all appended: by event time, then by all other values."""
+    few.tune(frame.sparkSession, files_read(frame, task))
+    order = time_first(frame.columns, task.vocab.event_time)
+    return ordered_parts(frame, order, task.scratch / "parts")
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
@@ -126,6 +135,8 @@ def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> t
     for table in versions_of(task.dataset, task.transform, task.inputs):
         make_view(spark, table)
     plan, result = result_of(spark, steps_of(task.transform))
+    if not task.previous():
+        return _in_order_of_time(committed_form(result), task)
     frame = changelog.changes(spark, task, result, schema, key_of(plan))
     return _written(frame, task)
 

@@ -145,20 +145,21 @@ class _Fence:
             self._expression(argument, scope)
 
     def _expression(self, expression: Node, scope: frozenset[str]) -> None:
-        kind = name_of(expression)
-        if kind == "ExpressionWithUnresolvedIdentifier":
+        kind = self.catalyst.kind_of(expression)
+        if kind.name == "UnresolvedAttribute":
+            return
+        if kind.name == "ExpressionWithUnresolvedIdentifier":
             self.findings.error(expression, "E0502", "IDENTIFIER() is not allowed in a query")
-        elif kind in ("NamedParameter", "PosParameter"):
+        elif kind.name in ("NamedParameter", "PosParameter"):
             self.findings.error(expression, "E0502", "parameter markers are not allowed in a query")
-        elif kind == "Literal":
+        elif kind.name == "Literal":
             self._literal(expression)
-        elif kind == "UnresolvedFunction":
+        elif kind.name == "UnresolvedFunction":
             self._function(expression, [str(part) for part in items(expression.nameParts())])
-        elif kind == "UnresolvedGenerator":
+        elif kind.name == "UnresolvedGenerator":
             self._function(expression, [str(expression.name().funcName())])
-        inner = self.catalyst.subplan(expression)
-        if inner is not None:
-            self.plan(inner, scope)
+        if kind.holds_plan:
+            self.plan(expression.plan(), scope)
         for child in items(expression.children()):
             self._expression(child, scope)
 

@@ -39,7 +39,7 @@ def changes(
     schema: pa.Schema,
     key: Sequence[str] | None,
 ) -> DataFrame:
-    """What to append so that the dataset amounts to `result`, in order.
+    """What to append so that the dataset, which has records, amounts to `result`, in order.
 
     `schema` is that of `result`; `key` are columns that no two of its records share (`()`: there is
     one record at most, `None`: none are known).
@@ -68,14 +68,11 @@ def _difference(
 ) -> DataFrame:
     """Distinct records as `record`, and by how many there are `more` of them than before."""
     names = [quote(name) for name in result.columns]
-    counted = result.selectExpr(*names, "1 AS __odf_weight")
-    files = task.previous()
-    if files:
-        operation = pa.field(task.vocab.operation_type, pa.int32())
-        before = read_slices(spark, files, schema.append(operation), task.vocab)
-        counted = counted.unionAll(
-            before.selectExpr(*names, f"-{weight(task.vocab)} AS __odf_weight")
-        )
+    operation = pa.field(task.vocab.operation_type, pa.int32())
+    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab)
+    counted = result.selectExpr(*names, "1 AS __odf_weight").unionAll(
+        before.selectExpr(*names, f"-{weight(task.vocab)} AS __odf_weight")
+    )
     return (
         counted.groupBy(*names)
         .agg({"__odf_weight": "sum"})

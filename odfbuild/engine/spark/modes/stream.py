@@ -20,7 +20,6 @@ from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.modes.bounds import Bounds
 from odfbuild.engine.spark.modes.shape import Windowed, shape_of
 from odfbuild.engine.spark.modes.times import ALWAYS, Times, covering, event_times
-from odfbuild.engine.spark.order import time_first, total_order
 from odfbuild.odf.step import output_watermark
 
 if TYPE_CHECKING:
@@ -154,11 +153,6 @@ def _join_view(
 
 
 # --- Both ---
-
-
-def in_order_of_time(frame: DataFrame, event_time: str) -> DataFrame:
-    """The records of a step: by event time, then by all other values."""
-    return total_order(frame, time_first(frame.columns, event_time))
 
 
 def _upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
