@@ -37,7 +37,14 @@ _COMMON = {
     "spark.submit.deployMode": "client",
     "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
 }
-_EMBEDDED = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+_EMBEDDED = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    # What a task gives to the driver, which is itself, never goes through a socket: the fences
+    # around the JVM do not let it, and what is larger is fetched through one.
+    "spark.task.maxDirectResultSize": "1g",
+    "spark.rpc.message.maxSize": "1024",
+}
 
 
 _STOP_SECONDS = 2
