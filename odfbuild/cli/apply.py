@@ -141,9 +141,7 @@ def apply(
         from odfbuild.report.listing import render_outcome
 
         console.result(render_outcome(outcome, color=console.color))
-    for dataset in outcome.datasets:
-        if dataset.error is not None:
-            console.error(dataset.error)
+    console.error(*(each.error for each in outcome.datasets if each.error is not None))
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
 

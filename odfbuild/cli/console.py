@@ -63,12 +63,13 @@ class Console:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
-    def error(self, error: OdfbuildError) -> None:
-        """Print an error with its place and the way out."""
-        from odfbuild.report.errors import render_error
+    def error(self, *errors: OdfbuildError) -> None:
+        """Print errors with their places and the ways out."""
+        if errors:
+            from odfbuild.report.errors import render_error
 
-        sys.stderr.write(render_error(error, color=self._colors(sys.stderr)).rstrip("\n") + "\n")
-        sys.stderr.flush()
+            sys.stderr.write(render_error(*errors, color=self._colors(sys.stderr)))
+            sys.stderr.flush()
 
     def confirm(self, question: str) -> bool:
         """Ask on the terminal; anything but `y` or `yes` is a no."""

@@ -46,6 +46,5 @@ def gc(
         state.console.data(collection_to_data(found, removed=not dry_run))
     else:
         state.console.result(render_collection(found, removed=not dry_run))
-    for error in found.damaged:
-        state.console.error(error)
+    state.console.error(*found.damaged)
     return 1 if found.damaged else 0

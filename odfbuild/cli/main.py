@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -130,6 +131,10 @@ def run(arguments: list[str]) -> int:
     except OdfbuildError as error:
         from odfbuild.cli import github
 
+        if _wants_json(arguments):
+            from odfbuild.report.errors import error_to_data
+
+            console.data({"errors": error_to_data(error)})
         console.error(error)
         github.tell_errors(console, [error], github.root_of_project(arguments))
         return error.exit_code
@@ -140,6 +145,13 @@ def run(arguments: list[str]) -> int:
         sys.stderr.close()
         return 0
     return code if isinstance(code, int) else 0
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether the result was to be JSON, which whoever reads it can still have then."""
+    given = "--json" in arguments or "--format=json" in arguments
+    named = any(pair == ("--format", "json") for pair in pairwise(arguments))
+    return given or named or os.environ.get("ODFBUILD_FORMAT") == "json"
 
 
 def _show_usage(error: typer.TyperException) -> None:

@@ -64,8 +64,7 @@ def _filter(state: Context) -> int:
     found = migrate(sys.stdin.read(), "standard input")
     sys.stdout.write(found.after)
     _notes(state, found)
-    for problem in found.problems:
-        state.console.error(problem)
+    state.console.error(*found.problems)
     return 1 if found.problems else 0
 
 

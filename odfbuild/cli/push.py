@@ -86,9 +86,7 @@ def push(
     else:
         for each in outcome.datasets:
             state.console.result(render_dataset_outcome(each, color=state.console.color))
-    for each in outcome.datasets:
-        if each.error is not None:
-            state.console.error(each.error)
+    state.console.error(*(each.error for each in outcome.datasets if each.error is not None))
     return outcome.exit_code
 
 

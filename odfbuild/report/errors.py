@@ -9,14 +9,28 @@ from odfbuild.errors import Errors, Location, OdfbuildError
 _RED, _BLUE, _GREEN, _BOLD, _OFF = "\x1b[31;1m", "\x1b[34;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
 
 
-def render_error(error: OdfbuildError, *, color: bool = False) -> str:
-    """Text of an error; of all of them, and their number, when there are several."""
+def render_error(*errors: OdfbuildError, color: bool = False) -> str:
+    """Text of errors, one after the other, then where each of their codes is explained.
+
+    Those that travel together in `Errors` have a line between them, and are counted.
+    """
+    paint = _paint if color else _plain
+    codes = dict.fromkeys(code for error in errors for code in _codes(error))
+    lines = [f"{paint(_BLUE, 'see')}: {see(code)}\n" for code in codes]
+    return "".join([*(_render(error, paint) for error in errors), *lines])
+
+
+def see(code: str) -> str:
+    """The command that explains a code."""
+    return f"odfbuild explain {code}"
+
+
+def _render(error: OdfbuildError, paint: Any) -> str:
     if isinstance(error, Errors):
-        parts = [render_error(each, color=color) for each in error.errors]
+        parts = [_render(each, paint) for each in error.errors]
         if len(parts) > 1:
             parts.append(f"{len(parts)} errors.\n")
         return "\n".join(parts)
-    paint = _paint if color else _plain
     lines = [f"{paint(_RED, f'error[{error.code}]')}: {paint(_BOLD, error.message)}"]
     if error.location is not None:
         lines += _render_place(error.location, paint)
@@ -24,6 +38,12 @@ def render_error(error: OdfbuildError, *, color: bool = False) -> str:
     if error.help:
         lines.append(f"{paint(_GREEN, 'help')}: {error.help}")
     return "\n".join(lines) + "\n"
+
+
+def _codes(error: OdfbuildError) -> list[str]:
+    if isinstance(error, Errors):
+        return [code for each in error.errors for code in _codes(each)]
+    return [error.code]
 
 
 def error_to_data(error: OdfbuildError) -> list[dict[str, Any]]:
@@ -42,6 +62,7 @@ def error_to_data(error: OdfbuildError) -> list[dict[str, Any]]:
             "instance": place.instance if place else None,
             "notes": list(error.notes),
             "help": error.help,
+            "see": see(error.code),
         }
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.report.errors import see
 from odfbuild.report.words import count, paint
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def render_findings(
         for finding in findings:
             if finding.dataset == name:
                 lines += [f"      {line}" for line in _finding(finding)]
+    codes = dict.fromkeys(finding.code for finding in findings)
+    lines += [f"      see: {see(code)}" for code in codes]
     return "\n".join([*lines, "", f"{checked}: {len(broken)} not as they should be{again}."])
 
 

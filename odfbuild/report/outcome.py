@@ -7,6 +7,7 @@ from typing import Any
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.engine.contract import Drift
 from odfbuild.errors import OdfbuildError
+from odfbuild.report.errors import see
 from odfbuild.report.words import count, paint
 
 _COLORS = {
@@ -80,6 +81,7 @@ def _error(error: OdfbuildError) -> dict[str, Any]:
         "location": str(error.location) if error.location else None,
         "notes": list(error.notes),
         "help": error.help,
+        "see": see(error.code),
     }
 
 

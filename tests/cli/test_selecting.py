@@ -97,6 +97,7 @@ def test_a_misspelt_dataset_is_refused_with_the_one_that_was_meant(root: Path, v
     assert done.stdout == ""
     assert done.stderr == (
         "error[E0212]: there is no dataset 'citis' here\nhelp: did you mean 'cities'?\n"
+        "see: odfbuild explain E0212\n"
     )
 
 
