@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Annotated
+
 import typer
 
-from odfbuild.cli.context import Context
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
 
 git = typer.Typer(
     no_args_is_help=True, help="Let Git show blocks as text and tie commits to the chains."
@@ -52,6 +55,60 @@ def anchor(context: typer.Context) -> int:
             ) from None
         commit = repo.head.commit.hexsha
     state.console.result(f"Noted the heads of {count(len(heads), 'dataset')} on {commit[:10]}.")
+    return 0
+
+
+@git.command()
+def commit(
+    context: typer.Context,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", "-m", help="Message (default: what became of each dataset)."),
+    ] = None,
+    push: Annotated[
+        bool, typer.Option("--push", help="Push the commit and the notes on heads, too.")
+    ] = False,
+    remote: Annotated[
+        str | None,
+        typer.Option(help="Push to this remote (default: of the branch, or origin)."),
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(help="Push to this branch (default: of the CI job, or the one checked out)."),
+    ] = None,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Commit the chains that apply changed, and nothing else; with --push share them.
+
+    When others pushed first, the commit goes behind theirs. When they moved one of the same
+    datasets, nothing is pushed and the exit code is 5.
+    """
+    from odfbuild.apply import publish
+    from odfbuild.project.repository import repository
+
+    state: Context = context.obj
+    config = state.config()
+    with repository(config.root, "there is nothing to commit to") as repo:
+        target = publish.target_of(repo, remote, branch) if push else None
+        moved = publish.moved_since_commit(repo, config, state.workspace())
+        made = publish.commit_chains(repo, config, message or publish.message_for(moved))
+        if target is not None:
+            publish.push_chains(repo, config, *target)
+        now = repo.head.commit.hexsha if made and repo.head.is_valid() else None
+    if as_json or format is Format.json:
+        state.console.data(
+            {
+                "commit": now,
+                "pushed": "/".join(target) if target else None,
+                "datasets": [asdict(each) for each in moved],
+            }
+        )
+        return 0
+    lines = [f"Committed {now[:10]}:"] if now else ["Git has all of the chains."]
+    lines += [f"  {publish.describe(each)}" for each in moved]
+    lines += [f"Pushed to {'/'.join(target)}."] if target else []
+    state.console.result("\n".join(lines))
     return 0
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,39 +11,23 @@ import pytest
 from odfbuild import Project
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.clones import begin, clone, commit, share
 
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Tiny:
-    tiny = Tiny.fresh(tmp_path / "p")
-    git(tiny.root, "init", "-q", "-b", "main")
-    git(tiny.root, "config", "user.email", "a@example.org")
-    git(tiny.root, "config", "user.name", "A")
-    (tiny.root / ".gitignore").write_text("/.odfbuild*\n")
-    return tiny
+    return begin(tmp_path / "p")
 
 
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True)
-
-
-def share(tiny: Tiny, address: str = "../storage") -> None:
-    with (tiny.root / "odfbuild.yaml").open("a") as config:
-        config.write(f"  storage: {address}\n")
-
-
-def clone(odfbuild: Program, tiny: Tiny, name: str = "clone") -> tuple[Tiny, Program]:
-    git(tiny.root, "add", "-A")
-    git(tiny.root, "commit", "-q", "-m", "Apply")
-    target = tiny.root.parent / name
-    git(tiny.root, "clone", "-q", str(tiny.root), str(target))
-    return Tiny(target), replace(odfbuild, root=target)
+def cloned(odfbuild: Program, tiny: Tiny) -> tuple[Tiny, Program]:
+    commit(tiny)
+    return clone(odfbuild, tiny.root)
 
 
 def test_a_clone_goes_on_where_another_stopped(tiny: Tiny, odfbuild: Program) -> None:
     share(tiny)
     odfbuild.apply()
-    other, program = clone(odfbuild, tiny)
+    other, program = cloned(odfbuild, tiny)
     assert list((other.root / "chains").glob("*/data/f*")) == []
     assert "No changes" in program.apply().out
     other.arrive(2)
@@ -65,7 +47,7 @@ def test_without_a_storage_missing_data_are_an_error_that_says_how_to_share_them
     tiny: Tiny, odfbuild: Program
 ) -> None:
     odfbuild.apply()
-    other, program = clone(odfbuild, tiny)
+    other, program = cloned(odfbuild, tiny)
     other.arrive(2)
     for arguments in (("apply", "-y"), ("tail", "root"), ("test",)):
         said = program(*arguments)
@@ -96,7 +78,7 @@ def test_a_project_gets_a_storage_later(tiny: Tiny, odfbuild: Program) -> None:
     assert odfbuild.ok("storage", "push", "root").out.startswith("Pushed 1 object, ")
     assert odfbuild.ok("storage", "push").out.startswith("Pushed 1 object, ")
     assert odfbuild.ok("storage", "push").out == "Nothing to copy.\n"
-    other, program = clone(odfbuild, tiny)
+    other, program = cloned(odfbuild, tiny)
     project = Project(other.root)
     assert [each.here for each in project.objects("root")] == [None]
     assert program.ok("storage", "pull", "-n").out.startswith("Would pull 2 objects, ")
@@ -119,7 +101,7 @@ def test_a_damaged_file_is_not_pushed(tiny: Tiny, odfbuild: Program) -> None:
 def test_verify_names_what_is_wrong_in_the_storage(tiny: Tiny, odfbuild: Program) -> None:
     share(tiny)
     odfbuild.apply()
-    _, program = clone(odfbuild, tiny)
+    _, program = cloned(odfbuild, tiny)
     (file,) = (tiny.root / "chains" / "root" / "data").glob("f*")
     stored = tiny.root.parent / "storage" / "data" / file.name
     stored.write_bytes(stored.read_bytes()[:-1] + b"?")
