@@ -12,7 +12,9 @@ from tests.apply.tiny import Tiny
 
 def git(folder: Path, *arguments: str) -> str:
     """Run Git; returns what it says."""
-    done = subprocess.run(["git", "-C", folder, *arguments], check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", folder, *arguments], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 

@@ -68,6 +68,7 @@ def main(sandbox: str, project: Path, port: int) -> None:
         "write to scratch": told(lambda: write(scratch / "new")),
         "secret": java.lang.System.getenv("SECRET_OF_A_SOURCE"),
         "query": query(),
+        "large result of a task": session.spark.range(300_000, numPartitions=1).toArrow().num_rows,
         "fences": str(session.fences),
         "source": str(session.within_reach(project / "source.csv", scratch).relative_to(project)),
     }

@@ -55,6 +55,7 @@ def test_a_fenced_engine_computes_and_reaches_nothing_else(tmp_path: Path) -> No
         "write to scratch": True,
         "secret": None,
         "query": 7,
+        "large result of a task": 300_000,
         "fences": "network and files",
         "source": ".odfbuild/scratch/source.csv",
     }
@@ -73,6 +74,7 @@ def test_without_fences_the_same_code_gets_through(tmp_path: Path) -> None:
         "write to scratch": True,
         "secret": None,
         "query": 7,
+        "large result of a task": 300_000,
         "fences": "none",
         "source": "source.csv",
     }
