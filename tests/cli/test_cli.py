@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -53,16 +52,20 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_answers_within_150_ms_of_cpu() -> None:
-    # The least of several runs, and of more where the machine has other work.
-    least = math.inf
-    for _ in range(20):
-        process = subprocess.Popen([*_COMMAND, "--help"], stdout=subprocess.DEVNULL)
+    """On a machine where Python itself starts in 20 ms; a busy one is slower at both."""
+    slower = max(1.0, _cpu_seconds([sys.executable, "-c", "pass"]) / 0.020)
+    assert _cpu_seconds([*_COMMAND, "--help"]) < 0.150 * slower
+
+
+def _cpu_seconds(command: list[str]) -> float:
+    """CPU time of a program, user and system: the least of five runs."""
+    times = []
+    for _ in range(5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = 0
-        least = min(least, used.ru_utime + used.ru_stime)
-        if least < 0.150:
-            return
-    raise AssertionError(f"{least:.3f} s")
+        times.append(used.ru_utime + used.ru_stime)
+    return min(times)
 
 
 @pytest.mark.parametrize(
