@@ -9,7 +9,7 @@ from pathlib import Path
 from odfbuild.apply.audit import Audit
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import BadRecord, Drift
+from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
 from odfbuild.odf.model import DatasetKind
@@ -18,8 +18,6 @@ from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 
-_EXAMPLES = 5
-
 
 class Progress:
     """What one dataset has committed so far, also when it fails later."""
@@ -27,8 +25,7 @@ class Progress:
     def __init__(self) -> None:
         self.blocks = 0
         self.records = 0
-        self.skipped = 0
-        self.bad_records: tuple[BadRecord, ...] = ()
+        self.skipped = Skipped()
         self.drift = Drift()
         self.renamed_from: str | None = None
         self.warnings: tuple[str, ...] = ()
@@ -38,10 +35,9 @@ class Progress:
         self.blocks += blocks
         self.records += records
 
-    def skip(self, count: int, examples: tuple[BadRecord, ...]) -> None:
-        """Count bad records that were left out, `examples` among them."""
-        self.skipped += count
-        self.bad_records = (*self.bad_records, *examples)[:_EXAMPLES]
+    def skip(self, skipped: Skipped) -> None:
+        """Count bad records that were left out."""
+        self.skipped = self.skipped.and_then(skipped)
 
     def warn(self, violation: object) -> None:
         """Note a check that was not kept and only warns."""
@@ -74,7 +70,6 @@ def attempt(
             blocks=progress.blocks,
             records=progress.records,
             skipped=progress.skipped,
-            bad_records=progress.bad_records,
             drift=progress.drift,
             warnings=progress.warnings,
             error=error,

@@ -18,12 +18,13 @@ from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import (
     NO_DRIFT,
-    BadRecord,
+    NONE_SKIPPED,
     Drift,
     Engine,
     IngestTask,
     InputSlices,
     OnSchemaChange,
+    Skipped,
     vocabulary_of,
 )
 from odfbuild.engine.key_index import key_index
@@ -69,11 +70,10 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """New records, and bad ones that were skipped: how many, and the first of them; drift."""
+    """New records, bad ones that were skipped, and drift."""
 
     records: int = 0
-    skipped: int = 0
-    bad_records: tuple[BadRecord, ...] = ()
+    skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
 
 
@@ -159,9 +159,7 @@ def stage_ingest(
         store = transaction.workspace.dataset(transaction.alias)
         extra = linked_objects(store, schema_of(transaction.state.schema), staged.path)
     _add_event(transaction, staged, arrival.source_state, extra)
-    return Ingested(
-        staged.records if staged else 0, result.skipped, result.bad_records, result.drift
-    )
+    return Ingested(staged.records if staged else 0, result.skipped, result.drift)
 
 
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:

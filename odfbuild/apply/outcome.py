@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from odfbuild.engine.contract import NO_DRIFT, BadRecord, Drift
+from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
 from odfbuild.errors import OdfbuildError
 
 
@@ -24,8 +24,8 @@ class DatasetOutcome:
     """The end of one dataset: blocks and records added, seconds of wall time, and why.
 
     `LOST` means that another writer holds or has moved the dataset; nothing was written then.
-    `skipped` counts bad records that were left out, `bad_records` are the first of them; `drift` is
-    about columns of a source that were not the expected ones.
+    `skipped` are bad records that were left out; `drift` is about columns of a source that were not
+    the expected ones.
     """
 
     name: str
@@ -33,8 +33,7 @@ class DatasetOutcome:
     because: str = ""
     blocks: int = 0
     records: int = 0
-    skipped: int = 0
-    bad_records: tuple[BadRecord, ...] = ()
+    skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0

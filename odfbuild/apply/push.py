@@ -119,7 +119,7 @@ def _append(
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)
     progress.add(transaction.commit(), found.records)
-    progress.skip(found.skipped, found.bad_records)
+    progress.skip(found.skipped)
     progress.tolerate(found.drift)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)

@@ -261,7 +261,7 @@ class _Run:
                 scratch.mkdir()
                 came = stage_polled(transaction, self.engine.get, fetched, scratch, config)
                 progress.add(transaction.commit(), came.records)
-                progress.skip(came.skipped, came.bad_records)
+                progress.skip(came.skipped)
                 progress.tolerate(came.drift)
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)

@@ -8,10 +8,10 @@ Source: Open Data Fabric, "Engine Contract".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from odfbuild.engine.mode import Choice
 
@@ -111,10 +111,43 @@ class TransformTask:
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """A record of a source that does not fit its schema: why, and where it stands."""
+    """A record of a source that does not fit its schema: why, and where it stands.
+
+    `flaw` is what it is counted by, such as `column 'celsius'`.
+    """
 
     reason: str
     location: Location
+    flaw: str = "the form of the record"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Bad records that were left out: how many by flaw, and the first few of each flaw."""
+
+    EXAMPLES: ClassVar[int] = 3
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    examples: tuple[BadRecord, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many were left out."""
+        return sum(self.counts.values())
+
+    def and_then(self, other: Skipped) -> Skipped:
+        """These, and those that came later."""
+        counts = dict(self.counts)
+        kept = list(self.examples)
+        for flaw, count in other.counts.items():
+            counts[flaw] = counts.get(flaw, 0) + count
+        for found in other.examples:
+            if sum(each.flaw == found.flaw for each in kept) < self.EXAMPLES:
+                kept.append(found)
+        return Skipped(counts, tuple(kept))
+
+
+NONE_SKIPPED = Skipped()
 
 
 OnSchemaChange = Literal["fail", "ignore", "append_new_columns"]
@@ -187,13 +220,12 @@ class EngineResult:
     coordinator adds them. `schema` is the result's schema also when there are no records;
     nullability in it is the declared one. It is `None` when a source has neither records nor a
     schema: there is nothing to know about it yet.
-    `skipped` counts the bad records that were left out, `bad_records` are the first of them.
+    `skipped` are the bad records that were left out.
     """
 
     parts: tuple[Path, ...]
     schema: pa.Schema | None
-    skipped: int = 0
-    bad_records: tuple[BadRecord, ...] = ()
+    skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.engine.contract import Drift
+from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
 from odfbuild.report.words import count, paint
@@ -55,9 +55,11 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                 "because": d.because or None,
                 "blocks": d.blocks,
                 "records": d.records,
-                "skipped": d.skipped,
+                "skipped": d.skipped.total,
+                "skipped_by_flaw": dict(d.skipped.counts),
                 "bad_records": [
-                    {"reason": bad.reason, "location": str(bad.location)} for bad in d.bad_records
+                    {"reason": bad.reason, "location": str(bad.location)}
+                    for bad in d.skipped.examples
                 ],
                 "warnings": list(d.warnings),
                 "drift": {
@@ -95,20 +97,30 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
     parts = []
     if dataset.blocks:
         parts.append(f"{count(dataset.blocks, 'block')}, {count(dataset.records, 'record')}")
-    if dataset.skipped:
-        parts.append(f"{count(dataset.skipped, 'bad record')} skipped")
+    if dataset.skipped.total:
+        parts.append(f"{count(dataset.skipped.total, 'bad record')} skipped")
     because = dataset.because or (dataset.error.message if dataset.error else "")
     if because:
         parts.append(because)
     line = f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()
-    bad = [f"             {bad.location}: {bad.reason}" for bad in dataset.bad_records]
-    more = dataset.skipped - len(bad)
-    rest = [f"             and {more:,} more"] if bad and more > 0 else []
-    return "\n".join([line, *bad, *rest, *_drift(dataset.drift), *_warnings(dataset)])
+    return "\n".join(
+        [line, *_skipped(dataset.skipped), *_drift(dataset.drift), *_warnings(dataset)]
+    )
 
 
 def _warnings(dataset: DatasetOutcome) -> list[str]:
     return [f"      warning: {each}" for each in dataset.warnings]
+
+
+def _skipped(skipped: Skipped) -> list[str]:
+    """The first few bad records of each flaw, and how many more there are."""
+    lines = []
+    for flaw, number in skipped.counts.items():
+        shown = [each for each in skipped.examples if each.flaw == flaw]
+        lines += [f"             {each.location}: {each.reason}" for each in shown]
+        if number > len(shown):
+            lines.append(f"             and {number - len(shown):,} more in {flaw}")
+    return lines
 
 
 def _drift(drift: Drift) -> list[str]:

@@ -186,8 +186,8 @@ def test_bad_records_are_skipped_and_counted_where_the_project_says_so(
     _, records, said = KEPT[name]
     outcome = runs.bad[name]
     assert outcome.error is None
-    assert (outcome.records, outcome.skipped) == (records, len(said))
-    shown = [f"{bad.location}: {bad.reason}" for bad in outcome.bad_records]
+    assert (outcome.records, outcome.skipped.total) == (records, len(said))
+    shown = [f"{bad.location}: {bad.reason}" for bad in outcome.skipped.examples]
     for each in said:
         assert any(line.startswith(f"data/{name}/1") and each in line for line in shown), shown
     assert name not in runs.mended

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.engine.contract import BadRecord
+from odfbuild.engine.contract import BadRecord, Skipped
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.arrow_schema import to_raw
 from odfbuild.odf.model import SetDataSchema
@@ -108,10 +108,18 @@ def outcome() -> ApplyOutcome:
                 status=Status.COMMITTED,
                 blocks=1,
                 records=97,
-                skipped=3,
-                bad_records=(
-                    BadRecord("'x' in column 'n' is not BIGINT", Location("data/noisy.csv", 3, 5)),
-                    BadRecord("a row has 2 cells where 5 are expected", Location("a.zip!b.csv", 9)),
+                skipped=Skipped(
+                    {"column 'n'": 2, "the form of the record": 1},
+                    (
+                        BadRecord(
+                            "'x' in column 'n' is not BIGINT",
+                            Location("data/noisy.csv", 3, 5),
+                            "column 'n'",
+                        ),
+                        BadRecord(
+                            "a row has 2 cells where 5 are expected", Location("a.zip!b.csv", 9)
+                        ),
+                    ),
                 ),
             ),
             DatasetOutcome(name="late", status=Status.NOOP, because="its inputs did not advance"),

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from odfbuild.engine.contract import BadRecord, IngestTask
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from odfbuild.engine.contract import BadRecord, IngestTask, Skipped
+from odfbuild.engine.spark.bad_places import Flaw, Source, described, flaw_of_row
 from odfbuild.errors import IngestError
 
-_KEPT = 5
+_LOOKED_AT = 10_000
+"""Rows that are taken apart to tell what is wrong with them; more are counted only."""
 
 
 class BadRecords:
-    """Takes the bad records of one task; `count` of them, and the first few in `examples`."""
+    """Takes the bad records of one task."""
 
     def __init__(self, task: IngestTask) -> None:
         self._task = task
-        self.count = 0
-        self.examples: list[BadRecord] = []
+        self.skipped = Skipped()
 
-    def add(self, found: BadRecord, count: int = 1) -> None:
-        """Note `count` records, `found` among them; `IngestError` unless they are skipped."""
+    def add(self, found: BadRecord) -> None:
+        """Note a record; `IngestError` unless bad ones are skipped."""
         if not self._task.skip_bad_records:
             raise self.error(found)
-        self.count += count
-        if len(self.examples) < _KEPT and found not in self.examples:
-            self.examples.append(found)
+        self.skipped = self.skipped.and_then(Skipped({found.flaw: 1}, (found,)))
+
+    def skip(self, flaws: Sequence[Flaw], source: Source) -> None:
+        """Count records with `flaws`, in the order of the file."""
+        counts: Counter[str] = Counter()
+        first: dict[str, list[Flaw]] = defaultdict(list)
+        for number, flaw in enumerate(flaws):
+            if flaw.kind != "row":
+                name = f"column '{flaw.column}'"
+            elif number < _LOOKED_AT:
+                name = flaw_of_row(flaw.what, self._task, source.columns)
+            else:
+                name = "other ways"
+            counts[name] += 1
+            if len(first[name]) < Skipped.EXAMPLES:
+                first[name].append(flaw)
+        examples = self.describe([flaw for each in first.values() for flaw in each], source)
+        self.skipped = self.skipped.and_then(Skipped(counts, tuple(examples)))
+
+    def describe(self, flaws: Sequence[Flaw], source: Source) -> list[BadRecord]:
+        """What is wrong with records, and where they stand."""
+        return described(flaws, self._task, source)
 
     def error(self, found: BadRecord) -> IngestError:
         """The error that `found` is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfbuild.engine.spark.malformed import CORRUPT
+from odfbuild.engine.spark.hidden import CORRUPT
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import NO_DRIFT, Drift, IngestTask
-from odfbuild.engine.spark.frames import literal, quote, sql_type, to_spark_type
-from odfbuild.engine.spark.malformed import CORRUPT, MISFIT
+from odfbuild.engine.spark.frames import quote, sql_type, to_spark_type
+from odfbuild.engine.spark.hidden import MISFIT, OF_READING
+from odfbuild.engine.spark.values import converted, misfit
 from odfbuild.odf.model import MergeStrategyChangelogStream, MergeStrategyUpsertStream
 
 if TYPE_CHECKING:
@@ -46,21 +47,24 @@ def fitted(frame: DataFrame, task: IngestTask, *, convert: bool) -> tuple[DataFr
             columns.append(quote(source))
         elif _can_convert(frame, source, kind):
             retyped.append(f"{source}: {found[source].upper()}, not {kind.upper()}")
-            columns.append(f"try_cast({quote(source)} AS {kind}) AS {quote(source)}")
-            misfits.append(f"WHEN {_is_lost(source, found[source], kind)} THEN {literal(source)}")
+            before = frame.schema[source].dataType
+            value, lost = converted(source, before, to_spark_type(field.type))
+            columns.append(f"{value} AS {quote(source)}")
+            misfits.append(lost)
         else:
             columns.append(quote(source))
     operation = task.vocab.operation_type
-    hidden = [n for n in found if n in (CORRUPT, MISFIT) or names[n] == operation]
+    hidden = [n for n in found if n in OF_READING or names[n] == operation]
     new = [name for name in found if names[name] not in expected and name not in hidden]
     columns += [quote(name) for name in hidden]
     if task.on_schema_change == "append_new_columns":
         columns += [quote(name) for name in new]
     if misfits:
+        found_here = misfit(misfits)
         if MISFIT in hidden:
             columns.remove(quote(MISFIT))
-            misfits.insert(0, f"WHEN {MISFIT} IS NOT NULL THEN {MISFIT}")
-        columns.append(f"CASE {' '.join(misfits)} END AS {MISFIT}")
+            found_here = f"coalesce({MISFIT}, {found_here})"
+        columns.append(f"{found_here} AS {MISFIT}")
     return frame.selectExpr(*columns), Drift(tuple(new), tuple(missing), tuple(retyped))
 
 
@@ -77,7 +81,7 @@ def expected_columns(
     committed = {field.name: field for field in task.history_schema}
     fields = []
     for name in frame.columns:
-        if name == CORRUPT:
+        if name in OF_READING:
             continue
         if names[name] in committed:
             field = committed[names[name]].with_name(name)
@@ -121,12 +125,3 @@ def _can_convert(frame: DataFrame, name: str, kind: str) -> bool:
     except AnalysisException:
         return False
     return True
-
-
-def _is_lost(name: str, before: str, after: str) -> str:
-    """SQL: whether a value has no counterpart in the other type, also where a cast rounds it."""
-    value, cast = quote(name), f"try_cast({quote(name)} AS {after})"
-    lost = f"{value} IS NOT NULL AND {cast} IS NULL"
-    if before == "string" or after == "string":
-        return lost
-    return f"{lost} OR NOT (try_cast({cast} AS {before}) <=> {value})"

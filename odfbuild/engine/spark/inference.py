@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.csv_header import first_row
-from odfbuild.engine.spark.malformed import CORRUPT
+from odfbuild.engine.spark.hidden import CORRUPT
 from odfbuild.engine.spark.source_text import SourceText
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepCsv

@@ -15,16 +15,18 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.operation import APPEND, RETRACT
+from odfbuild.engine.spark.bad_places import Source
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.frames import quote, to_arrow_schema
-from odfbuild.engine.spark.malformed import Source, explain
+from odfbuild.engine.spark.hidden import OP, PAIR, ROW
+from odfbuild.engine.spark.malformed import explain
 from odfbuild.engine.spark.merge_changes import (
     differences,
     last_of_each_key,
     paired,
     unseen,
 )
-from odfbuild.engine.spark.merge_input import OP, PAIR, ROW, check_types, conformed
+from odfbuild.engine.spark.merge_input import check_types, conformed
 from odfbuild.engine.spark.prior import Prior
 from odfbuild.engine.spark.sorted_parts import sorted_parts
 from odfbuild.odf.model import (
@@ -60,8 +62,7 @@ def merge(
     return EngineResult(
         parts=parts,
         schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
-        skipped=bad.count,
-        bad_records=tuple(bad.examples),
+        skipped=bad.skipped,
         drift=source.drift,
     )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.frames import quote, sql_type
-from odfbuild.engine.spark.merge_input import OP, PAIR, ROW
+from odfbuild.engine.spark.hidden import OP, PAIR, ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

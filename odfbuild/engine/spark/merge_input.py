@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.frames import quote, to_spark_type
+from odfbuild.engine.spark.hidden import OP, ROW
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-ROW = "__odfbuild_row"
-OP = "__odfbuild_op"
-PAIR = "__odfbuild_pair"
-"""Orders the operations of one key; both sides of a correction have the same."""
-
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -38,10 +34,11 @@ def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
     `OP` is what the data says where the strategy lets it, otherwise 0 (append). Raises
     `IngestError` for columns that are missing, reserved, or of a wrong type.
     """
-    _check_strategy(frame, task)
+    number = ROW if ROW in frame.columns else "monotonically_increasing_id()"
+    _check_strategy(frame.drop(ROW), task)
     event_time = task.vocab.event_time
     columns = []
-    for field in frame.schema.fields:
+    for field in frame.drop(ROW).schema.fields:
         name = quote(field.name)
         if field.name == task.vocab.operation_type:
             continue
@@ -53,7 +50,7 @@ def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
         columns.append(f"CAST(NULL AS {_event_time_type(task)}) AS {quote(event_time)}")
     return frame.selectExpr(
         *columns,
-        f"monotonically_increasing_id() AS {ROW}",
+        f"{number} AS {ROW}",
         f"{_operation(frame, task)} AS {OP}",
     )
 

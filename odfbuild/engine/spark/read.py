@@ -2,9 +2,9 @@
 
 Declared columns of CSV match by position, as in the reference, which skips the header; here a
 header that disagrees with the schema is an error. Records that do not fit the schema are bad
-(`malformed`). Timestamps without a zone are UTC and empty cells are null. A file without records
-and without declared columns has no frame. Source: specification, `ReadStep`; reference behaviour,
-read steps.
+(`malformed`); a value fits when nothing of it would be lost (`values`). Timestamps without a zone
+are UTC and empty cells are null. A file without records and without declared columns has no frame.
+Source: specification, `ReadStep`; reference behaviour, read steps.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
+from odfbuild.engine.spark.bad_places import Source
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.csv_header import check_header, named_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
@@ -22,22 +23,28 @@ from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
 from odfbuild.engine.spark.drift import committed_names, expected_columns, fitted
 from odfbuild.engine.spark.frames import (
     empty_frame,
-    literal,
     quote,
     sql_type,
     to_spark_schema,
     to_spark_type,
 )
+from odfbuild.engine.spark.hidden import CORRUPT, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
-from odfbuild.engine.spark.malformed import CORRUPT, MISFIT, Source, as_time, guard
+from odfbuild.engine.spark.malformed import guard
 from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
 from odfbuild.engine.spark.order import total_order
 from odfbuild.engine.spark.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.shapefile_records import shapefile_records
 from odfbuild.engine.spark.source_text import SourceText, utf8_text
-from odfbuild.engine.spark.times import with_text_for_times, with_times
 from odfbuild.engine.spark.transform import preprocess
+from odfbuild.engine.spark.values import (
+    converted,
+    misfit,
+    with_text,
+    with_time,
+    with_values,
+)
 from odfbuild.errors import IngestError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl
@@ -76,11 +83,11 @@ def read_source(
         source = replace(source, drift=drift)
     if task.preprocess is None:
         if task.read.schema is None:
-            source = _with_event_time(frame, task, source)
+            frame = _with_event_time(frame, task)
         frame = guard(frame, task, source, bad)
-        return _adapted(frame, task, source) if task.read.schema is None else (frame, source)
+        return _renamed(frame, task, source) if task.read.schema is None else (frame, source)
     frame = guard(frame, task, source, bad)
-    frame.createOrReplaceTempView("input")
+    frame.drop(ROW).createOrReplaceTempView("input")
     result, row_wise = preprocess(spark, task.dataset, task.preprocess)
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     return result, replace(source, drift=source.drift.and_then(drift))
@@ -141,8 +148,8 @@ def _csv(
         schema = csv_schema(spark, task, read, text, options)
         if not schema.fields:
             return None
-    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema))).options(**options)
-    return with_times(reader.csv(str(text.file)), schema), Source(text, columns)
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
+    return with_values(reader.csv(str(text.file)), schema, "csv"), Source(text, columns)
 
 
 def _csv_by_name(
@@ -164,10 +171,10 @@ def _csv_by_name(
             raise missing_column(task, field.name, header.names)
     in_file = header if header.names else columns
     schema = to_spark_schema(in_file)
-    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema)))
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
-    frame = with_times(frame, schema)
-    hidden = [name for name in (CORRUPT, MISFIT) if name in frame.columns]
+    frame = with_values(frame, schema, "csv")
+    hidden = [name for name in OF_READING if name in frame.columns]
     new = tuple(name for name in header.names if name not in known)
     drift = Drift(new, missing if header.names else ())
     return frame.selectExpr(*expressions, *hidden), Source(text, in_file, drift=drift)
@@ -203,8 +210,8 @@ def _ndjson(
         schema = ndjson_schema(spark, task, text, options)
         if not schema.fields:
             return None
-    reader = spark.read.schema(_with_corrupt(with_text_for_times(schema))).options(**options)
-    return with_times(reader.json(str(text.file)), schema), Source(text, columns)
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "json"))).options(**options)
+    return with_values(reader.json(str(text.file)), schema, "json"), Source(text, columns)
 
 
 def _parquet(
@@ -219,19 +226,24 @@ def _parquet(
         return frame, Source(None, found)
     expressions, misfits, missing = [], [], []
     for field in columns:
-        name, kind = quote(field.name), sql_type(to_spark_type(field.type))
+        name, kind = quote(field.name), to_spark_type(field.type)
         if field.name in found.names:
-            expressions.append(f"try_cast({name} AS {kind}) AS {name}")
-            misfits.append(f"WHEN {name} IS NOT NULL AND try_cast({name} AS {kind}) IS NULL")
-            misfits.append(f"THEN {literal(field.name)}")
+            before = frame.schema[field.name].dataType
+            if before == kind:
+                expressions.append(name)
+                continue
+            value, lost = converted(field.name, before, kind)
+            expressions.append(f"{value} AS {name}")
+            misfits.append(lost)
         elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
             missing.append(field.name)
-            expressions.append(f"CAST(NULL AS {kind}) AS {name}")
+            expressions.append(f"CAST(NULL AS {sql_type(kind)}) AS {name}")
         else:
             raise missing_column(task, field.name, found.names)
     if misfits:
-        expressions.append(f"CASE {' '.join(misfits)} END AS {MISFIT}")
-    return frame.selectExpr(*expressions), Source(None, columns, drift=Drift((), tuple(missing)))
+        row = "CAST(_metadata.row_index AS STRING)"
+        expressions.append(f"{misfit(misfits, row)} AS {MISFIT}")
+    return frame.selectExpr(*expressions), Source(None, columns, Drift((), tuple(missing)))
 
 
 def _is_committed(field: pa.Field, task: IngestTask) -> bool:
@@ -242,30 +254,23 @@ def _is_committed(field: pa.Field, task: IngestTask) -> bool:
 # --- Without an ODF schema and without preprocessing ---
 
 
-def _with_event_time(frame: DataFrame, task: IngestTask, source: Source) -> Source:
-    """Note that the event time is text or a number, which becomes a time."""
+def _with_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """`frame` with an event time that was text or a number as a time."""
     name = task.vocab.event_time
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
-    if kinds.get(name) in ("string", "byte", "short", "integer", "long"):
-        return replace(source, event_time=name)
-    return source
+    if kinds.get(name) not in ("string", "byte", "short", "integer", "long"):
+        return frame
+    return with_time(frame, name, kinds[name])
 
 
-def _adapted(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:
-    """Columns called like system columns get an underscore; event time becomes a time."""
+def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:
+    """Columns called like system columns get an underscore."""
     new = committed_names(frame, task)
-    expressions = []
-    for field in frame.schema.fields:
-        if field.name == source.event_time:
-            value = as_time(field.name, field.dataType.typeName())
-        else:
-            value = quote(field.name)
-        expressions.append(f"{value} AS {quote(new[field.name])}")
     check_unique(task, list(new.values()), "the schema")
     columns = source.columns
     if columns is not None:
         columns = pa.schema([f.with_name(new.get(f.name, f.name)) for f in columns])
-    return frame.selectExpr(*expressions), replace(source, columns=columns)
+    return frame.withColumnsRenamed(new), replace(source, columns=columns)
 
 
 def _with_corrupt(schema: StructType) -> StructType:
