@@ -17,8 +17,9 @@ from odfbuild.apply.survey import Definitions
 from odfbuild.errors import EnvironmentProblem, GraphError, ProjectError
 from odfbuild.graph.build import build_graph
 from odfbuild.odf.identity import DatasetAlias
+from odfbuild.project.definitions import definitions_in
 from odfbuild.project.editor import provide_schema, schema_comment
-from odfbuild.project.load import TEMPLATE_SUFFIX, definitions_in
+from odfbuild.project.load import TEMPLATE_SUFFIX
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.scaffold import (
     KINDS,

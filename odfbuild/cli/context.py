@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.plan.rebuild import Rebuild
     from odfbuild.project.model import Config
     from odfbuild.store.workspace import Workspace
 
@@ -172,17 +173,20 @@ def wishes_of(
 ) -> Wishes:
     """What these options ask of a plan."""
     from odfbuild.apply.survey import Wishes
+
+    rebuilds = tuple(map(_rebuild, allow or ()))
+    return Wishes(selection=selection, fetch_uncacheable=fetch_uncacheable, rebuilds=rebuilds)
+
+
+def _rebuild(text: str) -> Rebuild:
     from odfbuild.plan.rebuild import Rebuild
 
-    found = []
-    for text in allow or ():
-        what, _, name = text.partition(":")
-        if what != "rebuild" or not name.strip("+"):
-            raise typer.BadParameter(
-                f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
-            )
-        found.append(Rebuild(name.removesuffix("+"), readers=name.endswith("+")))
-    return Wishes(selection=selection, fetch_uncacheable=fetch_uncacheable, rebuilds=tuple(found))
+    what, _, name = text.partition(":")
+    if what != "rebuild" or not name.strip("+"):
+        raise typer.BadParameter(
+            f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
+        )
+    return Rebuild(name.removesuffix("+"), readers=name.endswith("+"))
 
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dataset.")]

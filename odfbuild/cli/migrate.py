@@ -78,7 +78,8 @@ def _paths(state: Context, files: list[str] | None) -> list[Path]:
 
 def _migration(state: Context, path: Path) -> list[Migration]:
     """The file before and after; of a template only the errors that say what is old in it."""
-    from odfbuild.project.load import TEMPLATE_SUFFIX, read_file
+    from odfbuild.project.definitions import read_file
+    from odfbuild.project.load import TEMPLATE_SUFFIX
     from odfbuild.project.migrate import migrate
     from odfbuild.project.source import read_text
 

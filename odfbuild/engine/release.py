@@ -6,8 +6,10 @@ Imports nothing heavy: plans ask for it, too.
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 
 PINNED = {
     "spark.sql.session.timeZone": "UTC",
@@ -23,8 +25,23 @@ PINNED = {
 """Settings that can change a result. They are part of the engine's version."""
 
 
+_VERSION = re.compile(r"""^__version__\b.*=\s*["']([^"']+)["']""", re.MULTILINE)
+
+
 @cache
 def engine_version() -> str:
     """What computes: release of Spark and a digest of the settings that matter."""
     text = "\n".join(f"{name}={value}" for name, value in sorted(PINNED.items()))
-    return f"{version('pyspark')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{_release_of_spark()}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _release_of_spark() -> str:
+    """As the installed package says it; neither imported nor looked up in the list of packages."""
+    spec = find_spec("pyspark")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        found = _VERSION.search(Path(folder, "version.py").read_text(encoding="utf-8"))
+        if found:
+            return found.group(1)
+    from importlib.metadata import version
+
+    return version("pyspark")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from odfbuild.errors import Errors, GraphError, OdfbuildError
+from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.projection import Projection
-from odfbuild.project.locate import locate_path
 from odfbuild.project.model import Definition, Project
 
 
@@ -92,8 +91,8 @@ def _duplicate(project: Project, first: Definition, second: Definition) -> Graph
     return GraphError(
         f"dataset '{second.name}' is defined twice",
         code="E0201",
-        location=locate_path(project, second, ("name",)),
-        notes=(f"the first one is at {locate_path(project, first, ('name',))}",),
+        location=_place(project, second, ("name",)),
+        notes=(f"the first one is at {_place(project, first, ('name',))}",),
         help="rename or remove one of them",
         dataset=second.name,
     )
@@ -115,7 +114,7 @@ def _unknown(
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",
-        location=locate_path(project, definition, path),
+        location=_place(project, definition, path),
         help=f"did you mean '{aliases[close[0]]}'?"
         if close
         else "define that dataset, or remove the input",
@@ -144,9 +143,15 @@ def _cycles(
             GraphError(
                 f"datasets depend on each other in a circle: {' → '.join([*path, first])}",
                 code="E0203",
-                location=locate_path(project, by_name[first.lower()], ("name",)),
+                location=_place(project, by_name[first.lower()], ("name",)),
                 help="remove one of these inputs",
                 dataset=first,
             )
         )
     return errors
+
+
+def _place(project: Project, definition: Definition, path: tuple[str | int, ...]) -> Location:
+    from odfbuild.project.locate import locate_path
+
+    return locate_path(project, definition, path)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import Interval, interval_between
+
+if TYPE_CHECKING:
+    from odfbuild.odf.step import Interval
 
 
 class SliceIndex(Protocol):
@@ -42,5 +44,7 @@ class ChainSlices:
 
     def since(self, dataset: str, block: Multihash | None) -> Interval | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
+        from odfbuild.odf.step import interval_between
+
         alias, state = self._chains[dataset.lower()]
         return interval_between(state.head, block, partial(self._read, alias))

@@ -7,7 +7,7 @@ from difflib import unified_diff
 
 from odfbuild.errors import Errors, Location, OdfbuildError
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.load import definitions_in
+from odfbuild.project.definitions import definitions_in
 from odfbuild.project.old_form import Change, modernise
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.source import Source

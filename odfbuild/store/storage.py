@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from odfbuild.errors import EnvironmentProblem, IntegrityError
 from odfbuild.store.files import PENDING, make_folder, move_file
@@ -114,7 +113,11 @@ def _open(address: str, root: Path) -> _Place:
     parts = urlsplit(address)
     if parts.scheme in EXTRAS:
         return _Bucket(connect(parts.scheme), f"{parts.netloc}{parts.path}".rstrip("/"))
-    return _Folder(root / (url2pathname(parts.path) if parts.scheme else address))
+    if not parts.scheme:
+        return _Folder(root / address)
+    from urllib.request import url2pathname  # brings a client of HTTP along
+
+    return _Folder(Path(url2pathname(parts.path)))
 
 
 class _Folder:

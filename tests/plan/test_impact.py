@@ -175,7 +175,7 @@ def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) ->
     def parse(*_: object) -> None:
         pytest.fail("a query was parsed")
 
-    monkeypatch.setattr("odfbuild.plan.lineage.lineage_of", parse)
+    monkeypatch.setattr("odfbuild.plan.query_lineage.lineage_of", parse)
     made = readers()
     projections = {name: chain.now for name, chain in made.chains.items()}
     slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])

@@ -7,8 +7,9 @@ import marshal
 import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.lineage import Lineage, Lineages, lineage_of
+from odfbuild.plan.lineage import Lineage, Lineages
 from odfbuild.plan.model import Influence
+from odfbuild.plan.query_lineage import lineage_of
 
 INPUTS = {
     "flights": ("event_time", "carrier", "dep_delay", "Distance"),

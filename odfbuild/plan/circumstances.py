@@ -1,0 +1,59 @@
+"""What the decisions of a plan are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.memory import Memory
+from odfbuild.plan.place import Place
+from odfbuild.plan.slices import SliceIndex
+from odfbuild.project.model import Definition
+from odfbuild.project.policy import Policy
+
+
+class ChainIdentities(Mapping[str, DatasetId]):
+    """DIDs by alias in lower case, looked up where they are asked for."""
+
+    def __init__(self, projections: Mapping[str, Projection]) -> None:
+        self.states = {name.lower(): projection for name, projection in projections.items()}
+        self._projections = projections
+        self._aliases: dict[str, str] | None = None
+
+    def __getitem__(self, folded: str) -> DatasetId:
+        return self.states[folded].dataset_id
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.states)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def alias(self, ref: str) -> str:
+        """The alias behind a reference; a DID that no chain has stays one."""
+        if not ref.startswith("did:"):
+            return ref
+        if self._aliases is None:
+            states = self._projections.items()
+            self._aliases = {str(state.dataset_id): name for name, state in states}
+        return self._aliases.get(ref, ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decisions are made from; names are in lower case in `left_out` and `rebuilt`."""
+
+    identities: ChainIdentities
+    facts: Mapping[str, SourceFacts]
+    slice_index: SliceIndex
+    refusals: Mapping[str, OdfbuildError]
+    left_out: Set[str]
+    rebuilt: Set[str]
+    place_of: Callable[[Definition], Place]
+    memory: Memory
+    policies: Sequence[Policy]
+    engine_version: str

@@ -1,0 +1,233 @@
+"""Decide what happens to a dataset, once what happens to its inputs is decided.
+
+Puts together what the definition adds to the chain, what that does to columns, whether the dataset
+is stale and what policies say. Imported when something has to be decided: while all is as it was
+when the last plan was made, nothing has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from odfbuild.errors import Location, OdfbuildError, PlanError
+from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.odf.projection import Projection
+from odfbuild.plan.circumstances import Circumstances
+from odfbuild.plan.columns_ahead import ColumnsAhead
+from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
+from odfbuild.plan.mode import fresh
+from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
+from odfbuild.plan.outlook import Outlook
+from odfbuild.plan.place import Path, Place, path_of
+from odfbuild.plan.policy import refused_by_policy
+from odfbuild.plan.rebuild import as_rebuild
+from odfbuild.plan.sources import NOT_PROBED, root_verdict
+from odfbuild.plan.stale import Input, derivative_verdict
+from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
+from odfbuild.project.model import Definition
+
+_NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
+
+
+class Decider:
+    """Decides dataset by dataset, inputs first, and remembers what readers need to know."""
+
+    def __init__(self, given: Circumstances) -> None:
+        self.given = given
+        states = given.identities.states
+        self.rebuilt = {name: states[name] for name in given.rebuilt}
+        # Whatever is rebuilt is planned as if it had no chain yet, and so are its readers.
+        self.states = (
+            {k: v for k, v in states.items() if k not in self.rebuilt} if self.rebuilt else states
+        )
+        self.columns = ColumnsAhead(self.states, given.identities.alias, given.memory.lineages)
+        self.unborn: set[str] = set()
+        """Datasets that have no chain and will not get one, because they are refused."""
+
+    def decide(
+        self, definition: Definition, inputs: tuple[str, ...]
+    ) -> tuple[DatasetPlan, Outlook | None]:
+        """The plan of a dataset whose inputs are planned already, and what its readers get."""
+        folded = definition.name.lower()
+        made, outlook = self._decide(definition, inputs)
+        if folded in self.rebuilt:
+            made = as_rebuild(made, self.rebuilt[folded])
+            if made.refusal is not None:
+                self.states[folded] = self.rebuilt[folded]  # it stays as it is for its readers
+        if made.refusal is not None and made.id is None:
+            self.unborn.add(folded)
+        return made, outlook
+
+    def _decide(
+        self, definition: Definition, inputs: tuple[str, ...]
+    ) -> tuple[DatasetPlan, Outlook | None]:
+        snapshot = definition.snapshot
+        name = definition.name
+        state = self.states.get(name.lower())
+        source: SetPollingSource | None = None
+        transform: SetTransform | None = None
+        for event in snapshot.metadata:
+            if isinstance(event, SetPollingSource):
+                source = event
+            elif isinstance(event, SetTransform):
+                transform = event
+        location = definition.location
+        place = self.given.place_of(definition)
+        difference = diff(snapshot, state, self.given.identities, place)
+        evolution = self.columns.follow(snapshot, state, difference, place)
+        if evolution.refusal is not None:
+            difference = refused(evolution.refusal)
+        refusal: OdfbuildError | None = difference.refusal
+        if refusal is not None:
+            verdict = IDLE
+        elif name in self.given.refusals:
+            verdict = _source_refused(self.given.refusals[name])
+        elif transform is not None:
+            path = path_of(snapshot, transform)
+            verdict = self._derive(name, transform, inputs, state, _Inputs(place, path))
+        else:
+            known = self.given.facts.get(name, NOT_PROBED)
+            verdict = root_verdict(name, source, state, known)
+            if verdict.refusal is not None and source is not None:
+                path = (*path_of(snapshot, source), "fetch")
+                verdict.refusal.location = place.of((*path, "path"), (*path, "url"), path)
+        refusal = refusal or verdict.refusal
+        made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
+        if refusal is not None:
+            return made, None
+        if evolution.effect is not None:
+            made = replace(made, columns=evolution.effect)
+        against = refused_by_policy(made, self.given.policies, place)
+        if against is not None:
+            refusal = against.refusal
+            return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
+        self.columns.settle(name, evolution)
+        return made, verdict.outlook
+
+    def _derive(
+        self,
+        name: str,
+        transform: SetTransform,
+        inputs: tuple[str, ...],
+        state: Projection | None,
+        places: _Inputs,
+    ) -> Verdict:
+        for index, each in enumerate(inputs):
+            if each.lower() in self.unborn:
+                return _input_refused(name, each, places.of(index))
+            if each.lower() in self.given.left_out and each.lower() not in self.states:
+                return _input_left_out(name, each, places.of(index))
+        views = [
+            Input(
+                name=each,
+                alias=declared.alias or each,
+                state=self.states.get(each.lower()),
+                outlook=self.given.memory.outlook(each),
+            )
+            for each, declared in zip(inputs, transform.inputs, strict=True)
+        ]
+        since = self.given.slice_index.since
+        verdict = derivative_verdict(name, transform.transform, state, views, since)
+        if verdict.refusal is not None:
+            verdict.refusal.location = places.of(None)
+        recorded = state.transform.transform.version if state and state.transform else None
+        if verdict.action and recorded and self.given.engine_version not in ("", recorded):
+            reason = _engine_changed(recorded, self.given.engine_version)
+            return replace(verdict, reasons=(*verdict.reasons, reason))
+        return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """Where the inputs of a transformation, which stands at `path`, are listed."""
+
+    place: Place
+    path: Path
+
+    def of(self, index: int | None) -> Location:
+        """The place of one of them, or of all."""
+        path: Path = (*self.path, "inputs")
+        return self.place.of(path if index is None else (*path, index))
+
+
+def _assemble(
+    definition: Definition,
+    state: Projection | None,
+    difference: Diff,
+    verdict: Verdict,
+    inputs: tuple[str, ...],
+    refusal: OdfbuildError | None,
+    location: Location,
+) -> DatasetPlan:
+    snapshot = definition.snapshot
+    actions: tuple[Action, ...] = ()
+    reasons = verdict.reasons
+    if refusal is not None:
+        actions = (Action.REFUSE,)
+        reasons = difference.reasons or verdict.reasons
+        difference = NO_DIFFERENCE
+        verdict = IDLE
+    elif state is None:
+        actions = (Action.CREATE,)
+        reasons = (_NEW, *(() if reasons is UP_TO_DATE else reasons))
+    elif difference is not NO_DIFFERENCE:
+        actions = (Action.APPEND,) if difference.changes else ()
+        reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)
+    if verdict.action is not None:
+        actions += (verdict.action,)
+    return fresh(
+        name=str(snapshot.name),
+        kind=snapshot.kind,
+        id=state.dataset_id if state else None,
+        expected_head=state.head if state else None,
+        actions=actions,
+        reasons=reasons,
+        changes=difference.changes,
+        pending=verdict.pending,
+        records_under_old_query=difference.records_under_old_query,
+        records_to_correct=difference.records_to_correct,
+        eras=difference.eras,
+        snapshot=snapshot,
+        inputs=inputs,
+        location=location,
+        refusal=refusal,
+    )
+
+
+def _engine_changed(recorded: str, now: str) -> Reason:
+    message = f"{recorded} computed it so far, {now} goes on; a SetTransform says so"
+    return Reason(code=ReasonCode.ENGINE_CHANGED, message=message)
+
+
+def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
+    message = f"its input {culprit} is refused and has no chain"
+    refusal = PlanError(
+        f"'{name}' cannot be created: its input '{culprit}' is refused",
+        code="E0308",
+        location=location,
+        help=f"mend '{culprit}' first",
+        dataset=name,
+    )
+    reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _input_left_out(name: str, culprit: str, location: Location) -> Verdict:
+    refusal = PlanError(
+        f"'{name}' cannot be planned alone: its input '{culprit}' has no chain and is not selected",
+        code="E0313",
+        location=location,
+        help=f"select its inputs, too: `--select +{name}`",
+        dataset=name,
+    )
+    reason = Reason(
+        code=ReasonCode.INPUT_HAS_NO_DATA,
+        message=f"its input {culprit} has no chain and is not selected",
+        input=culprit,
+    )
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _source_refused(refusal: OdfbuildError) -> Verdict:
+    reason = Reason(code=ReasonCode.SOURCE_REFUSED, message=refusal.message)
+    return Verdict(reasons=(reason,), refusal=refusal)
