@@ -26,6 +26,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceState,
 )
+from odfbuild.store.remote import scheme_of
 
 COUNTED_BYTES = 64 << 20
 """Above this many bytes on disk records are not counted."""
@@ -44,6 +45,8 @@ def probe(source: SetPollingSource, state: SourceState | None, root: Path) -> So
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
+    if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
+        return SourceFacts("unknown", message="the store is asked for new objects at apply")
     if isinstance(step, FetchStepFilesGlob):
         return _probe_glob(source, step, state, str(root))
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:

@@ -15,6 +15,7 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl, SetPollingSource
 from odfbuild.store.disposable import RACY_NS
+from odfbuild.store.remote import scheme_of
 
 Watch = tuple[Any, ...]
 """Pattern or `None`, digest of the names that match it, and for each file its path and mark."""
@@ -26,7 +27,7 @@ NOTHING_TO_WATCH: Watch = (None, b"", ())
 def look(source: SetPollingSource, root: str) -> Watch:
     """What there is to see of a source; to be asked for before it is probed."""
     step = source.fetch
-    if isinstance(step, FetchStepFilesGlob):
+    if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None:
         return (step.path, _names(step.path, root), ())
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         from pathlib import Path

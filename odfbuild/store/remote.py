@@ -19,6 +19,13 @@ CREDENTIALS = (
 )
 """The way out when a store cannot be reached."""
 
+
+def scheme_of(address: str) -> str | None:
+    """The scheme of an address in a store of objects; `None` for any other address or path."""
+    scheme, separator, _ = address.partition("://")
+    return scheme if separator and scheme in EXTRAS else None
+
+
 _LIBRARIES = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "adlfs")
 
 

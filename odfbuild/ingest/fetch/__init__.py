@@ -16,6 +16,7 @@ from odfbuild.odf.model import (
     FetchStepUrl,
     SourceState,
 )
+from odfbuild.store.remote import scheme_of
 
 __all__ = ["FetchContext", "Fetched", "fetch"]
 
@@ -40,6 +41,10 @@ def fetch(step: FetchStep, state: SourceState | None, context: FetchContext) -> 
 
 def _steps(step: FetchStep, state: SourceState | None, context: FetchContext) -> Iterator[Fetched]:
     # Each kind may need a library that the others do not.
+    if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
+        from odfbuild.ingest.fetch.object_glob import fetch_objects
+
+        return fetch_objects(step, state, context)
     if isinstance(step, FetchStepFilesGlob):
         from odfbuild.ingest.fetch.files_glob import fetch_files
 

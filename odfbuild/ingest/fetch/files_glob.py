@@ -73,12 +73,15 @@ def matching_files(pattern: str, root: str) -> list[str]:
 
 
 def new_files(
-    step: FetchStepFilesGlob, matching: list[str], state: SourceState | None
+    step: FetchStepFilesGlob, matching: list[str], state: SourceState | None, start: int = 0
 ) -> list[str]:
-    """Those of `matching` that come after `state`, in the order in which they are ingested."""
+    """Those of `matching` that come after `state`, in the order in which they are ingested.
+
+    They are called by their base names, or with `start` by what begins there in their paths.
+    """
     by_name: dict[str, str] = {}
     for path in matching:
-        name = path.rpartition("/")[2]
+        name = path[start:] if start else path.rpartition("/")[2]
         if name in by_name:
             raise _same_name(by_name[name], path)
         by_name[name] = path

@@ -6,6 +6,7 @@ The ETag is the state. `odfbuild.store.remote` says where credentials come from.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,23 +30,13 @@ def fetch_object(
     parts = urlsplit(url)
     path = f"{parts.netloc}{parts.path}"
     kept = KeptDownload(context, url)
-    settings = context.settings
-    try:
-        store = connect(
-            parts.scheme,
-            connect_seconds=settings.connect_seconds,
-            idle_seconds=settings.idle_seconds,
-            attempts=settings.attempts,
-        )
-        about, moment = _about(store, path)
+    with talking_about(step.url):
+        store = open_store(parts.scheme, context)
+        about, moment = look_at(store, path)
         if about.etag is not None and etag(about.etag) == state:
             kept.forget()
             return
-        _download(store, path, about, kept, step.url)
-    except Exception as error:
-        if not is_failure(error):
-            raise
-        raise _failed(step.url, error) from None
+        download(store, path, about, kept, step.url)
     # Like a web server that gives an ETag.
     event_time = event_time_of(
         step.event_time, modified=moment, default=None, now=context.now, name=step.url
@@ -56,7 +47,30 @@ def fetch_object(
     kept.forget()
 
 
-def _about(store: Any, path: str) -> tuple[About, Timestamp | None]:
+def open_store(scheme: str, context: FetchContext) -> Any:
+    """A client with the limits of the project."""
+    settings = context.settings
+    return connect(
+        scheme,
+        connect_seconds=settings.connect_seconds,
+        idle_seconds=settings.idle_seconds,
+        attempts=settings.attempts,
+    )
+
+
+@contextmanager
+def talking_about(shown: str) -> Iterator[None]:
+    """Failures of a store, or of the way to it, as `IngestError` on `shown`."""
+    try:
+        yield
+    except Exception as error:
+        if not is_failure(error):
+            raise
+        raise _failed(shown, error) from None
+
+
+def look_at(store: Any, path: str) -> tuple[About, Timestamp | None]:
+    """What the store says of an object: validators and size, and when it was changed."""
     info = {key.lower().replace("_", ""): value for key, value in store.info(path).items()}
     if info.get("type") == "directory":
         raise IsADirectoryError("it is a folder of objects, not one object")
@@ -67,7 +81,8 @@ def _about(store: Any, path: str) -> tuple[About, Timestamp | None]:
     return about, None if moment is None else Timestamp.from_datetime(moment)
 
 
-def _download(store: Any, path: str, about: About, kept: KeptDownload, shown: str) -> None:
+def download(store: Any, path: str, about: About, kept: KeptDownload, shown: str) -> None:
+    """Bring the object that `about` describes to `kept`, going on where an earlier run stopped."""
     if kept.about == about and kept.is_complete:
         return
     if kept.about != about or not kept.size:
@@ -78,7 +93,7 @@ def _download(store: Any, path: str, about: About, kept: KeptDownload, shown: st
     got = kept.part.stat().st_size
     if got != about.total:
         raise EOFError(f"{got:,} bytes arrived instead of {about.total:,}")
-    if _about(store, path)[0] != about:
+    if look_at(store, path)[0] != about:
         kept.forget()  # it may be the beginning of one version and the end of another
         raise EOFError("it was replaced while it was read")
     kept.finish()
