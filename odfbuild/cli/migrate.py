@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import Errors, OdfbuildError, ProjectError
+from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
     from odfbuild.project.migrate import Migration
@@ -31,6 +31,8 @@ def migrate(
     ] = False,
 ) -> int:
     """Rewrite definitions of earlier versions of Open Data Fabric; without --write, show how."""
+    from odfbuild.project.rewrite import replace_text
+
     state: Context = context.obj
     if write and check:
         raise typer.BadParameter("--write and --check exclude each other", context)
@@ -46,7 +48,7 @@ def migrate(
     needed = [each for each in found if each.is_needed]
     for each in needed:
         if write:
-            _replace(each)
+            replace_text(Path(each.file), each.after, "odfbuild migrate --write")
         _show(state, each, write=write, check=check)
         errors += each.problems
     if not needed and not errors:
@@ -91,20 +93,6 @@ def _migration(state: Context, path: Path) -> list[Migration]:
         old = {str(e.location and e.location.line): e for e in errors.errors if e.code == "E0111"}
         raise Errors(old.values()) from None
     return []
-
-
-def _replace(migration: Migration) -> None:
-    from odfbuild.store.files import write_file
-
-    path = Path(migration.file)
-    try:
-        write_file(path, migration.after.encode(), path.stat().st_mode & 0o777)
-    except OSError as error:
-        raise ProjectError(
-            f"{path} cannot be written: {error.strerror or error}",
-            code="E0112",
-            help="mend its permissions and run `odfbuild migrate --write` again",
-        ) from None
 
 
 def _show(state: Context, migration: Migration, *, write: bool, check: bool) -> None:

@@ -20,6 +20,7 @@ VERBS = (
     "init",
     "new",
     "validate",
+    "fmt",
     "migrate",
     "render",
     "graph",

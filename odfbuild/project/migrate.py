@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import unified_diff
 
 from odfbuild.errors import Errors, Location, OdfbuildError
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.old_form import Change, modernise
 from odfbuild.project.plain_yaml import read_documents
+from odfbuild.project.rewrite import text_diff
 from odfbuild.project.source import Source
 from odfbuild.project.yaml_tree import NotKept, parse, plain, render, tree_of
 
@@ -44,8 +44,7 @@ class Migration:
     @property
     def diff(self) -> str:
         """The change as a unified diff; empty when there is none."""
-        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
-        return "".join(unified_diff(before, after, self.file, self.file))
+        return text_diff(self.before, self.after, self.file)
 
 
 def migrate(text: str, file: str) -> Migration:

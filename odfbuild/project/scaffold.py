@@ -15,8 +15,8 @@ from typing import Any
 
 from odfbuild.ingest.sample import Sample
 from odfbuild.odf.ddl import quoted_name
-from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.resources import template_text
+from odfbuild.project.yaml_1_1 import text_as_yaml
 
 KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
@@ -215,5 +215,5 @@ def _environment() -> Any:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters["yaml"] = lambda value: dump_yaml(value).rstrip("\n")
+    environment.filters["yaml"] = text_as_yaml
     return environment

@@ -21,6 +21,7 @@ from odfbuild.project.yaml_source import compose, construct
 _STEP = 2
 # What YAML takes for space: Python strips more.
 _SPACE = " \t"
+_ITEM_COMMENT = re.compile(r"#\s*- ")
 _KEY_ONLY = re.compile(r"\s*:(\s+#.*)?\s*$")
 
 
@@ -66,10 +67,11 @@ class Flow:
 
 @dataclass(slots=True)
 class Map:
-    """An object, its keys in order."""
+    """An object, its keys in order; `tail` are comments and blank lines behind the last one."""
 
     entries: list[Entry] = field(default_factory=list)
     flow: Flow | None = None
+    tail: list[str] = field(default_factory=list)
 
     def __contains__(self, key: str) -> bool:
         return any(entry.key == key for entry in self.entries)
@@ -129,6 +131,7 @@ class Seq:
     items: list[Item] = field(default_factory=list)
     flow: Flow | None = None
     indented: bool = True
+    tail: list[str] = field(default_factory=list)
 
 
 Node = Scalar | Map | Seq
@@ -232,25 +235,47 @@ class _Reader:
         stripped = (each.strip(_SPACE) for each in self.between(line))
         return [each for each in stripped if not each or each.startswith("#")]
 
-    def node(self, node: Any) -> Node:
-        """The tree of a node."""
+    def tail(self, column: int, *, under_key: bool = False) -> list[str]:
+        """Comments below what was read that stand at `column` or further right, as `lead`.
+
+        Below dashes right under their key, a comment in their column is about the next key, unless
+        it looks like an item.
+        """
+        last = self.done
+        for number in range(self.done + 1, len(self.lines)):
+            line = self.lines[number].lstrip(_SPACE)
+            behind = len(self.lines[number]) - len(line) - column
+            if line and (line[0] != "#" or behind < 0):
+                break
+            if line and under_key and behind == 0 and not _ITEM_COMMENT.match(line):
+                break
+            last = number if line else last
+        return self.lead(last + 1)
+
+    def node(self, node: Any, above: int = -1) -> Node:
+        """The tree of a node; `above` is the column of the key that it belongs to."""
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         flow = self._flow(node) if node.flow_style else None
+        column = node.start_mark.column
         if isinstance(node, yaml.MappingNode):
-            return Map([self._entry(*pair, in_flow=flow is not None) for pair in node.value], flow)
+            entries = [self._entry(*pair, in_flow=flow is not None) for pair in node.value]
+            return Map(entries, flow, [] if flow else self.tail(column))
         items = []
         for each in node.value:
             lead = [] if flow else self.lead(each.start_mark.line)
             items.append(Item(self.node(each), lead))
-        return Seq(items, flow)
+        is_indented = column > above
+        tail = [] if flow else self.tail(column, under_key=not is_indented)
+        return Seq(items, flow, is_indented, tail)
 
     def _entry(self, key: Any, value: Any, *, in_flow: bool) -> Entry:
         line, end = key.start_mark.line, key.end_mark
         if not isinstance(key, yaml.ScalarNode) or end.line != line:
             raise NotKept("keys that are not plain text on one line")
         if in_flow:
-            return Entry(str(key.value), self.node(value))
+            written = self.text[key.start_mark.index : key.end_mark.index]
+            return Entry(str(key.value), self.node(value), text=written)
         before = self.lines[line][: key.start_mark.column].strip()
         if before.strip("- "):
             raise NotKept("keys with a question mark")
@@ -259,11 +284,9 @@ class _Reader:
         behind = _KEY_ONLY.match(self.lines[line][end.column :])
         note = (behind.group(1) or "").rstrip() if behind else ""
         self.done = max(self.done, line)
-        found = self.node(value)
+        found = self.node(value, key.start_mark.column)
         if isinstance(found, Scalar) and not any(found.text):
             found.note = ""
-        if isinstance(found, Seq):
-            found.indented = value.start_mark.column > key.start_mark.column
         return Entry(str(key.value), found, lead, note, text)
 
     def _scalar(self, node: Any) -> Scalar:
@@ -324,10 +347,12 @@ def _block_lines(node: Node, indent: int) -> Iterator[str]:
         for entry in node.entries:
             yield from _lead(entry.lead, pad)
             yield from _value_lines(f"{pad}{entry.text}:", entry.value, indent, entry.note)
+        yield from _lead(node.tail, pad)
     elif isinstance(node, Seq) and node.items and not _is_flow(node):
         for item in node.items:
             yield from _lead(item.lead, pad)
             yield from _item_lines(item.value, indent)
+        yield from _lead(node.tail, pad)
     else:
         text, note = _inline(node)
         yield pad + text[0] + note
