@@ -352,6 +352,9 @@ class _Silent:
     def started(self, name: str) -> None:
         pass
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        pass
+
     def finished(self, outcome: DatasetOutcome) -> None:
         pass
 

@@ -100,8 +100,14 @@ class QueryError(OdfbuildError):
     """A query does not parse, does not resolve, is not deterministic or not allowed."""
 
 
+@dataclass(eq=False)
 class CheckError(OdfbuildError):
-    """Records do not keep to a check that is declared for their dataset."""
+    """Records do not keep to a check that is declared for their dataset.
+
+    `declared` are the paths of the checks concerned below `checks` of odfbuild.yaml.
+    """
+
+    declared: tuple[tuple[str | int, ...], ...] = field(default=(), kw_only=True)
 
 
 class ChainError(OdfbuildError):

@@ -22,7 +22,8 @@ from odfbuild.store.workspace import Workspace
 class Progress:
     """What one dataset has committed so far, also when it fails later."""
 
-    def __init__(self) -> None:
+    def __init__(self, committed: Callable[[int, int], None]) -> None:
+        self._committed = committed
         self.blocks = 0
         self.records = 0
         self.skipped = Skipped()
@@ -31,9 +32,11 @@ class Progress:
         self.warnings: tuple[str, ...] = ()
 
     def add(self, blocks: int, records: int = 0) -> None:
-        """Count what a commit added."""
+        """Count what a commit added, and say so."""
         self.blocks += blocks
         self.records += records
+        if blocks:
+            self._committed(self.blocks, self.records)
 
     def skip(self, skipped: Skipped) -> None:
         """Count bad records that were left out."""
@@ -54,13 +57,15 @@ def attempt(
     *,
     locate: Callable[[str, OdfbuildError], OdfbuildError],
     cache: Path,
+    committed: Callable[[int, int], None],
 ) -> DatasetOutcome:
     """Do `work` on a dataset; never raises for its failure.
 
     `work` returns why nothing was done, which counts when nothing was committed. `locate` maps an
     error to a place in the project's files. A defect of ours is logged in the folder `cache`.
+    `committed` hears of blocks and records so far, after each commit.
     """
-    progress = Progress()
+    progress = Progress(committed)
 
     def ended(status: Status, because: str, error: OdfbuildError | None = None) -> DatasetOutcome:
         return DatasetOutcome(

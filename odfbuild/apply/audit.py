@@ -18,9 +18,12 @@ import pyarrow.parquet as pq
 from odfbuild.engine.audit import Violation, audit, no_such_column
 from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
-from odfbuild.errors import CheckError
+from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.project.checks import Declared, checks_of
+from odfbuild.project.config import FILE
+from odfbuild.project.source import read_text
+from odfbuild.project.yaml_source import locate
 from odfbuild.store.workspace import Workspace
 
 FOLDER = "rejected"
@@ -29,8 +32,12 @@ FOLDER = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class Audits:
-    """Checks of a project's datasets. `engine` is asked for only where a check is a query."""
+    """Checks of a project's datasets, which lies in the folder `root`.
 
+    `engine` is asked for only where a check is a query.
+    """
+
+    root: Path
     declared: Sequence[Declared]
     workspace: Workspace
     engine: Callable[[], Engine]
@@ -39,6 +46,12 @@ class Audits:
         """The checks of a dataset; `None` when there are none. `warn` hears what is let pass."""
         asked = checks_of(self.declared, dataset)
         return Audit(dataset, asked, self, warn) if asked else None
+
+    def place(self, path: Sequence[str | int]) -> Location | None:
+        """Where a check is declared; `None` when odfbuild.yaml can no longer be read."""
+        with contextlib.suppress(OSError, OdfbuildError):
+            return locate(read_text(self.root / FILE, FILE), FILE, 0, ("content", "checks", *path))
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,8 @@ class Audit:
         for each in found:
             if each.warn:
                 self.warn(each)
-        if all(each.warn for each in found):
+        broken = [each for each in found if not each.warn]
+        if not broken:
             return
         kept = self._keep(file)
         raise CheckError(
@@ -67,11 +81,13 @@ class Audit:
             code="E0540",
             dataset=self.dataset,
             notes=(
-                *(str(each) for each in found if not each.warn),
+                *map(str, broken),
                 *([f"records: {kept}"] if kept else []),
             ),
             help="mend the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
+            location=self.audits.place(broken[0].path),
+            declared=tuple(each.path for each in broken),
         )
 
     def committed(self) -> tuple[Violation, ...]:
@@ -91,7 +107,12 @@ class Audit:
         def query(check: Sql) -> tuple[int, str]:
             return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
 
-        return audit(self.dataset, files, vocab, self.asked, self._values, query)
+        try:
+            return audit(self.dataset, files, vocab, self.asked, self._values, query)
+        except CheckError as error:
+            if error.location is None and error.declared:
+                error.location = self.audits.place(error.declared[0])
+            raise
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""

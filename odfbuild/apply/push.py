@@ -10,8 +10,9 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,7 @@ from odfbuild.ingest.push_keys import block_of_push
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.project.checks import Declared
+from odfbuild.project.model import Config
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 
@@ -58,11 +59,11 @@ def push(
     factory: EngineFactory,
     listener: Listener,
     locate: Callable[[str, OdfbuildError], OdfbuildError],
-    checks: Sequence[Declared] = (),
+    config: Config | None = None,
 ) -> ApplyOutcome:
     """Carry out a push; never raises for its failure. `locate`: see `attempt`.
 
-    Records that do not keep to one of the `checks` of the dataset are not committed.
+    Records that do not keep to one of the checks of `config` for the dataset are not committed.
     """
     name = request.dataset
     engine = LazyEngine(factory)
@@ -75,14 +76,23 @@ def push(
             with workspace.claim([name]) as claim:
                 if name in claim.held:
                     raise held_elsewhere(name, claim.held[name])
-                audit = Audits(checks, workspace, engine.get).of(name, progress.warn)
+                audit = None
+                if config is not None:
+                    audits = Audits(config.root, config.checks, workspace, engine.get)
+                    audit = audits.of(name, progress.warn)
                 return _append(request, workspace, engine, file, scratch, progress, audit)
 
     started = time.monotonic()
     listener.begin(1, lambda each: _tasks(engine, each))
     listener.started(name)
     try:
-        outcome = attempt(name, work, locate=locate, cache=workspace.cache)
+        outcome = attempt(
+            name,
+            work,
+            locate=locate,
+            cache=workspace.cache,
+            committed=partial(listener.progressed, name),
+        )
     finally:
         engine.stop()
     outcome = replace(outcome, seconds=time.monotonic() - started)

@@ -55,6 +55,9 @@ class Listener(Protocol):
     def started(self, name: str) -> None:
         """Work on a dataset begins."""
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """Something was committed for a dataset: so many blocks and records of this run so far."""
+
     def finished(self, outcome: DatasetOutcome) -> None:
         """Work on a dataset ended."""
 
@@ -144,7 +147,7 @@ class _Run:
         self.held = held
         self.first_failure: str | None = None
         self.wrong: Mapping[str, OdfbuildError] = {}
-        self.audits = Audits(project.config.checks, workspace, engine.get)
+        self.audits = Audits(project.config.root, project.config.checks, workspace, engine.get)
 
     def is_stopped(self) -> bool:
         """Whether no further dataset may begin."""
@@ -205,6 +208,7 @@ class _Run:
             partial(self._bring_up, item),
             locate=self.options.locate,
             cache=self.project.config.cache,
+            committed=partial(self.options.listener.progressed, item.name),
         )
 
     def _bring_up(self, item: DatasetPlan, progress: Progress) -> str:

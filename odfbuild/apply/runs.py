@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.engine.contract import Engine, EngineFactory
-from odfbuild.errors import PlanError
+from odfbuild.errors import CheckError, PlanError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons
 from odfbuild.plan.model import DatasetPlan, Plan
@@ -46,17 +46,18 @@ class LogEvent(StrEnum):
     PLAN_READY = "plan.ready"
     ENGINE_START = "engine.start"
     NODE_START = "node.start"
+    NODE_PROGRESS = "node.progress"
     NODE_COMMIT = "node.commit"
-    NODE_NOOP = "node.noop"
     NODE_SKIP = "node.skip"
     NODE_FAIL = "node.fail"
+    CHECK_FAIL = "check.fail"
     CAS_LOST = "cas.lost"
     SUMMARY = "summary"
 
 
 _ENDS = {
     Status.COMMITTED: (LogEvent.NODE_COMMIT, "info"),
-    Status.NOOP: (LogEvent.NODE_NOOP, "info"),
+    Status.NOOP: (LogEvent.NODE_SKIP, "info"),
     Status.SKIPPED: (LogEvent.NODE_SKIP, "warning"),
     Status.FAILED: (LogEvent.NODE_FAIL, "error"),
     Status.LOST: (LogEvent.CAS_LOST, "error"),
@@ -121,15 +122,31 @@ class RunLog:
         self._write(LogEvent.NODE_START, "info", name, "started")
         self._listener.started(name)
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """See `Listener`."""
+        message = f"{blocks} blocks, {records} records so far"
+        self._write(LogEvent.NODE_PROGRESS, "info", name, message, blocks=blocks, records=records)
+        self._listener.progressed(name, blocks, records)
+
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
+        for each in outcome.warnings:
+            self._write(LogEvent.CHECK_FAIL, "warning", outcome.name, each, checks=[each])
         event, level = _ENDS[outcome.status]
+        place, checks = None, None
+        if isinstance(outcome.error, CheckError):
+            event, checks = LogEvent.CHECK_FAIL, list(outcome.error.notes)
+        if outcome.error is not None and outcome.error.location is not None:
+            place = str(outcome.error.location)
         because = outcome.because or outcome.status.value
         self._write(
             event,
             level,
             outcome.name,
             because,
+            status=outcome.status.value,
+            checks=checks,
+            place=place,
             blocks=outcome.blocks,
             records=outcome.records,
             seconds=round(outcome.seconds, 3),

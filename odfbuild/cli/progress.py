@@ -73,6 +73,13 @@ class PlainProgress:
             with self._lock:
                 self._console.note(f"{name}: started")
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """See `Listener`."""
+        if self._console.verbosity > 0:
+            done = f"{count(records, 'record')} in {count(blocks, 'block')}"
+            with self._lock:
+                self._console.note(f"{name}: {done} so far")
+
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
         with self._lock:
@@ -124,6 +131,12 @@ class BarProgress:
         """See `Listener`."""
         self._since[name] = time.monotonic()
         self._rows[name] = self._progress.add_task(name, total=None, left="")
+
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """See `Listener`."""
+        row = self._rows.get(name)
+        if row is not None:
+            self._progress.update(row, description=f"{name}, {count(blocks, 'block')}")
 
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""

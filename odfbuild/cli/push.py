@@ -79,7 +79,7 @@ def push(
             factory=state.start_engine,
             listener=listener,
             locate=partial(_locate, state, source),
-            checks=config.checks,
+            config=config,
         )
     if as_json or format is Format.json:
         state.console.data(outcome_to_data(outcome))

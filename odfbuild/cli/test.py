@@ -40,7 +40,7 @@ def test(
     chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     workspace, config = state.workspace(), state.config()
     engine = LazyEngine(state.start_engine)
-    audits = Audits(config.checks, workspace, engine.get)
+    audits = Audits(config.root, config.checks, workspace, engine.get)
     found = {}
     try:
         for name in workspace.aliases():
@@ -50,8 +50,8 @@ def test(
     finally:
         engine.stop()
     if as_json or format is Format.json:
-        state.console.data(audits_to_data(found))
+        state.console.data(audits_to_data(found, audits.place))
     else:
-        state.console.result(render_audits(found, color=state.console.color))
+        state.console.result(render_audits(found, audits.place, color=state.console.color))
     failed = any(not each.warn for violations in found.values() for each in violations)
     return EXIT_MISMATCH if failed else 0

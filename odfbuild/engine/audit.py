@@ -7,6 +7,7 @@ only what is appended or what a correction puts in place counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,12 +43,16 @@ Query = Callable[[Sql], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A check that records do not keep to: how many of them, and an example."""
+    """A check that records do not keep to: how many of them, and an example.
+
+    `path` is where it is declared, below `checks` of odfbuild.yaml.
+    """
 
     check: Check
     warn: bool
     count: int
     example: str
+    path: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
         records = f"{self.count:,} record{'' if self.count == 1 else 's'}"
@@ -68,8 +73,11 @@ def audit(
     Raises `CheckError` E0541 for a column that is not there.
     """
     direct = [each for each in asked if not isinstance(each.check, Sql)]
-    names = _columns(dataset, files, [each.check for each in direct])
-    counters = [_counter(each.check, vocab, lookup) for each in direct]
+    names = _columns(dataset, files, direct)
+    counters = []
+    for each in direct:
+        with _declared(each):
+            counters.append(_counter(each.check, vocab, lookup))
     columns = list(dict.fromkeys((vocab.operation_type, vocab.offset, *names)))
     for batch in _batches(files, columns) if counters else ():
         operations = batch.column(vocab.operation_type).cast(pa.int32())
@@ -79,22 +87,37 @@ def audit(
     found = [(each, *counter.result()) for each, counter in zip(direct, counters, strict=True)]
     for each in asked:
         if isinstance(each.check, Sql):
-            found.append((each, *query(each.check)))
+            with _declared(each):
+                found.append((each, *query(each.check)))
     return tuple(
-        Violation(each.check, each.warn, count, example) for each, count, example in found if count
+        Violation(each.check, each.warn, count, example, each.path)
+        for each, count, example in found
+        if count
     )
 
 
-def _columns(dataset: str, files: Sequence[Path], checks: Sequence[Check]) -> list[str]:
+@contextmanager
+def _declared(asked: Asked) -> Iterator[None]:
+    """Let errors about a check know where it is declared."""
+    try:
+        yield
+    except CheckError as error:
+        error.declared = error.declared or (asked.path,)
+        raise
+
+
+def _columns(dataset: str, files: Sequence[Path], asked: Sequence[Asked]) -> list[str]:
     """Columns that checks look at; all of them must be there."""
     wanted: list[str] = []
     known: list[str] = pq.read_schema(files[-1]).names if files else []
-    for check in checks:
+    for each in asked:
+        check = each.check
         columns = check.columns if isinstance(check, Unique) else (getattr(check, "column", None),)
-        for column in filter(None, columns):
-            if files and column not in known:
-                raise no_such_column(dataset, column, known, check)
-            wanted.append(column)
+        with _declared(each):
+            for column in filter(None, columns):
+                if files and column not in known:
+                    raise no_such_column(dataset, column, known, check)
+                wanted.append(column)
     return wanted
 
 

@@ -77,7 +77,8 @@ Check = NotNull | Unique | AcceptedValues | Relationship | RowCount | Sql
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A check of one dataset."""
+    """A check of one dataset, and its path below `checks` of odfbuild.yaml."""
 
     check: Check
     warn: bool
+    path: tuple[str | int, ...] = ()

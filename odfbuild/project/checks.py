@@ -22,6 +22,9 @@ from odfbuild.engine.checks import (
     Unique,
 )
 
+Path = tuple[str | int, ...]
+"""Where a check is declared, below `checks`: number of the entry, kind, number or name."""
+
 _NAME = {"type": "string", "minLength": 1}
 _COLUMNS = {"type": "array", "items": _NAME}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -76,10 +79,10 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Checks of the datasets whose name matches; those that only `warn` stop nothing."""
+    """Checks with their paths, by patterns of names; those that only `warn` stop nothing."""
 
     match: tuple[str, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[tuple[Check, Path], ...]
     warn: bool
 
 
@@ -88,10 +91,10 @@ def checks_from(data: Iterable[Mapping[str, Any]]) -> tuple[Declared, ...]:
     return tuple(
         Declared(
             tuple(map(str.lower, each["match"])),
-            tuple(_checks(each)),
+            tuple((check, (number, *path)) for check, path in _checks(each)),
             each.get("severity") == "warn",
         )
-        for each in data
+        for number, each in enumerate(data)
     )
 
 
@@ -99,20 +102,24 @@ def checks_of(declared: Iterable[Declared], name: str) -> tuple[Asked, ...]:
     """The checks of a dataset: those of all entries that match."""
     name = name.lower()
     return tuple(
-        Asked(check, each.warn)
+        Asked(check, each.warn, path)
         for each in declared
         if any(fnmatchcase(name, pattern) for pattern in each.match)
-        for check in each.checks
+        for check, path in each.checks
     )
 
 
-def _checks(data: Mapping[str, Any]) -> Iterator[Check]:
-    yield from (NotNull(column) for column in data.get("notNull", ()))
-    yield from (Unique(tuple(columns)) for columns in data.get("unique", ()))
+def _checks(data: Mapping[str, Any]) -> Iterator[tuple[Check, Path]]:
+    for number, column in enumerate(data.get("notNull", ())):
+        yield NotNull(column), ("notNull", number)
+    for number, columns in enumerate(data.get("unique", ())):
+        yield Unique(tuple(columns)), ("unique", number)
     for column, values in data.get("acceptedValues", {}).items():
-        yield AcceptedValues(column, tuple(values))
+        yield AcceptedValues(column, tuple(values)), ("acceptedValues", column)
     for column, target in data.get("relationships", {}).items():
-        yield Relationship(column, target["to"], target["field"])
+        check = Relationship(column, target["to"], target["field"])
+        yield check, ("relationships", column)
     if bounds := data.get("rowCount"):
-        yield RowCount(bounds.get("min"), bounds.get("max"))
-    yield from (Sql(name, query) for name, query in data.get("sql", {}).items())
+        yield RowCount(bounds.get("min"), bounds.get("max")), ("rowCount",)
+    for name, query in data.get("sql", {}).items():
+        yield Sql(name, query), ("sql", name)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from odfbuild.engine.audit import Violation
+from odfbuild.errors import Location
 from odfbuild.report.words import count, paint
 
 Found = Mapping[str, Sequence[Violation]]
 """Violations by dataset; a dataset that keeps to all its checks has none."""
 
 
-def render_audits(found: Found, *, color: bool = False) -> str:
-    """Each violation under its dataset, then the counts."""
+Placed = Callable[[Sequence[str | int]], Location | None]
+"""Where the check with a path below `checks` is declared."""
+
+
+def render_audits(found: Found, placed: Placed, *, color: bool = False) -> str:
+    """Each violation under its dataset with the place of its check, then the counts."""
     if not found:
         return "No dataset has checks; `checks` in odfbuild.yaml declares them."
     lines = []
     for name, violations in found.items():
         if violations:
             lines.append(f"  {paint('!', 'magenta', on=color)} {name}")
-            lines += [f"      {'warning: ' if each.warn else ''}{each}" for each in violations]
+            for each in violations:
+                lines.append(f"      {'warning: ' if each.warn else ''}{each}")
+                if place := placed(each.path):
+                    lines.append(f"      {paint('-->', 'blue', on=color)} {place}")
     if lines:
         lines.append("")
     broken = sum(any(not each.warn for each in violations) for violations in found.values())
@@ -29,20 +37,24 @@ def render_audits(found: Found, *, color: bool = False) -> str:
     return "\n".join([*lines, closing])
 
 
-def audits_to_data(found: Found) -> dict[str, Any]:
+def audits_to_data(found: Found, placed: Placed) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "datasets": [
-            {"name": name, "violations": [_violation(each) for each in violations]}
+            {"name": name, "violations": [_violation(each, placed) for each in violations]}
             for name, violations in found.items()
         ]
     }
 
 
-def _violation(violation: Violation) -> dict[str, Any]:
+def _violation(violation: Violation, placed: Placed) -> dict[str, Any]:
+    place = placed(violation.path)
     return {
         "check": str(violation.check),
         "severity": "warn" if violation.warn else "error",
         "count": violation.count,
         "example": violation.example or None,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
     }

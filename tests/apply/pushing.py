@@ -35,6 +35,9 @@ class Told:
     def started(self, name: str) -> None:
         pass
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        pass
+
     def finished(self, outcome: DatasetOutcome) -> None:
         self.outcome = outcome
 

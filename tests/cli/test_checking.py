@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,6 +72,42 @@ def test_a_check_may_only_warn(tiny: Tiny, odfbuild: Program) -> None:
     assert tested.out.endswith("Test: 1 dataset, 1 passed, 0 failed.\n")
 
 
+def test_a_check_that_is_not_kept_is_named_with_its_line(tiny: Tiny, odfbuild: Program) -> None:
+    declare(
+        tiny,
+        "{match: [derived], severity: warn, acceptedValues: {value: [10]}}\n"
+        "{match: [derived], notNull: [id], rowCount: {max: 2}}",
+    )
+    said = odfbuild("apply", "-y")
+    assert "  --> odfbuild.yaml:9:40\n" in said.err
+    assert "9 |     - {match: [derived], notNull: [id], rowCount: {max: 2}}\n" in said.err
+    (log,) = (tiny.root / ".odfbuild" / "runs").glob("*/log.jsonl")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    warned, failed = [each for each in events if each["event"] == "check.fail"]
+    assert (warned["level"], warned["dataset"]) == ("warning", "derived")
+    assert (failed["level"], failed["place"]) == ("error", "odfbuild.yaml:9:40")
+    assert failed["checks"][0] == "rowCount: at most 2: there are 3 records"
+    assert not [each for each in events if each["event"] == "node.fail"]
+
+
+def test_testing_names_the_lines_of_checks(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    declare(tiny, "{match: [derived], rowCount: {max: 2}}")
+    assert "      --> odfbuild.yaml:8:26\n" in odfbuild("test").out
+    (found,) = odfbuild("test", "--json").data["datasets"]
+    assert found["violations"][0]["line"] == 8
+
+
+@pytest.mark.parametrize(
+    "check", ["notNull: [nothing]", "relationships: {id: {to: nowhere, field: id}}"]
+)
+def test_a_check_of_what_is_not_there_is_named_with_its_line(
+    tiny: Tiny, odfbuild: Program, check: str
+) -> None:
+    declare(tiny, f"{{match: [derived], {check}}}")
+    assert "  --> odfbuild.yaml:8:" in odfbuild("apply", "-y").err
+
+
 def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> None:
     assert odfbuild.ok("test").out.startswith("No dataset has checks")
     odfbuild.apply()
@@ -91,7 +128,8 @@ def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> N
     assert said.code == 3
     assert said.out == (
         "  ! derived\n"
-        "      relationships: value to root.id: 4 records, such as offset 0, 10\n\n"
+        "      relationships: value to root.id: 4 records, such as offset 0, 10\n"
+        "      --> odfbuild.yaml:8:42\n\n"
         "Test: 1 dataset, 0 passed, 1 failed.\n"
     )
     assert odfbuild.ok("test", "root").out.startswith("No dataset has checks")

@@ -62,10 +62,13 @@ def test_a_run_leaves_its_log_and_results(tiny: Tiny, odfbuild: Program) -> None
     assert [(r["event"], r["dataset"]) for r in records if r is not engine] == [
         ("plan.ready", None),
         ("node.start", "root"),
+        ("node.progress", "root"),
         ("node.commit", "root"),
         ("node.start", "derived"),
+        ("node.progress", "derived"),
         ("node.commit", "derived"),
         ("node.start", "further"),
+        ("node.progress", "further"),
         ("node.commit", "further"),
         ("summary", None),
     ]
