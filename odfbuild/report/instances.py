@@ -1,4 +1,4 @@
-"""Instances of one template that are changed in the same way are told once. Pure."""
+"""Instances of one template that are changed, or refused, in the same way are told once. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ class _Leader:
 
 
 def grouped(rows: Iterable[tuple[Row, Location | None]]) -> Iterator[Row]:
-    """Rows, where one that is changed as another instance of its template was, refers to it."""
-    leaders: dict[tuple[str, int], list[_Leader]] = {}
+    """Rows, where one that fares as another instance of its template did, refers to it."""
+    leaders: dict[tuple[str, bool, int], list[_Leader]] = {}
     for row, place in rows:
-        if place is None or place.instance is None or not row.events:
+        refused = row.refusal is not None
+        if place is None or place.instance is None or not (row.events or refused):
             yield row
             continue
         change = _Leader(row.name, _values(place.instance), _words(row))
-        known = leaders.setdefault((place.file, len(change.words)), [])
+        known = leaders.setdefault((place.file, refused, len(change.words)), [])
         leader = next((each for each in known if _is_same(each, change)), None)
         if leader is None:
             # Where every instance changes in its own way there is nothing to look for.
@@ -39,7 +40,7 @@ def grouped(rows: Iterable[tuple[Row, Location | None]]) -> Iterator[Row]:
                 known.append(change)
             yield row
         else:
-            yield replace(row, events=(), same_as=leader.name)
+            yield replace(row, events=(), refusal=None, same_as=leader.name)
 
 
 def _values(instance: str) -> tuple[str, ...]:
@@ -47,6 +48,9 @@ def _values(instance: str) -> tuple[str, ...]:
 
 
 def _words(row: Row) -> list[str]:
+    if row.refusal is not None:
+        error = row.refusal
+        return _WORD.findall("\n".join((error.code, error.message, *error.notes, error.help or "")))
     lines = [line for each in row.events for line in (each.kind, *each.diff) if line[0] not in "@ "]
     return _WORD.findall("\n".join(lines))
 

@@ -90,7 +90,7 @@ def _details(row: Row) -> str:
     for event in row.events:
         lines += _event(event)
     if row.same_as:
-        lines += [f"The same change as `{row.same_as}`, from `{row.place}`.", ""]
+        lines += [f"{str(row.likeness).capitalize()} as `{row.same_as}`, from `{row.place}`.", ""]
     items = [*row.notes, *row.reasons]
     lines += [f"- {escaped(item)}" for item in items]
     if not lines:

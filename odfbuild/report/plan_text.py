@@ -75,7 +75,7 @@ def _details(row: Row, color: bool, full: bool) -> list[str]:
         return render_error(row.refusal, color=color).splitlines()
     lines = [line for event in row.events for line in render_event(event, color=color)]
     if row.same_as:
-        lines.append(f"the same change as {row.same_as}, from {row.place}")
+        lines.append(f"{row.likeness} as {row.same_as}, from {row.place}")
     lines += row.notes
     if row.then is not None:
         action, amount = row.then

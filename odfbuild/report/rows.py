@@ -21,8 +21,8 @@ class EventView:
 class Row:
     """A dataset and what happens to it; `what` is one line, the rest are details.
 
-    `same_as` names a dataset above from the same template that is changed in the same way; the
-    events are not shown again then. `then` is what follows the first action, `reasons` are those
+    `same_as` names a dataset above from the same template that is changed, or refused, in the same
+    way; events or refusal are not shown again then. `then` is what follows the first action, `reasons` are those
     that the rest does not say, `causes` are all of them as trees.
     """
 
@@ -43,3 +43,10 @@ class Row:
     def sign(self) -> str:
         """The glyph of what happens first; `=`: nothing."""
         return self.action.value if self.action else "="
+
+    @property
+    def likeness(self) -> str | None:
+        """What it has in common with the dataset `same_as`, in words."""
+        if self.same_as is None:
+            return None
+        return "the same refusal" if self.action is Action.REFUSE else "the same change"

@@ -79,13 +79,13 @@ def test_a_check_that_is_not_kept_is_named_with_its_line(tiny: Tiny, odfbuild: P
         "{match: [derived], notNull: [id], rowCount: {max: 2}}",
     )
     said = odfbuild("apply", "-y")
-    assert "  --> odfbuild.yaml:9:40\n" in said.err
+    assert "  --> odfbuild.yaml:9:41\n" in said.err
     assert "9 |     - {match: [derived], notNull: [id], rowCount: {max: 2}}\n" in said.err
     (log,) = (tiny.root / ".odfbuild" / "runs").glob("*/log.jsonl")
     events = [json.loads(line) for line in log.read_text().splitlines()]
     warned, failed = [each for each in events if each["event"] == "check.fail"]
     assert (warned["level"], warned["dataset"]) == ("warning", "derived")
-    assert (failed["level"], failed["place"]) == ("error", "odfbuild.yaml:9:40")
+    assert (failed["level"], failed["place"]) == ("error", "odfbuild.yaml:9:41")
     assert failed["checks"][0] == "rowCount: at most 2: there are 3 records"
     assert not [each for each in events if each["event"] == "node.fail"]
 

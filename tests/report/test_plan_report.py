@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from odfbuild.errors import Location
+from odfbuild.errors import Location, PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import (
     AddPushSource,
@@ -17,10 +17,12 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import plan_digest
-from odfbuild.plan.model import Action, ReasonCode
+from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.plan.saved import read_plan
 from odfbuild.report.instances import grouped
+from odfbuild.report.plan_html import render_html
 from odfbuild.report.plan_json import plan_to_data, stamp
+from odfbuild.report.plan_markdown import render_markdown
 from odfbuild.report.plan_text import closing_line, render_plan
 from odfbuild.report.rows import EventView, Row
 
@@ -218,3 +220,31 @@ def test_instances_are_told_together_when_only_their_values_differ(values, queri
     first, second = grouped(zip(rows, place, strict=True))
     assert first == rows[0]
     assert second.same_as == ("a" if together else None)
+
+
+@pytest.mark.parametrize(("causes", "together"), [(("x", "y"), True), (("x", "z"), False)])
+def test_instances_that_are_refused_for_the_same_cause_are_told_together(causes, together):
+    plan = Plan(
+        project="p",
+        datasets=tuple(
+            DatasetPlan(
+                name=f"d.{value}",
+                kind=DatasetKind.Root,
+                id=None,
+                expected_head=None,
+                actions=(Action.REFUSE,),
+                reasons=(),
+                location=Location("t.yaml.j2", instance=f"n={value}"),
+                refusal=PlanError(
+                    f"the column '{cause}' is gone", code="E0302", help="put it back"
+                ),
+            )
+            for value, cause in zip("xy", causes, strict=True)
+        ),
+    )
+    text = render_plan(plan)
+    again = "\n      the same refusal as d.x, from t.yaml.j2 (n=y)\n"
+    assert text.count("error[E0302]") == (1 if together else 2)
+    assert (again in text) is together
+    assert ("The same refusal as `d.x`" in render_markdown(stamp(plan))) is together
+    assert ("The same refusal as <code>d.x</code>" in render_html(stamp(plan))) is together
