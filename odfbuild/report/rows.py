@@ -22,8 +22,8 @@ class Row:
     """A dataset and what happens to it; `what` is one line, the rest are details.
 
     `same_as` names a dataset above from the same template that is changed, or refused, in the same
-    way; events or refusal are not shown again then. `then` is what follows the first action, `reasons` are those
-    that the rest does not say, `causes` are all of them as trees.
+    way; events or refusal are not shown again then. `then` is what follows the first action,
+    `reasons` are those that the rest does not say, `causes` are all of them as trees.
     """
 
     name: str
