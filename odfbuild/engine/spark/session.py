@@ -137,8 +137,8 @@ class Session:
         check_reachable(settings.master)
         conf = {
             **_COMMON,
-            **(_EMBEDDED if settings.embedded else {}),
             **settings.conf,
+            **(_EMBEDDED if settings.embedded else {}),
             **PINNED,
             "spark.master": settings.master,
             "spark.local.dir": str(self.scratch / "local"),
