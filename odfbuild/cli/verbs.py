@@ -45,6 +45,7 @@ VERBS = (
     "storage",
     "decode",
     "schema",
+    "doctor",
     "version",
     "watermark",
     "lock",

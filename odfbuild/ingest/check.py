@@ -40,7 +40,7 @@ def _checks(source: SetPollingSource) -> Iterator[Check]:
     from odfbuild.ingest.prepare import check_pipe
     from odfbuild.ingest.secrets import check_template
 
-    for path, text in _templates(source.fetch):
+    for path, text in templates_of(source.fetch):
         if "${{" in text:
             yield ("fetch", *path), partial(check_template, text)
     yield from _checks_of(source.fetch)
@@ -93,7 +93,8 @@ def _check_format(source: SetPollingSource) -> None:
         )
 
 
-def _templates(step: FetchStep) -> Iterator[tuple[Path, str]]:
+def templates_of(step: FetchStep) -> Iterator[tuple[Path, str]]:
+    """Texts of a fetch step that may hold `${{ env.X }}`, each with its path in the step."""
     match step:
         case FetchStepUrl():
             yield ("url",), step.url

@@ -61,6 +61,13 @@ def check_template(template: str) -> None:
         )
 
 
+def required_variables(text: str) -> list[tuple[str, ...]]:
+    """Names of variables that `text` cannot do without: of each tuple one has to be set."""
+    bodies = [[part.strip() for part in body.split("||")] for body in _TEMPLATE.findall(text)]
+    found = [[_ENV.fullmatch(part) for part in parts] for parts in bodies]
+    return [tuple(each.group(1) for each in parts if each) for parts in found if all(parts)]
+
+
 def remember(value: str) -> None:
     """Keep `value`, also as a URL or JSON may spell it, out of messages from now on."""
     # A value with a line break at its end is shown without it, and others are shown line by line.

@@ -15,15 +15,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from odfbuild.engine.spark import class_archive
 from odfbuild.errors import EnvironmentProblem
 
 MINIMUM_JAVA = 17
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
-_ARCHIVE_SETTLED = 60.0
-"""Seconds after which an archive that no longer changes is complete."""
 _OPENED = (
     "lang",
     "lang.invoke",
@@ -66,6 +66,16 @@ class Gateway:
     port: int
     secret: str
     log: Path
+
+
+def spark_home() -> Path:
+    """The folder of the installed Spark; nothing of it is imported."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EnvironmentProblem(
+            "PySpark is not installed", code="E0903", help="pip install --upgrade odfbuild"
+        )
+    return Path(found.origin).parent
 
 
 def find_java() -> Java:
@@ -153,16 +163,14 @@ def launch(
     java: Java, conf: dict[str, str], scratch: Path, memory: str, confine: Confine
 ) -> Gateway:
     """Start a JVM with Spark's gateway; raises `EnvironmentProblem` when it does not come up."""
-    import pyspark
-
-    spark_home = Path(pyspark.__file__).parent
+    home = spark_home()
     exchange = Path(tempfile.mkdtemp(dir=scratch))
     answer = exchange / "connection"
     log = scratch / "jvm.log"
     environment = {
         **{name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)},
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
-        "SPARK_HOME": str(spark_home),
+        "SPARK_HOME": str(home),
         "JAVA_HOME": str(java.home),
         "SPARK_CONNECT_MODE": "0",
     }
@@ -182,16 +190,16 @@ def launch(
         # What goes on after it is in no known state; `recovery` starts another JVM.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp
-        *_archive_options(java, spark_home),
+        *class_archive.options(java, home),
         *_module_options(java),
         "-cp",
-        os.pathsep.join((str(spark_home / "conf"), str(spark_home / "jars" / "*"))),
+        os.pathsep.join((str(home / "conf"), str(home / "jars" / "*"))),
         *(f"-D{name}={value}" for name, value in conf.items()),
         "org.apache.spark.api.python.PythonGatewayServer",
     ]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            confine(command, (java.home, spark_home), (scratch, _archives())),
+            confine(command, (java.home, home), (scratch, class_archive.folder())),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -245,37 +253,3 @@ def _module_options(java: Java) -> list[str]:
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
     ]
-
-
-def _archives() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
-
-
-def _archive_options(java: Java, spark_home: Path) -> list[str]:
-    """Options that use, or leave behind, an archive of loaded classes for this Java and Spark.
-
-    The JVM skips an archive that does not fit, so a stale one costs nothing but time.
-    """
-    import hashlib
-
-    import pyspark
-
-    key = f"{java.home}|{java.version}|{pyspark.__version__}|{spark_home}"
-    base = _archives()
-    archive = base / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
-    written = archive.with_suffix(".new")
-    quiet = ["-Xlog:disable", "-Xlog:all=off"]
-    try:
-        if not archive.is_file() and time.time() - written.stat().st_mtime > _ARCHIVE_SETTLED:
-            written.replace(archive)  # left by the JVM of an earlier run, complete by now
-    except OSError:
-        pass
-    if archive.is_file():
-        return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *quiet]
-    if written.exists() or not (java.home / "lib" / "server" / "classes.jsa").is_file():
-        return quiet  # being written, or the runtime lacks the archive on which ours would build
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return quiet
-    return [f"-XX:ArchiveClassesAtExit={written}", *quiet]

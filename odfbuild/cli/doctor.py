@@ -1,0 +1,34 @@
+"""`odfbuild doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+
+
+def doctor(
+    context: typer.Context,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Start Spark, too, which takes seconds.")
+    ] = False,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Check what odfbuild stands on: Java, Spark, Git, files, keys, chains; say what mends it.
+
+    Works outside of a project, too. Exit code 1 when something will not work.
+    """
+    from odfbuild.health.check import Status
+    from odfbuild.health.survey import examine
+    from odfbuild.report.health import health_to_data, render_health
+
+    state: Context = context.obj
+    checks = examine(state.directory, state.given, deep=deep)
+    if as_json or format is Format.json:
+        state.console.data(health_to_data(checks))
+    else:
+        state.console.result(render_health(checks, color=state.console.color))
+    return 1 if any(each.status is Status.FAIL for each in checks) else 0

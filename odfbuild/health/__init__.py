@@ -1,0 +1,1 @@
+"""Whether everything is there that odfbuild needs around it, for `odfbuild doctor`."""

@@ -1,0 +1,60 @@
+"""What one look at the machine or the project found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from odfbuild.errors import Errors, OdfbuildError
+
+
+class Status(StrEnum):
+    """`warn`: it works, but not as well or as safely as it could; `fail`: something will not."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`name` is of a closed list; `detail` says what was found; `mend` is a command or an edit."""
+
+    name: str
+    status: Status
+    detail: str
+    mend: str | None = None
+
+
+def ok(name: str, detail: str) -> Check:
+    """All is well."""
+    return Check(name, Status.OK, detail)
+
+
+def warn(name: str, detail: str, mend: str) -> Check:
+    """Something could be better."""
+    return Check(name, Status.WARN, detail, mend)
+
+
+def fail(name: str, detail: str, mend: str) -> Check:
+    """Something does not work."""
+    return Check(name, Status.FAIL, detail, mend)
+
+
+def look(name: str, at: Callable[[], Iterable[Check]]) -> list[Check]:
+    """What looking found; an error on the way is a finding, too."""
+    try:
+        return list(at())
+    except Errors as error:
+        first = error.errors[0]
+        rest = f", and {len(error.errors) - 1} more" if len(error.errors) > 1 else ""
+        return [fail(name, _place(first) + first.message + rest, first.help or "odfbuild validate")]
+    except OdfbuildError as error:
+        return [fail(name, _place(error) + error.message, error.help or "")]
+    except OSError as error:
+        return [fail(name, str(error), "give yourself the right to do that, or make room")]
+
+
+def _place(error: OdfbuildError) -> str:
+    return f"{error.location}: " if error.location else ""

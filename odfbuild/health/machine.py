@@ -1,0 +1,172 @@
+"""The programs and libraries that odfbuild stands on. Starts no JVM."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+import odfbuild
+from odfbuild.engine.release import engine_version
+from odfbuild.engine.settings import EngineSettings, Reach, in_force
+from odfbuild.engine.spark import class_archive
+from odfbuild.engine.spark.cluster import check_reachable
+from odfbuild.engine.spark.java import find_java, spark_home
+from odfbuild.engine.spark.sandbox import fences
+from odfbuild.health.check import Check, fail, ok, warn
+
+_HASHED = ("pyspark", "pyarrow", "flatbuffers", "multiformats")
+"""Libraries whose bytes or values go into hashes."""
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?\s*(==|>=)\s*([\d.]+)[^;]*$")
+_COMPLETIONS = (
+    ".bash_completions/odfbuild.sh",
+    ".zfunc/_odfbuild",
+    ".config/fish/completions/odfbuild.fish",
+)
+
+
+def programs() -> Iterator[Check]:
+    """odfbuild itself and Python."""
+    python = f"Python {platform.python_version()}"
+    yield ok("odfbuild", f"{odfbuild.__version__} on {python}, {platform.system()}")
+
+
+def libraries() -> Iterator[Check]:
+    """Releases of the libraries that hashes depend on."""
+    found, wrong = [], []
+    needed = {
+        name: (sign, least)
+        for name, sign, least in (
+            match.groups() for match in map(_REQUIREMENT.match, requires("odfbuild") or ()) if match
+        )
+    }
+    for name in _HASHED:
+        sign, least = needed.get(name, (">=", "0"))
+        try:
+            present = version(name)
+        except PackageNotFoundError:
+            wrong.append(f"{name} is not installed")
+            continue
+        found.append(f"{name} {present}")
+        fits = present == least if sign == "==" else _numbers(present) >= _numbers(least)
+        if not fits:
+            wrong.append(f"{name} is {present}, needed is {sign}{least}")
+    if wrong:
+        yield fail("libraries", "; ".join(wrong), "pip install --upgrade odfbuild")
+    else:
+        yield ok("libraries", ", ".join(found))
+
+
+def java() -> Iterator[Check]:
+    """Which Java Spark would run on, and whether its classes are archived for a quick start."""
+    found = find_java()
+    yield ok("java", f"{found.version}, from {found.origin}: {found.home}")
+    home = spark_home()
+    jars = len([*(home / "jars").glob("spark-core_*.jar")])
+    if not jars:
+        mend = "pip install --force-reinstall --no-deps pyspark"
+        yield fail("spark", f"{home} holds no Spark", mend)
+        return
+    yield ok("spark", f"{engine_version()}: {home}")
+    archive = class_archive.path(found, home)
+    if archive.is_file():
+        yield ok("class archive", f"{_size(archive.stat().st_size)}: {archive}")
+    elif not class_archive.can_be_made(found):
+        yield ok("class archive", "this Java cannot make one; Spark takes seconds longer to start")
+    elif not _may_write(archive.parent):
+        mend = f"chmod u+rwx {archive.parent}, or set XDG_CACHE_HOME to a folder of yours"
+        yield warn("class archive", f"cannot be written, so Spark starts slowly: {archive}", mend)
+    else:
+        yield ok("class archive", "none yet; the first run leaves one for those after it")
+
+
+def engine(settings: EngineSettings) -> Iterator[Check]:
+    """Where Spark would run, and the fences around it."""
+    asked = in_force(settings)
+    if not asked.embedded:
+        check_reachable(asked.master)
+    yield ok("engine", f"{asked.master}, memory: {asked.memory or 'half of the machine, to 4 GiB'}")
+    found = fences(asked)
+    if not found.lacking:
+        yield ok("sandbox", f"{found} fenced")
+    else:
+        mend = (
+            "remove `sandbox: off` below `engine` in odfbuild.yaml (and unset ODFBUILD_SANDBOX)"
+            if not (found.network or found.files) and len(found.lacking) == 1
+            else "run definitions of people whom you trust only, or odfbuild in a container"
+        )
+        yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", mend)
+
+
+def running_engine(settings: EngineSettings, reach: Reach | None) -> Iterator[Check]:
+    """Start Spark, which takes seconds, and end it."""
+    from odfbuild.engine.spark.engine import start_engine
+
+    begun = time.monotonic()
+    started = start_engine(settings, reach)
+    seconds = time.monotonic() - begun
+    about = started.about()
+    started.stop()
+    yield ok("session", f"Spark started on {about.master} in {seconds:.1f} s")
+
+
+def completion() -> Iterator[Check]:
+    """Whether the shell completes commands."""
+    home = Path.home()
+    found = [each for each in _COMPLETIONS if (home / each).is_file()]
+    if found:
+        yield ok("completion", f"{home / found[0]}")
+    else:
+        yield warn("completion", "not installed", "odfbuild --install-completion")
+
+
+def container(runtime: str | None, users: Sequence[str]) -> Iterator[Check]:
+    """The program that runs containers, for the datasets `users` whose sources are made by one."""
+    wanted = [runtime] if runtime else ["podman", "docker", "nerdctl"]
+    found = next((path for path in map(shutil.which, wanted) if path), None)
+    if found:
+        yield ok("containers", found)
+    elif users:
+        mend = f"install {' or '.join(wanted)}, or name another in `ingest.container.runtime`"
+        detail = f"no {' nor '.join(wanted)} on the path, for {', '.join(users)}"
+        yield fail("containers", detail, mend)
+    else:
+        yield ok("containers", "no runtime found; no source needs one")
+
+
+def credentials(needed: Mapping[tuple[str, ...], Sequence[str]]) -> Iterator[Check]:
+    """Variables that sources read, by name and never by value.
+
+    `needed`: the datasets that need one of each group of names.
+    """
+    absent = {
+        names: who for names, who in needed.items() if not any(n in os.environ for n in names)
+    }
+    present = sorted({name for names in needed for name in names if name in os.environ})
+    if absent:
+        users = sorted({name for who in absent.values() for name in who})
+        wanted = ", ".join(" or ".join(names) for names in sorted(absent))
+        mend = "; ".join(f"export {names[0]}=…" for names in sorted(absent))
+        yield fail("credentials", f"not set: {wanted}, for {', '.join(users)}", mend)
+    elif present:
+        yield ok("credentials", f"set: {', '.join(present)}")
+    else:
+        yield ok("credentials", "no source needs any")
+
+
+def _may_write(folder: Path) -> bool:
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    return os.access(nearest, os.W_OK | os.X_OK)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", text)]
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):.0f} MiB"

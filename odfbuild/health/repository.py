@@ -1,0 +1,47 @@
+"""What Git does for a project."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from odfbuild.health.check import Check, fail, ok, warn
+
+if TYPE_CHECKING:
+    from odfbuild.project.model import Config
+
+
+def git(config: Config | None) -> Iterator[Check]:
+    """The program, the repository around the project, and what `odfbuild git install` sets up."""
+    program = shutil.which("git")
+    if program is None:
+        mend = "install Git (apt install git, brew install git)"
+        yield warn("git", "not installed: no diff between revisions, no blame, no notes", mend)
+        return
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    number = done.stdout.strip().removeprefix("git version ")
+    if config is None:
+        yield ok("git", number)
+        return
+    from git import InvalidGitRepositoryError, Repo
+
+    from odfbuild.project.git_install import lacking
+
+    try:
+        repo = Repo(config.root, search_parent_directories=True)
+    except InvalidGitRepositoryError:
+        mend = f"git init {config.root}"
+        yield warn("git", f"{number}, but the project is in no repository", mend)
+        return
+    with repo:
+        yield ok("git", f"{number}: {repo.working_tree_dir}")
+        missing = lacking(repo, config)
+        if missing:
+            yield warn("git set-up", f"lacking: {', '.join(missing)}", "odfbuild git install")
+        else:
+            yield ok("git set-up", "blocks are shown as text, heads are noted on commits")
+        if repo.git.ls_files("--", str(config.keys)):
+            mend = f"git rm -r --cached {config.keys}, and make new keys: history keeps these"
+            yield fail("keys in git", "private keys are committed to Git", mend)

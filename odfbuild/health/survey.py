@@ -1,0 +1,87 @@
+"""All looks at the machine and the project, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.settings import DEFAULTS
+from odfbuild.errors import OdfbuildError
+from odfbuild.health import files, machine, project, repository
+from odfbuild.health.check import Check, look, warn
+from odfbuild.project.config import find_root, load_config
+from odfbuild.project.given import Given
+from odfbuild.project.load import load_project
+from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.project.model import Config
+
+
+def examine(directory: Path | None, given: Given, *, deep: bool) -> list[Check]:
+    """Look at everything; never raises for what is wrong. A JVM is only started for a `deep` look.
+
+    Outside of a project the machine is looked at.
+    """
+    config, about_project = _config(directory, given)
+    settings = config.engine if config else DEFAULTS
+    checks = [
+        *look("odfbuild", machine.programs),
+        *look("libraries", machine.libraries),
+        *look("java", machine.java),
+        *look("engine", partial(machine.engine, settings)),
+        *look("git", partial(repository.git, config)),
+        *look("completion", machine.completion),
+        *about_project,
+    ]
+    if config is not None:
+        checks += _of_project(config, directory, given)
+    if deep:
+        reach = config.reach if config else None
+        checks += look("session", partial(machine.running_engine, settings, reach))
+    return checks
+
+
+def _config(directory: Path | None, given: Given) -> tuple[Config | None, list[Check]]:
+    try:
+        find_root(directory)
+    except OdfbuildError as error:
+        return None, [warn("project", error.message, error.help or "")]
+    found: list[Config] = []
+
+    def load() -> list[Check]:
+        found.append(load_config(directory, given))
+        return []
+
+    problems = look("project", load)
+    return (found[0] if found else None), problems
+
+
+def _of_project(config: Config, directory: Path | None, given: Given) -> list[Check]:
+    workspace = Workspace(config.state, config.keys, config.cache)
+    checks = [
+        *look("file system", partial(files.file_system, config)),
+        *look("cache", partial(files.cache, config, time.time())),
+        *look("keys", partial(files.keys, config)),
+        *look("chains", partial(project.chains, workspace)),
+        *look("locks", partial(project.locks, workspace)),
+    ]
+    loaded = []
+
+    def definitions() -> list[Check]:
+        loaded.append(load_project(directory, given))
+        return list(project.definitions(loaded[0]))
+
+    checks += look("project", definitions)
+    if not loaded:
+        return checks
+    sources = project.sources(loaded[0])
+    runtime = config.ingest.container_runtime
+    users = project.containers(sources)
+    return [
+        *checks,
+        *look("credentials", partial(machine.credentials, project.variables(sources))),
+        *look("containers", partial(machine.container, runtime[0] if runtime else None, users)),
+    ]
