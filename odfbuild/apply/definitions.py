@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from odfbuild.engine.translate.runnable import is_spark, release_for
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import MetadataEvent, SetTransform, TransformInput
@@ -35,27 +36,31 @@ def _resolved(
 def pinned(event: SetTransform, dataset: str, engine_version: str) -> SetTransform:
     """The transformation with the release of the engine; `PlanError` if it asks for another one."""
     wanted = event.transform.version
-    if not engine_version:
+    release = release_for(event.transform, engine_version)
+    if not release:
         return event
-    if wanted is not None and not engine_version.startswith(wanted):
+    if wanted is not None and not release.startswith(wanted):
         raise PlanError(
-            f"'{dataset}' asks for version {wanted} of its engine, and this is {engine_version}",
+            f"'{dataset}' asks for version {wanted} of its engine, and this is {release}",
             code="E0317",
             dataset=dataset,
             help="install that release, or leave `version` out: the chain then says which it was",
         )
-    return replace(event, transform=replace(event.transform, version=engine_version))
+    return replace(event, transform=replace(event.transform, version=release))
 
 
 def by_another_engine(event: SetTransform | None, engine_version: str) -> SetTransform | None:
     """The transformation to append when the one in force was pinned to another release.
 
-    `None` when it is the same, or the chain says none.
+    `None` when it is the same, or the chain says none of an engine that is Spark.
     """
-    recorded = event.transform.version if event else None
-    if event is None or recorded in (None, engine_version) or not engine_version:
+    if event is None or not engine_version:
         return None
-    return replace(event, transform=replace(event.transform, version=engine_version))
+    recorded = event.transform.version
+    release = release_for(event.transform, engine_version)
+    if recorded == release or (recorded is None and is_spark(event.transform)):
+        return None
+    return replace(event, transform=replace(event.transform, version=release))
 
 
 def _resolved_input(declared: TransformInput, dataset: str, workspace: Workspace) -> TransformInput:

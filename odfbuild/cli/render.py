@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,4 +56,17 @@ def _text(definition: Definition) -> str:
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
 
-    return f"# {definition.location}\n{dump_yaml(to_manifest(definition.snapshot))}"
+    text = f"# {definition.location}\n{dump_yaml(to_manifest(definition.snapshot))}"
+    return text + "".join(f"# {line}".rstrip() + "\n" for line in _translation(definition))
+
+
+def _translation(definition: Definition) -> Iterator[str]:
+    """The Spark SQL that runs for queries of another engine, line by line."""
+    from odfbuild.engine.translate.runnable import if_runnable, is_spark
+    from odfbuild.plan.engines import queries_of
+
+    for _, transform in queries_of(definition.snapshot):
+        found = None if is_spark(transform) else if_runnable(transform)
+        for step in (found.queries or ()) if found else ():
+            yield f"in Spark SQL{f', step {step.alias}' if step.alias else ''}:"
+            yield from (f"  {line}" for line in step.query.splitlines())

@@ -23,6 +23,7 @@ from odfbuild.engine.mode import (
     Mode,
 )
 from odfbuild.engine.sql_words import Word, closing, words_of
+from odfbuild.engine.translate.runnable import if_runnable, is_spark
 from odfbuild.odf.model import TransformSql
 
 _AGGREGATES = (
@@ -60,7 +61,10 @@ _OTHER_JOIN = re.compile("left|right|full|outer|semi|anti|natural|lateral|system
 
 def expected_mode(transform: TransformSql) -> Choice:
     """The mode that the text of the queries speaks for, as long as the inputs only append."""
-    return _mode_of(tuple(step.query for step in transform.queries or ()))
+    ours = transform if is_spark(transform) else if_runnable(transform)
+    if ours is None:
+        return Choice(Mode.CHANGELOG, f"its query cannot be translated from {transform.engine}")
+    return _mode_of(tuple(step.query for step in ours.queries or ()))
 
 
 @lru_cache(maxsize=1000)

@@ -76,6 +76,7 @@ def build_plan(
             place_of,
             memory or Memory({}, {}),
             project.config.policies,
+            project.config.engines,
             engine_version,
         )
     )

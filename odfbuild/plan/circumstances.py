@@ -56,4 +56,5 @@ class Circumstances:
     place_of: Callable[[Definition], Place]
     memory: Memory
     policies: Sequence[Policy]
+    engines: Mapping[str, str]
     engine_version: str

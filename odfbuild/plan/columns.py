@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def columns_of(schema: pa.Schema) -> Columns:
 
 def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> Result | None:
     """The result of `transform` over `inputs` by alias (`None`: unknown); `None` when uncertain."""
-    if transform.engine.lower() != "spark":
+    ours = if_runnable(transform)
+    if ours is None:
         return None
     from sqlglot.dialects.spark import Spark
     from sqlglot.errors import SqlglotError
@@ -56,7 +58,7 @@ def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> 
     known = {alias.lower(): columns for alias, columns in inputs.items()}
     records: list[str] = []
     columns: Columns | None = None
-    for step in transform.queries or ():
+    for step in ours.queries or ():
         try:
             parsed = Spark().parse(step.query)
             statements = [each for each in parsed if each is not None]

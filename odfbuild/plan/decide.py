@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.circumstances import Circumstances
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
+from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
@@ -77,7 +79,9 @@ class Decider:
         evolution = self.columns.follow(snapshot, state, difference, place)
         if evolution.refusal is not None:
             difference = refused(evolution.refusal)
-        refusal: OdfbuildError | None = difference.refusal
+        refusal = difference.refusal or first_of(
+            refused_queries(snapshot, self.given.engines, place)
+        )
         if refusal is not None:
             verdict = IDLE
         elif name in self.given.refusals:
@@ -130,10 +134,12 @@ class Decider:
         verdict = derivative_verdict(name, transform.transform, state, views, since)
         if verdict.refusal is not None:
             verdict.refusal.location = places.of(None)
-        recorded = state.transform.transform.version if state and state.transform else None
-        if verdict.action and recorded and self.given.engine_version not in ("", recorded):
-            reason = _engine_changed(recorded, self.given.engine_version)
-            return replace(verdict, reasons=(*verdict.reasons, reason))
+        committed = state.transform.transform if state and state.transform else None
+        if verdict.action and committed is not None and committed.version:
+            release = release_for(committed, self.given.engine_version)
+            if release not in ("", committed.version):
+                reason = _engine_changed(committed.version, release)
+                return replace(verdict, reasons=(*verdict.reasons, reason))
         return verdict
 
 

@@ -14,6 +14,7 @@ from odfbuild.errors import Location
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
+from odfbuild.plan.engines import translation_of
 from odfbuild.plan.model import (
     Action,
     ColumnEffect,
@@ -107,6 +108,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
             {"sequence_number": era.sequence_number, "first": era.first, "last": era.last}
             for era in dataset.eras
         ],
+        "translation": _translation(dataset),
         "pending": pending
         and {
             "records": pending.records,
@@ -119,6 +121,14 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "affected_columns": _columns(dataset.columns),
         "refusal": _refusal(dataset),
     }
+
+
+def _translation(dataset: DatasetPlan) -> list[dict[str, Any]] | None:
+    """The Spark SQL that runs for a changed query of another engine, step by step."""
+    found = translation_of(dataset)
+    if found is None:
+        return None
+    return [{"alias": step.alias, "query": step.query} for step in found.queries or ()]
 
 
 def _columns(effect: ColumnEffect | None) -> dict[str, Any] | None:

@@ -23,8 +23,11 @@ class Place(Protocol):
         """The place of the first value that the file has, or of the nearest one above the last."""
         ...
 
-    def in_query(self, path: Path, step: int, line: int) -> Location:
-        """The place of a line (from 1) of query number `step` of the transform at `path`."""
+    def in_query(self, path: Path, step: int, line: int, column: int | None = None) -> Location:
+        """The place of a line, or of a column in it, of query number `step` of a transform.
+
+        Both count from 1; `path` leads to the transform.
+        """
         ...
 
 
@@ -38,7 +41,7 @@ class FileOnly:
         """See `Place.of`."""
         return Location(self.definition.file, instance=self.definition.instance)
 
-    def in_query(self, path: Path, step: int, line: int) -> Location:
+    def in_query(self, path: Path, step: int, line: int, column: int | None = None) -> Location:
         """See `Place.in_query`."""
         return self.of(path)
 

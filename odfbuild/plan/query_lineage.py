@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.lineage import Lineage, Names, Origin, Origins
 from odfbuild.plan.model import Influence
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
     """The lineage of a transformation over `inputs`; `None` when it cannot be told."""
-    if transform.engine.lower() != "spark" or None in inputs.values():
+    ours = if_runnable(transform)
+    if ours is None or None in inputs.values():
         return None
     from sqlglot.errors import SqlglotError
 
@@ -37,7 +39,7 @@ def lineage_of(transform: TransformSql, inputs: Names) -> Lineage | None:
     }
     found: Lineage | None = None
     try:
-        for step in transform.queries or ():
+        for step in ours.queries or ():
             found = _query(step.query, relations)
             if step.alias is not None:
                 relations[step.alias.lower()] = found

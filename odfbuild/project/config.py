@@ -91,6 +91,11 @@ SCHEMA: dict[str, Any] = {
                     "description": "New names of renamed datasets, by their old ones",
                 },
                 "policies": POLICIES,
+                "engines": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "enum": ["spark"]},
+                    "description": "Which engine stands in for another one that definitions name",
+                },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
             },
@@ -159,6 +164,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},
         policies=policies_from(content.get("policies") or ()),
+        engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
         checks=checks_from(content.get("checks") or ()),
         freshness=freshness_from(content.get("freshness") or ()),
     )

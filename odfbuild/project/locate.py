@@ -28,10 +28,17 @@ class DefinitionPlace:
                 return locate_path(self.project, self.definition, path)
         return locate_path(self.project, self.definition, paths[-1])
 
-    def in_query(self, path: Sequence[str | int], step: int, line: int) -> Location:
-        """The place of a line (from 1) of query number `step` of the transform at `path`."""
-        found = locate_in_query(self.project, self.definition, path, step, line, 1)
-        return _whole_line(found) if found else self.of(path)
+    def in_query(
+        self, path: Sequence[str | int], step: int, line: int, column: int | None = None
+    ) -> Location:
+        """The place of a line, or of a column in it, of query number `step` of a transform.
+
+        Both count from 1; `path` leads to the transform.
+        """
+        found = locate_in_query(self.project, self.definition, path, step, line, column or 1)
+        if found is None:
+            return self.of(path)
+        return found if column else _whole_line(found)
 
 
 def locate_path(project: Project, definition: Definition, path: Sequence[str | int]) -> Location:

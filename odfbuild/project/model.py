@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Config:
     """`odfbuild.yaml`, for one environment and with variables as they were `given`.
 
-    Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old ones.
+    Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old
+    ones, `engines` those that stand in for others, both in lower case.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Config:
     selectors: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
     policies: tuple[Policy, ...] = ()
+    engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
     given: Given = NOTHING_GIVEN

@@ -100,7 +100,11 @@ def _details(row: Row) -> str:
 
 def _event(event: EventView) -> list[str]:
     place = f" in `{event.place}`" if event.place else ""
-    return [f"{event.kind}{place}", "", *(_fenced("diff", event.diff) if event.diff else [])]
+    return [
+        event.title or f"{event.kind}{place}",
+        "",
+        *(_fenced("diff", event.diff) if event.diff else []),
+    ]
 
 
 def _fenced(language: str, lines: Sequence[str]) -> list[str]:

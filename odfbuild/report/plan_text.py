@@ -87,7 +87,8 @@ def _details(row: Row, color: bool, full: bool) -> list[str]:
 
 def render_event(event: EventView, *, color: bool = False) -> list[str]:
     """The place of a changed event and its diff."""
-    place = [paint(event.place, "dim", on=color)] if event.place else []
+    head = event.title or event.place
+    place = [paint(head, "dim", on=color)] if head else []
     return [*place, *(_paint_diff(line, color) for line in event.diff)]
 
 

@@ -20,6 +20,7 @@ from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
 from odfbuild.plan.document import summary
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.engines import translation_of
 from odfbuild.plan.model import (
     Action,
     ColumnEffect,
@@ -127,7 +128,10 @@ def _row(dataset: DatasetPlan, readers: Readers) -> Row:
         action=action,
         what=_what(dataset, action),
         place=place,
-        events=tuple(event_view(c.before, c.after, c.location) for c in shown),
+        events=(
+            *(event_view(c.before, c.after, c.location) for c in shown),
+            *_translation(dataset),
+        ),
         notes=(
             *_columns(dataset),
             *readers.of(dataset),
@@ -196,6 +200,18 @@ def event_view(
     diff = list(unified_diff(yaml_lines(old), yaml_lines(new), lineterm="", n=2))[2:]
     kept = [line for line in diff if (before and after) or line[0] != "@"]
     return EventView(kind=kind, place=place, diff=tuple(kept))
+
+
+def _translation(dataset: DatasetPlan) -> Iterable[EventView]:
+    """The Spark SQL that runs for a query of another engine."""
+    found = translation_of(dataset)
+    if found is None:
+        return
+    steps = found.queries or ()
+    for step in steps:
+        title = "in Spark SQL" + (f", step {step.alias}" if step.alias else "") + ":"
+        lines = tuple(f" {line}" for line in step.query.splitlines())
+        yield EventView(kind="Translation", place=None, diff=lines, title=title)
 
 
 def _without_kind(event: MetadataEvent | None) -> dict[str, Any]:

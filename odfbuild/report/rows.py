@@ -10,11 +10,15 @@ from odfbuild.plan.model import Action
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """An event that will be appended: its kind, where the definition says so, and its diff."""
+    """An event that will be appended: its kind, where the definition says so, and its diff.
+
+    With a `title` it is no event, but what that says.
+    """
 
     kind: str
     place: str | None
     diff: tuple[str, ...]
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

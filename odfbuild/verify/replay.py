@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from odfbuild.engine.request import StepInput
+from odfbuild.engine.translate.runnable import ran_on_spark
 from odfbuild.errors import IntegrityError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import ExecuteTransform, ExecuteTransformInput, SetTransform
@@ -137,7 +138,7 @@ def watermarks_in_question(replay: Replay) -> tuple[Timestamp | None, ...]:
     """
     steps = [each.step for each in replay.inputs]
     expected = output_watermark(replay.before.watermark, [step.watermark for step in steps])
-    if replay.transform.transform.engine.lower() == "spark":
+    if ran_on_spark(replay.transform.transform):
         return (expected,)
     latest = [max(w.event_time for w in step.watermarks) for step in steps if step.watermarks]
     return (expected, min(latest, default=None))

@@ -19,6 +19,7 @@ from odfbuild.engine.contract import Engine, vocabulary_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
+from odfbuild.engine.translate.runnable import ran_on_spark, release_for
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.identity import DatasetId
@@ -288,7 +289,11 @@ def _other_records(
 
 def _releases(replay: Replay) -> str:
     """That another release of the engine may be the reason, if it was another one."""
-    recorded, now = replay.transform.transform.version, engine_version()
+    transform = replay.transform.transform
+    if not ran_on_spark(transform):
+        by = " ".join(filter(None, (transform.engine, transform.version)))
+        return f" (computed by {by}, done again by Spark)"
+    recorded, now = transform.version, release_for(transform, engine_version())
     if recorded in (None, now):
         return ""
     return f" (computed by release {recorded}, done again by {now})"

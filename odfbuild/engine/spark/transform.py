@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from odfbuild.engine.mode import SUBQUERY, Mode
 from odfbuild.engine.spark import few
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
+from odfbuild.engine.spark.foreign import as_written, differences
 from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import empty_view, has_operations
 from odfbuild.engine.spark.limits import files_read
@@ -27,6 +29,7 @@ from odfbuild.engine.spark.order import committed_form, time_first
 from odfbuild.engine.spark.sorted_parts import ordered_parts
 from odfbuild.engine.spark.temporal import make_view, rewrite, versions_of
 from odfbuild.engine.spark.validate import check_steps, result_of
+from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, QueryError
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     report = checked(
         spark, task.dataset, task.transform, task.inputs, task.vocab, view=map.increment_view
     )
+    task = replace(task, transform=runnable(task.transform, task.dataset))
     shape = None if report.row_wise else _shape(spark, report, task)
     retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
     choice = choose(report, shape, retracting)
@@ -154,15 +158,13 @@ def checked(
     `view` makes the views of inputs, over which `plan` and `result` of the report stand.
     Raises `Errors` with all problems.
     """
-    _check_engine(dataset, transform)
     for each in inputs:
         view(spark, each)
     tables = versions_of(dataset, transform, inputs)
     for table in tables:
         make_view(spark, table)
     names = [each.alias for each in inputs] + [table.view for table in tables]
-    report = check_steps(spark, dataset, steps_of(transform), names)
-    _raise_first_of_each([*report.errors, *report.order_bound])
+    report = _checked_steps(spark, dataset, transform, names)
     frame = _result(report)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
     if problems:
@@ -186,14 +188,24 @@ def preprocess(
     spark: SparkSession, dataset: str, transform: TransformSql
 ) -> tuple[DataFrame, bool]:
     """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows."""
-    _check_engine(dataset, transform)
-    report = check_steps(spark, dataset, steps_of(transform), ["input"])
-    _raise_first_of_each([*report.errors, *report.order_bound])
+    report = _checked_steps(spark, dataset, transform, ["input"])
     frame = _result(report)
     problems = unfit_columns(frame, dataset)
     if problems:
         raise Errors(problems)
     return frame, report.row_wise
+
+
+def _checked_steps(
+    spark: SparkSession, dataset: str, transform: TransformSql, names: Sequence[str]
+) -> Report:
+    with as_written(transform):
+        report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names)
+        problems = [*report.errors, *report.order_bound]
+        if report.plan is not None and not problems and not is_spark(transform):
+            problems = differences(Catalyst(spark), report.plan, dataset)
+        _raise_first_of_each(problems)
+    return report
 
 
 def _result(report: Report) -> DataFrame:
@@ -209,16 +221,6 @@ def _raise_first_of_each(problems: Sequence[QueryError]) -> None:
         raise next(iter(unique.values()))
     if unique:
         raise Errors(unique.values())
-
-
-def _check_engine(dataset: str, transform: TransformSql) -> None:
-    if transform.engine.lower() != "spark":
-        raise QueryError(
-            f"engine '{transform.engine}' is not available here",
-            code="E0513",
-            dataset=dataset,
-            help="set `engine: spark` and write the query in Spark SQL",
-        )
 
 
 def _system_columns(frame: DataFrame, dataset: str, vocab: Vocabulary) -> list[QueryError]:

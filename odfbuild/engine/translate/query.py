@@ -1,0 +1,113 @@
+"""One query of another engine, written for Spark."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from odfbuild.engine.translate.allowed import problem_with
+from odfbuild.engine.translate.dialects import READ, AsSpark
+from odfbuild.engine.translate.rewrite import rewritten
+from odfbuild.engine.translate.windows import Refuse, to_spark_windows
+from odfbuild.errors import Errors, Location, QueryError
+
+_TABLE_ARGUMENT = re.compile(r"(\b(?:TUMBLE|HOP)\s*\(\s*)(TABLE)(?=[\s`])", re.IGNORECASE)
+_QUERY_PARENTS = (exp.Subquery, exp.CTE, exp.SetOperation)
+
+
+def translate(engine: str, sql: str, step: int) -> str:
+    """The query in Spark SQL; `Errors` of `QueryError` E0519 with places in `sql`."""
+    tree = _parsed(engine, sql, step)
+    errors: dict[str, QueryError] = {}
+
+    def refuse(node: exp.Expression, why: str) -> None:
+        error = _refused(why, _place(node, sql, step))
+        errors.setdefault(f"{error.location}{why}", error)
+
+    to_spark_windows(tree, engine, refuse)
+    if not errors:
+        for select in tree.find_all(exp.Select):
+            _name_columns(select, engine, refuse)
+        for node in list(tree.walk()):
+            why = None if _is_ours(node) else problem_with(node, engine)
+            if why is not None:
+                refuse(node, why)
+    if errors:
+        raise Errors(errors.values())
+    tree = tree.transform(lambda node: rewritten(node, engine))
+    text: str = tree.sql(AsSpark, pretty=True, normalize_functions=False)
+    return text
+
+
+def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
+    # `TABLE t` is no expression to the parser; blanks keep all else at its place.
+    text = _TABLE_ARGUMENT.sub(lambda found: found.group(1) + " " * len(found.group(2)), sql)
+    try:
+        found = [each for each in sqlglot.parse(text, read=READ[engine]) if each is not None]
+    except SqlglotError as error:
+        details = (getattr(error, "errors", None) or [{}])[0]
+        line, column = details.get("line") or 1, details.get("col") or 1
+        length = len(details.get("highlight") or "x")
+        place = _location(sql, step, line, max(1, column - length + 1), length)
+        said = details.get("description") or str(error).splitlines()[0]
+        why = said.partition(" but got <")[0]
+        said = f"{engine} would not understand this: {why.rstrip('.')}"
+        raise Errors([_refused(said, place)]) from None
+    if len(found) != 1 or not isinstance(found[0], exp.Query):
+        raise Errors([_refused("a query is one SELECT", _location(sql, step, 1, 1, 1))])
+    return found[0]
+
+
+def _is_ours(node: exp.Expression) -> bool:
+    """Whether a node was put there in place of a window."""
+    parent = node.parent
+    if isinstance(node, exp.Anonymous) and node.name == "window":
+        return True
+    return isinstance(node, exp.Anonymous) and (
+        isinstance(parent, exp.Lateral)
+        or (isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.Lateral))
+    )
+
+
+def _name_columns(select: exp.Select, engine: str, refuse: Refuse) -> None:
+    """Every engine names columns without AS in a way of its own."""
+    parent = select.parent
+    if parent is not None and not isinstance(parent, _QUERY_PARENTS):
+        return
+    if isinstance(parent, exp.Subquery) and not isinstance(parent.parent, exp.From | exp.Join):
+        return
+    for column in select.expressions:
+        if not isinstance(column, exp.Alias | exp.Column | exp.Star):
+            refuse(column, f"{engine} names this column in its own way: give it a name with AS")
+
+
+# --- Places ---
+
+
+def _refused(why: str, place: Location) -> QueryError:
+    return QueryError(
+        why,
+        code="E0519",
+        location=place,
+        help="write it in a form that is on the list of docs/engines.md, or the query in Spark SQL "
+        "with `engine: spark`",
+    )
+
+
+def _place(node: exp.Expression, sql: str, step: int) -> Location:
+    """Where a node stands: the first of its words whose place the parser kept."""
+    starts = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+    at = min(starts, default=0)
+    line = sql.count("\n", 0, at) + 1
+    column = at - sql.rfind("\n", 0, at)
+    end = next((e.meta["end"] for e in node.walk() if e.meta.get("start") == at), at)
+    return _location(sql, step, line, column, end - at + 1)
+
+
+def _location(sql: str, step: int, line: int, column: int, length: int) -> Location:
+    lines = sql.splitlines() or [""]
+    snippet = lines[min(line, len(lines)) - 1]
+    return Location(f"queries[{step}]", line, column, snippet, max(1, length))

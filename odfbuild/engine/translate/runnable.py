@@ -1,0 +1,88 @@
+"""A transformation in the SQL that Spark runs, and the words by which a chain says that it did.
+
+Imports nothing heavy while engines are Spark: plans of ten thousand datasets ask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.odf.model import SqlQueryStep, TransformSql
+
+SPARK = "spark"
+FOREIGN = ("flink", "datafusion", "risingwave")
+"""Engines whose queries can be translated."""
+
+Engines = Mapping[str, str]
+"""Which engine stands in for which other one, as `engines` of odfbuild.yaml says."""
+
+
+def is_spark(transform: TransformSql) -> bool:
+    """Whether the queries are Spark's own."""
+    return transform.engine.lower() == SPARK
+
+
+def runnable(transform: TransformSql, dataset: str = "") -> TransformSql:
+    """The transformation with queries in Spark SQL; itself where they are that.
+
+    Raises `QueryError` E0513 for an engine that nothing is known about, `Errors` of `QueryError`s
+    E0519 for what has no equal, each at its place in the text of its query.
+    """
+    if is_spark(transform):
+        return transform
+    engine = transform.engine.lower()
+    if engine not in FOREIGN:
+        raise QueryError(
+            f"engine '{transform.engine}' is not available here",
+            code="E0513",
+            dataset=dataset,
+            help="set `engine: spark` and write the query in Spark SQL",
+        )
+    steps: list[SqlQueryStep] = []
+    errors: list[OdfbuildError] = []
+    for number, step in enumerate(transform.queries or ()):
+        try:
+            steps.append(replace(step, query=_translated(engine, step.query, number)))
+        except Errors as found:
+            errors += found.errors
+    if errors:
+        for error in errors:
+            error.dataset = dataset
+        raise Errors(errors)
+    return replace(transform, engine=SPARK, version=None, queries=tuple(steps))
+
+
+def if_runnable(transform: TransformSql) -> TransformSql | None:
+    """The same; `None` where it cannot be translated."""
+    try:
+        return runnable(transform)
+    except (Errors, QueryError):
+        return None
+
+
+@lru_cache(maxsize=1000)
+def _translated(engine: str, query: str, number: int) -> str:
+    from odfbuild.engine.translate.query import translate
+
+    return translate(engine, query, number)
+
+
+def release_for(transform: TransformSql, engine_version: str) -> str:
+    """The version that a chain pins for a transformation that `engine_version` of Spark computes.
+
+    For another engine's queries it names Spark and stands for the text that ran: the block says by
+    `engine` whose queries they are, and by this what computed them.
+    """
+    if is_spark(transform) or not engine_version:
+        return engine_version
+    text = "\0".join(step.query for step in runnable(transform).queries or ())
+    return f"{SPARK}-{engine_version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def ran_on_spark(transform: TransformSql) -> bool:
+    """Whether a committed transformation says that Spark computed it, translated or not."""
+    return is_spark(transform) or (transform.version or "").startswith(f"{SPARK}-")

@@ -1,0 +1,99 @@
+"""Whether the queries of a definition can run here, as far as their engine and text tell.
+
+Queries of other engines are translated where `engines` of odfbuild.yaml says that Spark stands in
+for them; nobody's records change their meaning unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from odfbuild.engine.translate.runnable import FOREIGN, if_runnable, is_spark, runnable
+from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetSnapshot,
+    SetPollingSource,
+    SetTransform,
+    TransformSql,
+)
+from odfbuild.plan.model import DatasetPlan
+from odfbuild.plan.place import Path, Place, path_of
+
+
+def refused_queries(
+    snapshot: DatasetSnapshot, engines: Mapping[str, str], place: Place
+) -> tuple[OdfbuildError, ...]:
+    """E0513 for engines that nothing stands in for, E0519 for what cannot be translated."""
+    name = str(snapshot.name)
+    return tuple(
+        error
+        for path, transform in queries_of(snapshot)
+        if not is_spark(transform)
+        for error in _refused(name, path, transform, engines, place)
+    )
+
+
+def translation_of(dataset: DatasetPlan) -> TransformSql | None:
+    """The Spark SQL that runs for the query that a plan commits; `None` where it is that."""
+    for change in dataset.changes:
+        event = change.after
+        ours = event.transform if isinstance(event, SetTransform) else None
+        if isinstance(event, SetPollingSource | AddPushSource):
+            ours = event.preprocess
+        if ours is not None and not is_spark(ours):
+            return if_runnable(ours)
+    return None
+
+
+def first_of(errors: tuple[OdfbuildError, ...]) -> OdfbuildError | None:
+    """The first error with the others as notes; `None` when there is none."""
+    if not errors:
+        return None
+    first, *others = errors
+    places = [f"{each.location}: " if each.location else "" for each in others]
+    notes = (f"also {place}{each.message}" for place, each in zip(places, others, strict=True))
+    first.notes = (*first.notes, *notes)
+    return first
+
+
+def queries_of(snapshot: DatasetSnapshot) -> Iterator[tuple[Path, TransformSql]]:
+    """The queries of a definition, each with the path to it below `content`."""
+    for event in snapshot.metadata:
+        if isinstance(event, SetTransform):
+            yield (*path_of(snapshot, event), "transform"), event.transform
+        elif isinstance(event, SetPollingSource | AddPushSource) and event.preprocess is not None:
+            yield (*path_of(snapshot, event), "preprocess"), event.preprocess
+
+
+def _refused(
+    name: str, path: Path, transform: TransformSql, engines: Mapping[str, str], place: Place
+) -> Iterator[OdfbuildError]:
+    engine = transform.engine.lower()
+    if engine not in engines:
+        mapped = f"`engines: {{{engine}: spark}}` in odfbuild.yaml lets Spark translate it, or "
+        yield QueryError(
+            f"engine '{transform.engine}' is not available here",
+            code="E0513",
+            dataset=name,
+            location=place.of((*path, "engine")),
+            help=f"{mapped if engine in FOREIGN else ''}set `engine: spark` and write the query "
+            "in Spark SQL",
+        )
+        return
+    try:
+        runnable(transform, name)
+    except (Errors, QueryError) as error:
+        for each in error.errors if isinstance(error, Errors) else (error,):
+            each.location = _placed(each.location, path, place)
+            yield each
+
+
+def _placed(found: Location | None, path: Path, place: Place) -> Location | None:
+    """A place in a query's text as one in the project's file."""
+    if found is None or found.line is None:
+        return place.of(path)
+    step = int(found.file.removeprefix("queries[").removesuffix("]"))
+    at = place.in_query(path, step, found.line, found.column)
+    return replace(at, length=max(at.length, found.length)) if at.snippet else at
