@@ -31,6 +31,7 @@ def validate(
 
     found = read_definitions(state.directory, state.given)
     _help_editors(found)
+    _raise_about_engines(found)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     if not engine:
         state.console.result(f"{text}.")
@@ -51,6 +52,23 @@ def _help_editors(found: Definitions) -> None:
 
     with contextlib.suppress(OSError):  # a project that may only be read is valid, too
         provide_schema(found.project.config.root)
+
+
+def _raise_about_engines(found: Definitions) -> None:
+    """Raise all that is wrong with engines and with queries to translate."""
+    from odfbuild.plan.engines import refused_queries
+    from odfbuild.project.locate import DefinitionPlace
+
+    project = found.project
+    errors = [
+        error
+        for each in project.definitions
+        for error in refused_queries(
+            each.snapshot, project.config.engines, DefinitionPlace(project, each)
+        )
+    ]
+    if errors:
+        raise errors[0] if len(errors) == 1 else Errors(errors)
 
 
 def _check(state: Context, found: Definitions) -> Checked:

@@ -108,8 +108,8 @@ def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
             kind = "DISTINCT"
         elif word.text == "select" and before == "(" and _is_value(texts, at):
             kind = SUBQUERY
-        elif word.text == "distinct" and before == "(":
-            kind = None  # COUNT(DISTINCT …) is an aggregation already
+        elif word.text == "distinct" and before in ("(", "is", "not"):
+            kind = None  # COUNT(DISTINCT …) is an aggregation already; IS DISTINCT FROM compares
         elif word.text == "," and _is_between_relations(texts, at):
             kind = JOIN
         if kind is not None:

@@ -91,8 +91,12 @@ def test_what_is_not_understood_is_not_guessed(query: str) -> None:
     assert columns(query) is None
 
 
-def test_another_engine_speaks_another_dialect() -> None:
-    assert told("SELECT id FROM t", engine="datafusion") is None
+def test_the_query_of_another_engine_is_understood_where_it_can_be_translated() -> None:
+    quoted = told('SELECT "id"::text AS id FROM t', engine="datafusion")
+    assert quoted is not None
+    assert [str(each.type) for each in quoted.columns] == ["string"]
+    assert told("SELECT a / b AS q FROM t", engine="datafusion") is None
+    assert told("SELECT id FROM t", engine="another") is None
 
 
 def test_what_decides_about_records_is_told_from_what_decides_about_columns() -> None:

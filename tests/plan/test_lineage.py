@@ -164,7 +164,7 @@ def test_what_is_not_understood_is_not_guessed(query: str) -> None:
 
 def test_inputs_without_known_columns_and_other_engines_are_not_guessed() -> None:
     assert lineage_of(sql("SELECT carrier FROM flights"), {"flights": None}) is None
-    other = TransformSql(engine="flink", queries=(SqlQueryStep(query="SELECT 1 AS a"),))
+    other = TransformSql(engine="another", queries=(SqlQueryStep(query="SELECT 1 AS a"),))
     assert lineage_of(other, INPUTS) is None
 
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 _SINCE = PREFIX + "since"
 _UNTIL = PREFIX + "until"
 _VIEW = PREFIX + "versions_"
+_AFTER_RELATIONS = """on using join inner left right full cross natural semi anti lateral where
+    group having window order sort cluster distribute limit offset qualify union intersect except
+    minus pivot unpivot tablesample"""
+_BEHIND = frozenset(_AFTER_RELATIONS.split())
+"""Words that may follow a relation and do not name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +87,25 @@ def make_view(spark: SparkSession, table: Versions) -> None:
 def rewrite(sql: str, names: Sequence[str]) -> str:
     """`sql` with references to temporal tables, by name, put in terms of their views.
 
-    What follows stays on its line. A name that no temporal table has is left to the parser.
+    What follows stays on its line. A name that no temporal table has is left to the parser. A
+    reference without a name of its own keeps that of the table.
     """
     views = {name.lower(): f"{_VIEW}{number}" for number, name in enumerate(names)}
     pieces = []
     at = 0
-    for start, end, view, (first, last) in _found(words_of(sql), views):
+    words = words_of(sql)
+    for start, end, view, (first, last) in _found(words, views):
         pieces += [sql[at:start], _as_of(view, " ".join(sql[first:last].split()))]
+        following = next((word for word in words if word.start >= end), None)
+        if following is None or not _is_name(following.text):
+            pieces.append(f" AS {quote(names[list(views.values()).index(view)])}")
         at = end
     return "".join([*pieces, sql[at:]])
+
+
+def _is_name(text: str) -> bool:
+    """Whether a word behind a relation names it; `AS` does, before the name."""
+    return text not in _BEHIND and (text[0] in "`_" or text[0].isalpha())
 
 
 def _as_of(view: str, time: str) -> str:

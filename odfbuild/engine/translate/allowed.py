@@ -164,7 +164,8 @@ def _bin(node: exp.Expression, engine: str) -> str | None:
     stride = node.this
     unit = stride.args.get("unit") if isinstance(stride, exp.Interval) else None
     word = unit.name.upper().removesuffix("S") if unit is not None else ""
-    if engine == "datafusion" and word in FIXED_MICROS and stride.name.isdigit():
+    is_plain = not node.args.get("zone") and not node.args.get("origin")
+    if is_plain and engine == "datafusion" and word in FIXED_MICROS and stride.name.isdigit():
         return None
     return "date_bin() takes an interval of weeks or less, as a constant"
 

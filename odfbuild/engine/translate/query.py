@@ -54,10 +54,11 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
         place = _location(sql, step, line, max(1, column - length + 1), length)
         said = details.get("description") or str(error).splitlines()[0]
         why = said.partition(" but got <")[0]
-        said = f"{engine} would not understand this: {why.rstrip('.')}"
+        said = f"this is not understood as SQL of {engine}: {why.rstrip('.')}"
         raise Errors([_refused(said, place)]) from None
     if len(found) != 1 or not isinstance(found[0], exp.Query):
-        raise Errors([_refused("a query is one SELECT", _location(sql, step, 1, 1, 1))])
+        first = sql[: len(sql) - len(sql.lstrip())].count("\n") + 1
+        raise Errors([_refused("a query is one SELECT", _location(sql, step, first, 1, 1))])
     return found[0]
 
 

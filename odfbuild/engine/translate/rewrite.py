@@ -77,7 +77,8 @@ def _date_bin(node: exp.Expression, engine: str) -> exp.Expression:
     unit = stride.args["unit"].name.upper().removesuffix("S")
     width = int(stride.name) * FIXED_MICROS[unit]
     time = exp.Anonymous(this="unix_micros", expressions=[node.expression])
-    origin = node.args.get("origin")
+    # The parser has the third argument for a unit, as it is elsewhere.
+    origin = node.args.get("unit")
     since = time
     if origin is not None:
         start = exp.Anonymous(this="unix_micros", expressions=[origin])
