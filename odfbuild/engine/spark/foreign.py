@@ -83,8 +83,7 @@ def _expressions(catalyst: Catalyst, plan: Node) -> Iterator[Node]:
 
 def _all(catalyst: Catalyst, expression: Node) -> Iterator[Node]:
     yield expression
-    inner = catalyst.subplan(expression)
-    if inner is not None:
-        yield from _expressions(catalyst, inner)
+    if catalyst.kind_of(expression).holds_plan:
+        yield from _expressions(catalyst, expression.plan())
     for child in items(expression.children()):
         yield from _all(catalyst, child)
