@@ -52,18 +52,21 @@ def selected(
             facts[name] = _Facts(kind=projection.kind)
     selectors = project.config.selectors
     found = _catalogue(facts, graph.inputs, graph.readers, selectors, plan)
-    methods = {
-        **found.methods,
-        "git": _changed_since(project.config),
-        "result": _lazily(lambda: labelled("result", _last_results(project.config), _RESULTS)),
-    }
-    return select(replace(found, methods=methods), selection)
+    return select(_with_history(found, project.config), selection)
 
 
 def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozenset[str]:
-    """Names of the selected datasets of a saved plan, which knows no keywords."""
+    """Names of the selected datasets of a saved plan.
+
+    Their keywords are those that the plan appends, or those of the chains.
+    """
+    chains = config.workspace().projections() if _asks_for_tags(selection, config) else {}
     facts = {
-        d.name: _Facts(kind=d.kind, file=d.location.file if d.location else None)
+        d.name: _Facts(
+            kind=d.kind,
+            file=d.location.file if d.location else None,
+            keywords=_planned_keywords(d, chains.get(d.renamed_from or d.name)),
+        )
         for d in plan.datasets
     }
     inputs = {d.name: d.inputs for d in plan.datasets}
@@ -72,8 +75,7 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
         for each in found:
             readers.setdefault(each, []).append(name)
     catalogue = _catalogue(facts, inputs, readers, config.selectors, lambda: plan)
-    methods = {name: match for name, match in catalogue.methods.items() if name != "tag"}
-    return select(replace(catalogue, methods=methods), selection)
+    return select(_with_history(catalogue, config), selection)
 
 
 def _catalogue(
@@ -119,6 +121,16 @@ def _catalogue(
     )
 
 
+def _with_history(found: Catalogue, config: Config) -> Catalogue:
+    """The catalogue with what Git and the log of runs tell."""
+    methods = {
+        **found.methods,
+        "git": _changed_since(config),
+        "result": _lazily(lambda: labelled("result", _last_results(config), _RESULTS)),
+    }
+    return replace(found, methods=methods)
+
+
 def _lazily(make: Callable[[], Matcher]) -> Matcher:
     """A matcher that is made when it is first asked."""
 
@@ -159,6 +171,18 @@ def _keywords(definition: Definition) -> Collection[str]:
         if isinstance(event, SetInfo):
             return event.keywords or ()
     return ()
+
+
+def _asks_for_tags(selection: Selection, config: Config) -> bool:
+    """Whether keywords can matter; chains are read for nothing else."""
+    texts = (*selection.select, *selection.exclude, *config.selectors.values())
+    return any("tag:" in text for text in texts)
+
+
+def _planned_keywords(dataset: DatasetPlan, chain: Projection | None) -> Collection[str]:
+    planned = [c.after for c in dataset.changes if isinstance(c.after, SetInfo)]
+    info = planned[-1] if planned else chain.info if chain else None
+    return info.keywords or () if info else ()
 
 
 def _template(file: str) -> Collection[str]:

@@ -48,6 +48,11 @@ class Context:
         names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
 
+    def committed(self, workspace: Workspace, selection: Selection) -> list[str]:
+        """Names of the selected datasets that have a chain, sorted; all when none was asked for."""
+        chosen = self.chosen(selection)
+        return [name for name in workspace.aliases() if chosen is None or name in chosen]
+
     def _named(self, selection: Selection) -> list[str] | None:
         """The datasets of a selection of nothing but names of chains; these may be damaged."""
         known = {alias.lower(): alias for alias in self.workspace().aliases()}

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
 
 
 def diff(
@@ -17,6 +26,9 @@ def diff(
             metavar="[REV]", help="A revision in Git, or two as OLD..NEW (default: the chains)."
         ),
     ] = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
     detail: Annotated[
@@ -37,6 +49,9 @@ def diff(
         changes = compare_with_chains(state.directory, state.given)
     else:
         changes = compare_revisions(state.config(), old or "HEAD", new or None)
+    chosen = state.chosen(selection_of(select, exclude, selector))
+    if chosen is not None:
+        changes = tuple(change for change in changes if change.present_name in chosen)
     if as_json or format is Format.json:
         state.console.data(differences_to_data(changes, old or "chains", new or "files"))
     else:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import (
     Context,
+    ExcludeOption,
     Format,
     FormatOption,
     JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
     engine_version,
+    selection_of,
 )
 from odfbuild.cli.verify import EXIT_MISMATCH
 
@@ -27,10 +29,10 @@ def _group() -> None:
 @engine.command()
 def deprecate(
     context: typer.Context,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATASET]...", help="Names of datasets (default: all)."),
-    ] = None,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -44,7 +46,7 @@ def deprecate(
 
     state: Context = context.obj
     workspace = state.workspace()
-    names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
+    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
     now = engine_version()
     done, verdict = carry_out(workspace, names, state.start_engine, now)
     if as_json or format is Format.json:

@@ -7,18 +7,27 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
 
 _HOUR = 3600
 
 
 def gc(
     context: typer.Context,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATASET]...", help="Names of datasets (default: all)."),
-    ] = None,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Say what would go; remove nothing.")
     ] = False,
@@ -40,7 +49,8 @@ def gc(
 
     state: Context = context.obj
     workspace = state.workspace()
-    names = [existing(workspace, name) for name in datasets] if datasets else None
+    selection = selection_of(select, exclude, selector, datasets)
+    names = state.committed(workspace, selection) if selection else None
     found = collect(workspace, names, before=time.time() - grace * _HOUR, dry_run=dry_run)
     if as_json or format is Format.json:
         state.console.data(collection_to_data(found, removed=not dry_run))

@@ -47,7 +47,7 @@ def status(
     from odfbuild.report.storage import held_to_data, render_held
 
     state: Context = context.obj
-    wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
+    wanted = selection_of(select, exclude, selector, datasets)
     _, found = _survey(state, wanted)
     if as_json or format is Format.json:
         state.console.data(held_to_data(found))
@@ -71,7 +71,7 @@ def push(
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
+    wanted = selection_of(select, exclude, selector, datasets)
     workspace, found = _survey(state, wanted)
     copied = transfer.pushable(found)
     if not dry_run:
@@ -100,7 +100,7 @@ def pull(
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    wanted = selection_of([*(datasets or ()), *(select or ())], exclude, selector)
+    wanted = selection_of(select, exclude, selector, datasets)
     workspace, found = _survey(state, wanted)
     copied = transfer.pullable(found)
     if not dry_run:

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import block_in, existing
+from odfbuild.apply.names import block_in
 from odfbuild.cli.context import (
     Context,
     ExcludeOption,
     Format,
     FormatOption,
     JsonOption,
+    SelectionArgument,
     SelectOption,
     SelectorOption,
     selection_of,
@@ -23,10 +24,10 @@ EXIT_MISMATCH = 3
 
 def verify(
     context: typer.Context,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[DATASET]...", help="Names of datasets (default: all)."),
-    ] = None,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
     integrity: Annotated[
         bool,
         typer.Option("--integrity", help="Check hashes, links and rules only; start no engine."),
@@ -47,9 +48,6 @@ def verify(
     logical: Annotated[
         bool, typer.Option("--logical", help="Recompute the logical hash of every slice, too.")
     ] = False,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -65,10 +63,7 @@ def verify(
 
     state: Context = context.obj
     workspace = state.workspace()
-    chosen = state.chosen(selection_of(select, exclude, selector))
-    names = [existing(workspace, name) for name in datasets] if datasets else workspace.aliases()
-    if chosen is not None:
-        names = [name for name in names if name in chosen]
+    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
     if recursive:
         names = upstream(workspace, names)
     if since is not None and len(names) != 1:

@@ -58,6 +58,11 @@ class DefinitionChange:
     after: Definition | None
     events: tuple[EventDifference, ...] = ()
 
+    @property
+    def present_name(self) -> str:
+        """The name that the dataset has before a rename."""
+        return self.name if self.before is None else self.before.name
+
 
 def compare_definitions(
     before: Iterable[Definition], after: Iterable[Definition], renames: Mapping[str, str]
