@@ -35,7 +35,7 @@ def derived_wanted(wanted: Wanted, found: Definitions) -> Derived:
         over=over,
         values=values,
         numbers=all(map(_NUMBER.fullmatch, values))
-        and not any(known.is_text(each.name, over) for each in inputs),
+        and not any(_is_text(known, each, over) for each in inputs),
         description=wanted.description,
     )
 
@@ -91,3 +91,8 @@ def _over(wanted: Wanted, inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]
                 f"begin with '{as_name(value)}', then give the template two values (`include`)",
             )
     return over, values
+
+
+def _is_text(known: KnownColumns, source: Input, column: str) -> bool:
+    types = known.types(source.name) or {}
+    return types.get(column) in ("string", "large_string", "string_view")

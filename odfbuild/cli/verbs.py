@@ -21,6 +21,7 @@ VERBS = (
     "new",
     "validate",
     "fmt",
+    "lint",
     "migrate",
     "render",
     "graph",

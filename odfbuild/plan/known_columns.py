@@ -47,10 +47,17 @@ class KnownColumns:
         projection = self._projections.get(dataset.lower())
         return vocabulary_of(vocab or (projection.vocab if projection else None))
 
-    def is_text(self, dataset: str, column: str) -> bool:
-        """Whether a column is known to hold text."""
-        found = (each for each in self._of(dataset) or () if each.name == column)
-        return any(str(each.type).endswith(("string", "utf8")) for each in found)
+    def types(self, dataset: str) -> dict[str, str | None] | None:
+        """Arrow types of its columns by name (`None`: not known); `None` as of `names`."""
+        columns = self._of(dataset)
+        if columns is None:
+            return None
+        return {each.name: None if each.type is None else str(each.type) for each in columns}
+
+    def result(self, dataset: str) -> tuple[str, ...] | None:
+        """What the query of its definition gives; `None` when it has none or cannot be told."""
+        columns = self._defined(dataset.lower())
+        return None if columns is None else tuple(column.name for column in columns)
 
     def _of(self, dataset: str) -> Columns | None:
         name = dataset.lower()

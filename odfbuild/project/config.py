@@ -18,6 +18,7 @@ from odfbuild.project.checks import checks_from
 from odfbuild.project.freshness import SCHEMA as FRESHNESS
 from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.lint.rules import SCHEMA as LINT
 from odfbuild.project.model import Config
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.policy import SCHEMA as POLICIES
@@ -98,6 +99,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
+                "lint": LINT,
             },
         },
     },
@@ -167,6 +169,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
         checks=checks_from(content.get("checks") or ()),
         freshness=freshness_from(content.get("freshness") or ()),
+        lint=content.get("lint") or {},
     )
 
 

@@ -25,7 +25,8 @@ class Config:
     """`odfbuild.yaml`, for one environment and with variables as they were `given`.
 
     Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old
-    ones, `engines` those that stand in for others, both in lower case.
+    ones, `engines` those that stand in for others, both in lower case,
+    `lint` levels by names of rules.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Config:
     engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
+    lint: Mapping[str, str] = field(default_factory=dict)
     given: Given = NOTHING_GIVEN
 
     @property

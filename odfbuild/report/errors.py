@@ -33,7 +33,7 @@ def _render(error: OdfbuildError, paint: Any) -> str:
         return "\n".join(parts)
     lines = [f"{paint(_RED, f'error[{error.code}]')}: {paint(_BOLD, error.message)}"]
     if error.location is not None:
-        lines += _render_place(error.location, paint)
+        lines += _place_lines(error.location, paint)
     lines += [f"  = note: {note}" for note in error.notes]
     if error.help:
         lines.append(f"{paint(_GREEN, 'help')}: {error.help}")
@@ -67,7 +67,12 @@ def error_to_data(error: OdfbuildError) -> list[dict[str, Any]]:
     ]
 
 
-def _render_place(place: Location, paint: Any) -> list[str]:
+def render_place(place: Location, color: bool = False) -> list[str]:
+    """Lines that show a place: its name, its line, and a mark below."""
+    return _place_lines(place, _paint if color else _plain)
+
+
+def _place_lines(place: Location, paint: Any) -> list[str]:
     lines = [f"  {paint(_BLUE, '-->')} {place}"]
     if place.snippet is not None and place.line is not None:
         margin = " " * len(str(place.line))

@@ -1,0 +1,56 @@
+"""`odfbuild lint`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfbuild.cli.context import (
+    Context,
+    ExcludeOption,
+    Format,
+    FormatOption,
+    JsonOption,
+    SelectionArgument,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+)
+
+
+def lint(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can be mended without changing any data.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also end with 1 when there are warnings only.")
+    ] = False,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Find what is valid and still unwise; `lint` in odfbuild.yaml turns rules off or up."""
+    from odfbuild.apply import linting
+    from odfbuild.apply.survey import read_definitions
+    from odfbuild.report.lint import findings_to_data, render_findings
+
+    state: Context = context.obj
+    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    found = read_definitions(state.directory, state.given)
+    findings = linting.lint(found, chosen)
+    if fix:
+        for file in linting.fix(found, findings):
+            state.console.note(f"Mended {file}")
+        findings = [each for each in findings if not each.can_fix]
+    if as_json or format is Format.json:
+        state.console.data(findings_to_data(findings))
+    elif findings:
+        state.console.result(render_findings(findings, color=state.console.color))
+    else:
+        state.console.result("Nothing to complain about.")
+    return 1 if any(strict or each.level == "error" for each in findings) else 0

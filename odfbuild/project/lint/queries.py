@@ -1,0 +1,163 @@
+"""Rules about queries of derivatives."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.odf.model import SetTransform, SqlQueryStep
+from odfbuild.project.lint.rules import Flaw, Path, Subject
+
+_COPIES = 3
+_WORTH_A_TEMPLATE = 20
+"""Words of a query below which a template would not be shorter."""
+
+_FLOATS = ("double", "float", "halffloat")
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
+
+
+def flaws_of_query(subject: Subject) -> Iterator[Flaw]:
+    """What is unwise in the query of a derivative."""
+    for index, event in enumerate(subject.definition.snapshot.metadata):
+        if isinstance(event, SetTransform):
+            path: Path = ("metadata", index)
+            steps = event.transform.queries or ()
+            words = [words_of(step.query) for step in steps]
+            yield from _unused_inputs(event, words, path)
+            yield from _unused_steps(steps, words, path)
+            for number, each in enumerate(words):
+                yield from _stars(each, event, number, path)
+                yield from _float_sums(each, subject.tables, number, path)
+            yield from _event_time(subject, path)
+
+
+def _unused_inputs(
+    event: SetTransform, steps: Sequence[Sequence[Word]], path: Path
+) -> Iterator[Flaw]:
+    named = {word.name for words in steps for word in words}
+    for number, each in enumerate(event.inputs):
+        alias = each.alias or str(each.dataset_ref)
+        # A name with dots is several words, unless it stands in quotes.
+        parts = {alias.lower(), alias.lower().rpartition(".")[2]}
+        if named.isdisjoint(parts):
+            yield Flaw(
+                "unused-input",
+                f"no query reads the input '{alias}'",
+                "remove it: every record of it would run this dataset again",
+                (*path, "inputs", number),
+            )
+
+
+def _unused_steps(
+    steps: Sequence[SqlQueryStep], words: Sequence[Sequence[Word]], path: Path
+) -> Iterator[Flaw]:
+    for number, step in enumerate(steps[:-1]):
+        later = {word.name for each in words[number + 1 :] for word in each}
+        if step.alias is not None and step.alias.lower() not in later:
+            yield Flaw(
+                "unused-input",
+                f"no later step reads '{step.alias}'",
+                "remove the step",
+                (*path, "transform", "queries", number),
+            )
+
+
+def _stars(words: Sequence[Word], event: SetTransform, number: int, path: Path) -> Iterator[Flaw]:
+    aliases = {(each.alias or str(each.dataset_ref)).lower() for each in event.inputs}
+    if aliases.isdisjoint(word.name for word in words):
+        return  # a step over steps: their columns are all written here
+    for at, word in enumerate(words):
+        before = words[at - 1].text if at else ""
+        is_all = before in ("select", "distinct", "all", ",")
+        is_of = before == "." and at > 1 and not words[at - 2].text.isdigit()
+        if word.text == "*" and (is_all or is_of):
+            yield Flaw(
+                "select-star",
+                "`*` takes all columns of an input, with those that it will have one day",
+                "name the columns: system columns of an input are not allowed in a result",
+                (*path, "transform"),
+                (number, word.line, word.column),
+            )
+
+
+def _float_sums(
+    words: Sequence[Word],
+    tables: Mapping[str, Mapping[str, str | None] | None],
+    number: int,
+    path: Path,
+) -> Iterator[Flaw]:
+    for at, word in enumerate(words[:-3]):
+        if word.text not in ("sum", "avg", "mean") or words[at + 1].text != "(":
+            continue
+        column = words[at + 2]
+        end = at + 3
+        if words[end].text == "." and end + 1 < len(words):
+            column, end = words[end + 1], end + 2
+        if end < len(words) and words[end].text == ")" and _is_float(column.name, tables):
+            yield Flaw(
+                "float-sum",
+                f"{word.text.upper()} of the floating point column '{column.name}' "
+                "depends on the order in which a cluster adds",
+                f"CAST({column.name} AS DECIMAL(38, 9)) first: the engine refuses it otherwise",
+                (*path, "transform"),
+                (number, word.line, word.column),
+                len(word.text),
+            )
+
+
+def _is_float(column: str, tables: Mapping[str, Mapping[str, str | None] | None]) -> bool:
+    """Whether every input that has the column has it as a floating point number."""
+    if any(columns is None for columns in tables.values()):
+        return False
+    kinds = [
+        kind
+        for columns in tables.values()
+        for name, kind in (columns or {}).items()
+        if name.lower() == column
+    ]
+    return bool(kinds) and all(kind in _FLOATS for kind in kinds)
+
+
+def _event_time(subject: Subject, path: Path) -> Iterator[Flaw]:
+    result = subject.result
+    if result is not None and subject.event_time.lower() not in map(str.lower, result):
+        yield Flaw(
+            "no-event-time",
+            f"the result has no column '{subject.event_time}'",
+            f"select the time at which a record was true AS {subject.event_time}",
+            (*path, "transform"),
+        )
+
+
+def copied_queries(subjects: Iterable[Subject]) -> Iterator[tuple[Subject, Flaw]]:
+    """Queries in files of their own that differ from each other in literals only."""
+    alike: dict[tuple[str, ...], list[tuple[Subject, int]]] = defaultdict(list)
+    for subject in subjects:
+        if subject.definition.instance is not None:
+            continue
+        for index, event in enumerate(subject.definition.snapshot.metadata):
+            if isinstance(event, SetTransform):
+                shape = tuple(_shape(step.query) for step in event.transform.queries or ())
+                words = sum(len(words_of(each)) for each in shape)
+                if words >= _WORTH_A_TEMPLATE:
+                    alike[shape].append((subject, index))
+    for group in alike.values():
+        if len(group) >= _COPIES:
+            (first, index), *others = group
+            names = ", ".join(each.definition.name for each, _ in others)
+            yield (
+                first,
+                Flaw(
+                    "copied-query",
+                    f"this query stands in {len(group)} definitions, with other literals only",
+                    "write one template (docs/templates.md): a change is then made once",
+                    ("metadata", index, "transform"),
+                    notes=(f"also in {names}",),
+                ),
+            )
+
+
+def _shape(query: str) -> str:
+    return " ".join(_LITERAL.sub("''", query).lower().split())

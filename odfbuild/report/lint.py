@@ -1,0 +1,54 @@
+"""Findings of `odfbuild lint` as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from odfbuild.apply.linting import Finding
+from odfbuild.report.errors import render_place
+from odfbuild.report.words import count
+
+_YELLOW, _RED, _GREEN, _BOLD, _OFF = "\x1b[33;1m", "\x1b[31;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+_WORDS = {"warn": ("warning", _YELLOW), "error": ("error", _RED)}
+
+
+def render_findings(findings: Sequence[Finding], *, color: bool = False) -> str:
+    """All findings as people read them, and how many there are."""
+    parts = [_render(each, color) for each in findings]
+    errors = sum(each.level == "error" for each in findings)
+    parts.append(f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}.\n")
+    return "\n".join(parts)
+
+
+def findings_to_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """The same as plain data."""
+    return [
+        {
+            "code": each.rule.code,
+            "rule": each.rule.name,
+            "level": each.level,
+            "message": each.message,
+            "dataset": each.dataset,
+            "file": each.place.file,
+            "line": each.place.line,
+            "column": each.place.column,
+            "instance": each.place.instance,
+            "notes": list(each.notes),
+            "help": each.help,
+            "fixable": each.can_fix,
+        }
+        for each in findings
+    ]
+
+
+def _render(finding: Finding, color: bool) -> str:
+    def paint(style: str, text: str) -> str:
+        return f"{style}{text}{_OFF}" if color else text
+
+    word, style = _WORDS[finding.level]
+    head = paint(style, f"{word}[{finding.rule.code} {finding.rule.name}]")
+    lines = [f"{head}: {paint(_BOLD, finding.message)}", *render_place(finding.place, color)]
+    lines += [f"  = note: {note}" for note in finding.notes]
+    lines.append(f"{paint(_GREEN, 'help')}: {finding.help}")
+    return "\n".join(lines) + "\n"
