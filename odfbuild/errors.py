@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 __all__ = [
     "ChainError",
     "CheckError",
+    "EngineProblem",
     "EnvironmentProblem",
     "Errors",
     "GraphError",
@@ -141,6 +142,10 @@ def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:
         code="E0903",
         help=f"run `pip install 'odfbuild[{extra}]'`",
     )
+
+
+class EngineProblem(EnvironmentProblem):
+    """The engine does not start, whichever dataset it is asked for."""
 
 
 class Errors(OdfbuildError):

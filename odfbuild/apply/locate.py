@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from odfbuild.errors import Errors, Location, OdfbuildError
+from odfbuild.errors import EngineProblem, Errors, Location, OdfbuildError
 from odfbuild.odf.model import AddPushSource, MetadataEvent, SetPollingSource, SetTransform
 from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
@@ -22,7 +22,7 @@ def locate(
     `push_source` names the source whose query is meant when a dataset has several.
     """
     definition = next((d for d in project.definitions if d.name == dataset), None)
-    if definition is None:
+    if definition is None or isinstance(error, EngineProblem):
         return error
     if isinstance(error, Errors):
         return Errors(_located(project, definition, each, push_source) for each in error.errors)

@@ -52,6 +52,11 @@ class ApplyOutcome:
         return tuple(outcome for outcome in self.datasets if outcome.status is status)
 
     @property
+    def errors(self) -> list[OdfbuildError]:
+        """Errors of datasets, those that several datasets share once."""
+        return list(dict.fromkeys(each.error for each in self.datasets if each.error is not None))
+
+    @property
     def exit_code(self) -> int:
         """0 done; 1 failed; 4 some committed, some not; 5 another writer was first; 9 is; 130."""
         if self.interrupted:

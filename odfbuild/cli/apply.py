@@ -141,7 +141,7 @@ def apply(
         from odfbuild.report.listing import render_outcome
 
         console.result(render_outcome(outcome, color=console.color))
-    console.error(*(each.error for each in outcome.datasets if each.error is not None))
+    console.error(*outcome.errors)
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
 

@@ -59,7 +59,7 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
     from odfbuild.report.outcome import render_outcome
 
     _append("GITHUB_STEP_SUMMARY", f"```text\n{render_outcome(outcome)}\n```\n")
-    tell_errors(console, [d.error for d in outcome.datasets if d.error is not None], root)
+    tell_errors(console, outcome.errors, root)
 
 
 def tell_errors(console: Console, errors: Sequence[OdfbuildError], root: Path | None) -> None:

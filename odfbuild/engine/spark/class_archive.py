@@ -36,6 +36,11 @@ def can_be_made(java: Java) -> bool:
     return (java.home / "lib" / "server" / "classes.jsa").is_file()
 
 
+def written_to(java: Java, spark_home: Path) -> tuple[Path, ...]:
+    """The folder that a JVM has to write to, if it is to leave an archive behind."""
+    return () if path(java, spark_home).is_file() else (folder(),)
+
+
 def options(java: Java, spark_home: Path) -> list[str]:
     """Options of the JVM that use the archive, or leave one behind."""
     archive = path(java, spark_home)

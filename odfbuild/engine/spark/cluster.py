@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import EnvironmentProblem
+from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -20,7 +20,7 @@ _WORKER_SECONDS = 60.0
 
 
 def check_reachable(master: str) -> None:
-    """Raise `EnvironmentProblem` E0907 when no master of a standalone cluster answers."""
+    """Raise `EngineProblem` E0907 when no master of a standalone cluster answers."""
     if not master.startswith("spark://"):
         return
     why = ""
@@ -34,7 +34,7 @@ def check_reachable(master: str) -> None:
             return
         except OSError as error:
             why = f"{address}: {error.strerror or error}"
-    raise EnvironmentProblem(
+    raise EngineProblem(
         f"no Spark master answers at {master}",
         code="E0907",
         notes=(why,),
@@ -44,13 +44,13 @@ def check_reachable(master: str) -> None:
 
 
 def await_workers(context: SparkContext, master: str) -> None:
-    """Wait for the first executor; `EnvironmentProblem` E0908 when none comes in a minute."""
+    """Wait for the first executor; `EngineProblem` E0908 when none comes in a minute."""
     status = context._jsc.sc().statusTracker()
     deadline = time.monotonic() + _WORKER_SECONDS
     # The driver counts as one.
     while len(status.getExecutorInfos()) < 2:
         if time.monotonic() > deadline:
-            raise EnvironmentProblem(
+            raise EngineProblem(
                 f"the workers of {master} take no work",
                 code="E0908",
                 notes=(f"none has started an executor in {_WORKER_SECONDS:.0f} seconds",),

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from odfbuild.engine.spark import class_archive
-from odfbuild.errors import EnvironmentProblem
+from odfbuild.errors import EngineProblem
 
 MINIMUM_JAVA = 17
 LOOPBACK = "127.0.0.1"
@@ -72,7 +72,7 @@ def spark_home() -> Path:
     """The folder of the installed Spark; nothing of it is imported."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise EnvironmentProblem(
+        raise EngineProblem(
             "PySpark is not installed", code="E0903", help="pip install --upgrade odfbuild"
         )
     return Path(found.origin).parent
@@ -81,7 +81,7 @@ def spark_home() -> Path:
 def find_java() -> Java:
     """The Java to use: ODFBUILD_JAVA_HOME, JAVA_HOME, `java` on the path, then the `jre` extra.
 
-    Raises `EnvironmentProblem` when none is there, or when one that was named is unusable.
+    Raises `EngineProblem` when none is there, or when one that was named is unusable.
     """
     for variable in ("ODFBUILD_JAVA_HOME", "JAVA_HOME"):
         named = os.environ.get(variable)
@@ -140,8 +140,8 @@ def _asked(executable: Path) -> str:
     return match.group(1) if match else ""
 
 
-def _unusable(message: str) -> EnvironmentProblem:
-    return EnvironmentProblem(
+def _unusable(message: str) -> EngineProblem:
+    return EngineProblem(
         message,
         code="E0901",
         help="pip install 'odfbuild[jre]', or set ODFBUILD_JAVA_HOME to a Java "
@@ -162,7 +162,7 @@ _PASSED_ON = re.compile(
 def launch(
     java: Java, conf: dict[str, str], scratch: Path, memory: str, confine: Confine
 ) -> Gateway:
-    """Start a JVM with Spark's gateway; raises `EnvironmentProblem` when it does not come up."""
+    """Start a JVM with Spark's gateway; raises `EngineProblem` when it does not come up."""
     home = spark_home()
     exchange = Path(tempfile.mkdtemp(dir=scratch))
     answer = exchange / "connection"
@@ -197,9 +197,11 @@ def launch(
         *(f"-D{name}={value}" for name, value in conf.items()),
         "org.apache.spark.api.python.PythonGatewayServer",
     ]
+    programs = (java.home, home, class_archive.folder())
+    written = (scratch, *class_archive.written_to(java, home))
     with log.open("wb") as output:
         process = subprocess.Popen(
-            confine(command, (java.home, home), (scratch, class_archive.folder())),
+            confine(command, programs, written),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -225,10 +227,10 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
         time.sleep(0.02)
 
 
-def did_not_start(why: str, log: Path) -> EnvironmentProblem:
+def did_not_start(why: str, log: Path) -> EngineProblem:
     """The error for a JVM or a session that does not come up, with the last lines of `log`."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return EnvironmentProblem(
+    return EngineProblem(
         f"Spark could not be started: {why}",
         code="E0902",
         notes=tuple(lines[-5:]),

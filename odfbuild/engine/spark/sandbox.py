@@ -16,7 +16,7 @@ from pathlib import Path
 
 from odfbuild.engine.settings import EngineSettings, Reach, Sandbox
 from odfbuild.engine.spark import confine
-from odfbuild.errors import EnvironmentProblem
+from odfbuild.errors import EngineProblem
 
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/proc", "/sys", "/dev/random"),
@@ -43,7 +43,7 @@ class Fences:
 def fences(settings: EngineSettings, *, files: bool = True) -> Fences:
     """The fences that `settings` get on this machine; `files`: whether a reach is known.
 
-    Raises `EnvironmentProblem` E0906 when they are required and one is missing.
+    Raises `EngineProblem` E0906 when they are required and one is missing.
     """
     if settings.sandbox is Sandbox.OFF:
         return Fences(network=False, files=False, lacking=("engine.sandbox is off",))
@@ -58,7 +58,7 @@ def fences(settings: EngineSettings, *, files: bool = True) -> Fences:
     if files and not fenced:
         lacking.append("files: the system has no Landlock (Linux 5.19 or newer)")
     if lacking and settings.sandbox is Sandbox.REQUIRED:
-        raise EnvironmentProblem(
+        raise EngineProblem(
             "Spark cannot be fenced in as engine.sandbox requires",
             code="E0906",
             notes=tuple(lacking),
@@ -66,6 +66,12 @@ def fences(settings: EngineSettings, *, files: bool = True) -> Fences:
             "odfbuild.yaml, and run only what people whom you trust have defined",
         )
     return Fences(network=network, files=fenced, lacking=tuple(lacking))
+
+
+def without_files(found: Fences) -> Fences:
+    """What is left when Java does not start behind the fence around files."""
+    why = "files: this Java does not start behind the fence; some of it lies elsewhere"
+    return Fences(network=found.network, files=False, lacking=(*found.lacking, why))
 
 
 def fenced(
@@ -112,7 +118,7 @@ def _works(*, offline: bool, files: bool) -> bool:
     read = ["/"] if files else None
     try:
         done = subprocess.run(
-            [*_program(offline, read, []), "/bin/true"],
+            [*_program(offline, read, []), sys.executable, "-I", "-S", "-c", ""],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import PINNED
-from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, Sandbox, in_force
 from odfbuild.engine.spark import sandbox
 from odfbuild.engine.spark.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.java import LOOPBACK, Gateway, did_not_start, find_java, launch
+from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,7 +145,7 @@ class Session:
             "spark.local.dir": str(self.scratch / "local"),
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
         }
-        self._gateway = launch(find_java(), conf, self.scratch, self.memory, self._confine)
+        self._gateway = self._launched(conf)
         os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
         try:
@@ -160,6 +161,17 @@ class Session:
         if not settings.embedded:
             await_workers(session.sparkContext, settings.master)
         return session
+
+    def _launched(self, conf: dict[str, str]) -> Gateway:
+        java = find_java()
+        try:
+            return launch(java, conf, self.scratch, self.memory, self._confine)
+        except EngineProblem:
+            if not self.fences.files or self.settings.sandbox is Sandbox.REQUIRED:
+                raise
+            # Parts of this Java may lie where nobody looks for them, as on NixOS.
+            self.fences = sandbox.without_files(self.fences)
+            return launch(java, conf, self.scratch, self.memory, self._confine)
 
     def _confine(
         self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
