@@ -1,6 +1,6 @@
 """Time transformations beside plain PySpark, which does the like job in the same run.
 
-python benchmarks/engine.py [--rows 1000000] [--histories 100000 1000000] [--json FILE]
+python benchmarks/engine.py [--rows 1000000] [--histories 100000 1000000 10000000] [--json FILE]
 
 Everything but the first figure runs in one warm session. odfbuild reads the inputs' chains, runs
 the query, orders, numbers and hashes the records, and commits a block.
@@ -144,7 +144,9 @@ def main() -> None:
     """Measure and print a table; with `--json` also write the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--histories", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument(
+        "--histories", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000]
+    )
     parser.add_argument("--runs", type=int, default=3, help="medians of so many")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
@@ -177,22 +179,34 @@ def _session_start(runs: int) -> float:
 
 
 def _small_jobs(bench: Bench) -> dict[str, float]:
+    """Each job has a query of its own, as datasets have: nothing compiled for one serves the next.
+
+    The first ones are not counted.
+    """
     bench.source("small", SMALL)
-    for number in range(5):
-        bench.derive(f"warm-{number}", "small", QUERIES["map"])
-    alone = [
-        _seconds(lambda n=n: bench.derive(f"alone-{n}", "small", QUERIES["map"])) for n in range(20)
-    ]
-    jobs = 40
-    with ThreadPoolExecutor(4) as pool:
-        names = [f"together-{number}" for number in range(jobs)]
-        took = _seconds(
-            lambda: list(pool.map(lambda name: bench.derive(name, "small", QUERIES["map"]), names))
-        )
-    return {
-        "small job, s": statistics.median(alone),
-        "small jobs per second, 4 threads": jobs / took,
+    numbers = itertools.count(2)
+
+    def query() -> tuple[int, str]:
+        number = next(numbers)
+        return number, QUERIES["map"].replace("* 2", f"* {number}")
+
+    def ours(_: int) -> None:
+        number, text = query()
+        bench.derive(f"small-{number}", "small", text)
+
+    figures = {}
+    jobs: dict[str, Callable[[int], None]] = {
+        "odfbuild": ours,
+        "PySpark": lambda _: bench.plain("small", query()[1]),
     }
+    for name, job in jobs.items():
+        alone = [_seconds(partial(job, number)) for number in range(35)]
+        figures[f"small job, {name}, s"] = statistics.median(alone[15:])
+    for name, job in jobs.items():
+        with ThreadPoolExecutor(4) as pool:
+            took = _seconds(partial(list, pool.map(job, range(40))))
+        figures[f"small jobs per second, 4 threads, {name}"] = 40 / took
+    return figures
 
 
 def _beside_pyspark(bench: Bench, rows: int, runs: int) -> dict[str, float]:
@@ -219,7 +233,9 @@ def _growing(bench: Bench, histories: list[int], runs: int) -> dict[str, float]:
         for part in range(10):
             bench.source(input, history // 10, part * history // 10)
         for mode, query in QUERIES.items():
-            bench.derive(f"{mode}-of-{history}", input, query)
+            figures[f"{mode}, all of {history:,}, s"] = _seconds(
+                partial(bench.derive, f"{mode}-of-{history}", input, query)
+            )
         took: dict[str, list[float]] = {mode: [] for mode in QUERIES}
         for run in range(runs + 1):
             bench.source(input, INCREMENT, history + run * INCREMENT)
@@ -228,6 +244,9 @@ def _growing(bench: Bench, histories: list[int], runs: int) -> dict[str, float]:
                 took[mode].append(_seconds(partial(bench.derive, alias, input, query)))
         for mode, seconds in took.items():
             figures[f"{mode}, increment behind {history:,}, s"] = statistics.median(seconds[1:])
+    for mode in QUERIES:
+        first, *_, last = (figures[f"{mode}, increment behind {h:,}, s"] for h in histories)
+        figures[f"{mode}, increment, largest history to smallest"] = last / first
     return figures
 
 
