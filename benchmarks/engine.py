@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +56,11 @@ QUERIES = {
     "SUM(amount) AS total FROM {input} GROUP BY id % 100000",
 }
 _CITIES = np.array(["Lviv", "Kyiv", "Odesa", "Vancouver", "Seattle", "Porto", "Lima", "Accra"])
+_SECTIONS = ("start", "small", "large", "increments")
 _START = np.datetime64("2024-01-01", "ms")
+
+Figures = Iterator[tuple[str, float]]
+"""Names and seconds, or what the name says."""
 
 
 @dataclass
@@ -149,25 +153,35 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=3, help="medians of so many")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--only", choices=_SECTIONS, nargs="+", default=_SECTIONS)
     options = parser.parse_args()
     print(f"{options.rows:,} rows, {os.cpu_count()} cores", flush=True)
-    figures = {"session start, s": _session_start(options.runs)}
-    engine = start_engine()
-    try:
-        with tempfile.TemporaryDirectory(prefix="odfbuild-bench-") as folder:
-            bench = Bench(engine, Path(folder), itertools.count())
-            figures |= _small_jobs(bench)
-            figures |= _beside_pyspark(bench, options.rows, options.runs)
-            figures |= _growing(bench, options.histories, options.runs)
-    finally:
-        engine.stop()
-    for name, value in figures.items():
-        print(f"{name:<44} {value:>9.3f}")
+    figures = {}
+    for name, value in _figures(options):
+        print(f"{name:<48} {value:>9.3f}", flush=True)
+        figures[name] = value
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
 
 
-def _session_start(runs: int) -> float:
+def _figures(options: argparse.Namespace) -> Figures:
+    if "start" in options.only:
+        yield from _session_start(options.runs)
+    engine = start_engine()
+    try:
+        with tempfile.TemporaryDirectory(prefix="odfbuild-bench-") as folder:
+            bench = Bench(engine, Path(folder), itertools.count())
+            if "small" in options.only:
+                yield from _small_jobs(bench)
+            if "large" in options.only:
+                yield from _beside_pyspark(bench, options.rows, options.runs)
+            if "increments" in options.only:
+                yield from _growing(bench, options.histories, options.runs)
+    finally:
+        engine.stop()
+
+
+def _session_start(runs: int) -> Figures:
     """Until an engine can be asked, in a process of its own, the class archive being there."""
     code = "from odfbuild.engine.spark.engine import start_engine; start_engine().stop()"
     seconds = []
@@ -175,10 +189,10 @@ def _session_start(runs: int) -> float:
         started = time.monotonic()
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
         seconds.append(time.monotonic() - started)
-    return statistics.median(seconds[1:])
+    yield "session start, s", statistics.median(seconds[1:])
 
 
-def _small_jobs(bench: Bench) -> dict[str, float]:
+def _small_jobs(bench: Bench) -> Figures:
     """Each job has a query of its own, as datasets have: nothing compiled for one serves the next.
 
     The first ones are not counted.
@@ -194,48 +208,40 @@ def _small_jobs(bench: Bench) -> dict[str, float]:
         number, text = query()
         bench.derive(f"small-{number}", "small", text)
 
-    figures = {}
     jobs: dict[str, Callable[[int], None]] = {
         "odfbuild": ours,
         "PySpark": lambda _: bench.plain("small", query()[1]),
     }
     for name, job in jobs.items():
         alone = [_seconds(partial(job, number)) for number in range(35)]
-        figures[f"small job, {name}, s"] = statistics.median(alone[15:])
+        yield f"small job, {name}, s", statistics.median(alone[15:])
     for name, job in jobs.items():
         with ThreadPoolExecutor(4) as pool:
             took = _seconds(partial(list, pool.map(job, range(40))))
-        figures[f"small jobs per second, 4 threads, {name}"] = 40 / took
-    return figures
+        yield f"small jobs per second, 4 threads, {name}", 40 / took
 
 
-def _beside_pyspark(bench: Bench, rows: int, runs: int) -> dict[str, float]:
+def _beside_pyspark(bench: Bench, rows: int, runs: int) -> Figures:
     bench.source("large", rows)
-    figures = {}
     for mode, query in QUERIES.items():
         ours, plain = [], []
         for run in range(runs + 1):
-            ours.append(
-                _seconds(lambda m=mode, r=run, q=query: bench.derive(f"{m}-{r}", "large", q))
-            )
-            plain.append(_seconds(lambda q=query: bench.plain("large", q)))
-        figures[f"{mode}, odfbuild, s"] = statistics.median(ours[1:])
-        figures[f"{mode}, PySpark, s"] = statistics.median(plain[1:])
-        figures[f"{mode}, ratio"] = statistics.median(ours[1:]) / statistics.median(plain[1:])
-    return figures
+            ours.append(_seconds(partial(bench.derive, f"{mode}-{run}", "large", query)))
+            plain.append(_seconds(partial(bench.plain, "large", query)))
+        yield f"{mode}, odfbuild, s", statistics.median(ours[1:])
+        yield f"{mode}, PySpark, s", statistics.median(plain[1:])
+        yield f"{mode}, ratio", statistics.median(ours[1:]) / statistics.median(plain[1:])
 
 
-def _growing(bench: Bench, histories: list[int], runs: int) -> dict[str, float]:
+def _growing(bench: Bench, histories: list[int], runs: int) -> Figures:
     """An increment of 10 000 rows behind histories of different lengths, in slices of a tenth."""
-    figures = {}
+    increments: dict[str, list[float]] = {mode: [] for mode in QUERIES}
     for history in histories:
         input = f"history-{history}"
         for part in range(10):
             bench.source(input, history // 10, part * history // 10)
         for mode, query in QUERIES.items():
-            figures[f"{mode}, all of {history:,}, s"] = _seconds(
-                partial(bench.derive, f"{mode}-of-{history}", input, query)
-            )
+            bench.derive(f"{mode}-of-{history}", input, query)
         took: dict[str, list[float]] = {mode: [] for mode in QUERIES}
         for run in range(runs + 1):
             bench.source(input, INCREMENT, history + run * INCREMENT)
@@ -243,11 +249,10 @@ def _growing(bench: Bench, histories: list[int], runs: int) -> dict[str, float]:
                 alias = f"{mode}-of-{history}"
                 took[mode].append(_seconds(partial(bench.derive, alias, input, query)))
         for mode, seconds in took.items():
-            figures[f"{mode}, increment behind {history:,}, s"] = statistics.median(seconds[1:])
-    for mode in QUERIES:
-        first, *_, last = (figures[f"{mode}, increment behind {h:,}, s"] for h in histories)
-        figures[f"{mode}, increment, largest history to smallest"] = last / first
-    return figures
+            increments[mode].append(statistics.median(seconds[1:]))
+            yield f"{mode}, increment behind {history:,}, s", increments[mode][-1]
+    for mode, medians in increments.items():
+        yield f"{mode}, increment, largest history to smallest", medians[-1] / medians[0]
 
 
 def _seconds(job: Callable[[], object]) -> float:

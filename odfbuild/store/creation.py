@@ -59,11 +59,11 @@ def create_dataset(
     with reserve(state, keys, store):
         try:
             dataset_id = make_identity(store, keys)
+            _make_folders(store, objects, checkpoints)
             for staged, hash in objects:
                 store.put_object("data", staged, hash)
             for staged, hash in checkpoints:
                 store.put_object("checkpoints", staged, hash)
-            make_folder(store.path / "info")
             write_file(store.path / "info" / "alias", name.encode())
             seed = Seed(dataset_id=dataset_id, dataset_kind=kind)
             store.append(None, (seed, *events), system_time)
@@ -73,6 +73,17 @@ def create_dataset(
             raise
         (store.path / MARKER).unlink(missing_ok=True)
     return store, dataset_id
+
+
+def _make_folders(
+    store: DatasetStore, objects: StagedObjects, checkpoints: StagedObjects
+) -> None:
+    """Make the folders that will be needed, at the price of one."""
+    needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
+    for name in FOLDERS:
+        if needed.get(name, True):
+            (store.path / name).mkdir(exist_ok=True)
+    sync_folder(store.path)
 
 
 def rename_dataset(state: Path, old: str, new: str) -> None:

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.files import folder_lock, make_folder, move_file, read_small, write_file
+from odfbuild.store.files import (
+    folder_lock,
+    make_folder,
+    move_file,
+    read_small,
+    stage,
+    sync_folder,
+    write_file,
+)
 from odfbuild.store.storage import ObjectKind
 
 if TYPE_CHECKING:
@@ -219,14 +227,22 @@ class DatasetStore:
 
     def put_block(self, data: bytes) -> Multihash:
         """Store the bytes of a block, its own or a peer's; returns the hash. No head moves."""
-        hash = Multihash.sha3_256(data)
-        target = self.block_path(hash)
-        if self._holds(target, data):
-            _renew(target)
-        else:
-            make_folder(target.parent)
-            write_file(target, data)
+        [hash] = self.put_blocks([data])
         return hash
+
+    def put_blocks(self, blocks: Sequence[bytes]) -> list[Multihash]:
+        """Store several blocks like `put_block`; returns their hashes."""
+        folder = self.path / "blocks"
+        make_folder(folder)
+        hashes = [Multihash.sha3_256(data) for data in blocks]
+        for hash, data in zip(hashes, blocks, strict=True):
+            target = self.block_path(hash)
+            if self._holds(target, data):
+                _renew(target)
+            else:
+                stage(folder, data).replace(target)
+        sync_folder(folder)
+        return hashes
 
     def swap_head(self, expected: Multihash | None, new: Multihash) -> None:
         """Move the head from `expected` (`None`: there is none) to `new`, for everyone at once.
@@ -273,8 +289,8 @@ class DatasetStore:
         self.check_head(expected_head)
         head = onto or expected_head
         blocks, state = self.prepare(head, events, system_time)
-        for data in blocks:
-            head = self.put_block(data)
+        if blocks:
+            head = self.put_blocks(blocks)[-1]
         if head is None:
             raise ValueError("a chain cannot begin without events")
         if head != expected_head:
