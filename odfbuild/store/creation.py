@@ -75,9 +75,7 @@ def create_dataset(
     return store, dataset_id
 
 
-def _make_folders(
-    store: DatasetStore, objects: StagedObjects, checkpoints: StagedObjects
-) -> None:
+def _make_folders(store: DatasetStore, objects: StagedObjects, checkpoints: StagedObjects) -> None:
     """Make the folders that will be needed, at the price of one."""
     needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
     for name in FOLDERS:

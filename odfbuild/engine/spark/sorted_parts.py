@@ -37,7 +37,7 @@ def sorted_parts(
     parts = write_parts(frame, folder / "rows")
     if _is_sorted(parts, order):
         return parts
-    if _sorts_alike(pq.read_schema(parts[0]), order) and _bytes(parts) <= IN_MEMORY:
+    if sorts_alike(pq.read_schema(parts[0]), order) and fit_in_memory(parts):
         return (_sorted_in_memory(parts, order, folder / "sorted.parquet"),)
     from pyspark.sql.functions import expr
 
@@ -49,13 +49,13 @@ def sorted_parts(
 def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple[Path, ...]:
     """Parquet files that hold `frame` in the order of the columns `order`, which are all it has."""
     spark = frame.sparkSession
-    if _sorts_alike(to_arrow_schema(frame), order):
+    if sorts_alike(to_arrow_schema(frame), order):
         return sorted_parts(spark, frame, order, folder)
     return write_parts(total_order(frame, order), folder)
 
 
-def _bytes(parts: Sequence[Path]) -> int:
-    """About how much memory all records take, from those of the first group of each file.
+def fit_in_memory(parts: Sequence[Path]) -> bool:
+    """Whether all records together do, judged by those of the first group of each file.
 
     Files cannot tell: values that repeat take hardly any space there.
     """
@@ -65,10 +65,10 @@ def _bytes(parts: Sequence[Path]) -> int:
             if file.metadata.num_rows:
                 first = file.read_row_group(0)
                 total += first.nbytes * file.metadata.num_rows // first.num_rows
-    return total
+    return total <= IN_MEMORY
 
 
-def _sorts_alike(schema: pa.Schema, order: Sequence[str]) -> bool:
+def sorts_alike(schema: pa.Schema, order: Sequence[str]) -> bool:
     """Whether Arrow orders values of these types as Spark does."""
     t = pa.types
     tests = (t.is_integer, t.is_string, t.is_timestamp, t.is_date, t.is_decimal)
@@ -80,7 +80,7 @@ def _is_sorted(parts: Sequence[Path], order: Sequence[str]) -> bool:
     before: pa.RecordBatch | None = None
     for part in parts:
         with pq.ParquetFile(part, pre_buffer=False) as file:
-            if not _sorts_alike(file.schema_arrow, order):
+            if not sorts_alike(file.schema_arrow, order):
                 return False
             for batch in file.iter_batches(columns=list(order)):
                 keys = batch.select(list(order))

@@ -141,8 +141,9 @@ def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> t
     plan, result = result_of(spark, steps_of(task.transform))
     if not task.previous():
         return _in_order_of_time(committed_form(result), task)
-    frame = changelog.changes(spark, task, result, schema, key_of(plan))
-    return _written(frame, task)
+    frame = changelog.difference(spark, task, result, schema)
+    few.tune(spark, files_read(frame, task))
+    return changelog.write_changes(frame, task, key_of(plan))
 
 
 def checked(
