@@ -34,8 +34,11 @@ def _key(row):
 def test_rows_come_in_order_with_nulls_first(spark_engine, tmp_path, monkeypatch, way, rows):
     if way == "spark":
         monkeypatch.setattr(module, "IN_MEMORY", -1)
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+    kinds = {"w": pa.string(), "n": pa.int32(), "r": pa.int32()}
+    pq.write_table(pa.table(columns, schema=pa.schema(kinds.items())), tmp_path / "rows.parquet")
     with spark_engine.request("tests") as spark:
-        frame = spark.createDataFrame(rows, "w STRING, n INT, r INT").repartition(3)
+        frame = spark.read.parquet(str(tmp_path / "rows.parquet")).repartition(3)
         parts = sorted_parts(spark, frame, ["w", "n", "r"], tmp_path / "x")
     found = pa.concat_tables([pq.read_table(part) for part in parts]).to_pylist()
     assert [tuple(row.values()) for row in found] == sorted(rows, key=_key)
