@@ -3,7 +3,7 @@
 #   make example   install odfbuild with a Java runtime, build the example project
 #   make test      install what the tests need, run them
 #   make lint      style, types, imports between rooms, generated schemas
-#   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside dbt
+#   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside other tools
 #   make clean     remove what the targets above made
 
 BIN := .venv/bin
@@ -58,18 +58,25 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Tools to compare with: each in an environment of its own, for they agree on few versions.
+$(BENCH_ENV)-%/.installed: tools/make_venv benchmarks/requirements-%.txt
+	@tools/make_venv $(BENCH_ENV)-$*
+	@$(BENCH_ENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements-$*.txt
+	@touch $@
+
 $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 	@tools/make_venv $(BENCH_ENV)
 	@$(BENCH_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv/.example $(BENCH_ENV)/.installed
+bench: .venv/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(BENCH_ENV)-snakemake/.installed
 	@tools/system_packages flatc=flatbuffers-compiler
 	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python
 	$(BIN)/python benchmarks/merge.py --duckdb $(BENCH_ENV)/bin/python $(MERGE_BENCH_ARGS)
-	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt $(BENCH_ARGS)
+	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt \
+	  --sqlmesh $(BENCH_ENV)-sqlmesh/bin/sqlmesh --snakemake $(BENCH_ENV)-snakemake/bin/snakemake $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.
 lock: .venv/.dev

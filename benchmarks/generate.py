@@ -1,4 +1,4 @@
-"""The same pipeline of N datasets as an odfbuild project or as a dbt project.
+"""The same pipeline of N datasets as a project of odfbuild, dbt, SQLMesh or Snakemake.
 
     python benchmarks/generate.py --kind odf --n 1000 --out FOLDER
 
@@ -10,6 +10,7 @@ same size always gives the same files.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections import defaultdict
 from dataclasses import dataclass
@@ -100,6 +101,62 @@ def write_dbt(nodes: list[Node], root: Path) -> None:
             _write(root / kind / node.folder / f"{name}.csv", _csv(node))
     for folder, members in described.items():
         _write(root / folder / "_properties.yml", _properties(folder.split("/")[0], members))
+
+
+def write_sqlmesh(nodes: list[Node], root: Path) -> None:
+    """A SQLMesh project on DuckDB with the same graph."""
+    _write(
+        root / "config.yaml",
+        "gateways:\n  local:\n    connection:\n      type: duckdb\n"
+        "      database: benchmark.duckdb\ndefault_gateway: local\n"
+        "disable_anonymized_analytics: true\n"
+        "model_defaults:\n  dialect: duckdb\n  start: 2026-01-01\n",
+    )
+    columns = ", ".join(f"{column} {sql}" for column, _, sql in COLUMNS)
+    for node in nodes:
+        name = "_".join(node.words)
+        kind, query = "VIEW", ""
+        if node.layer:
+            query = "\n" + _query(node, [f"bench.{'_'.join(input.words)}" for input in node.inputs])
+        else:
+            file = f"seeds/{node.folder}/{name}.csv"
+            kind = f"SEED (path '$root/{file}')"
+            _write(root / file, _csv(node))
+        head = f"MODEL (\n  name bench.{name},\n  kind {kind},\n  columns ({columns})\n);\n"
+        _write(root / "models" / node.folder / f"{name}.sql", head + query)
+
+
+def write_snakemake(nodes: list[Node], root: Path) -> None:
+    """A Snakemake workflow with the same graph: one rule, which looks its inputs up in a table.
+
+    A rule for each dataset would take it many times longer.
+    """
+    tables = {}
+    for node in nodes:
+        name = "_".join(node.words)
+        if node.layer:
+            inputs = (
+                ("out" if each.layer else "data", "_".join(each.words)) for each in node.inputs
+            )
+            tables[f"out/{name}.csv"] = [f"{folder}/{each}.csv" for folder, each in inputs]
+        else:
+            _write(root / "data" / f"{name}.csv", _csv(node))
+    _write(root / "graph.json", json.dumps(tables, indent=1))
+    _write(
+        root / "Snakefile",
+        "import json\n\nwith open('graph.json') as file:\n    INPUTS = json.load(file)\n\n"
+        "rule all:\n    input: list(INPUTS)\n\n"
+        "rule derive:\n    input: lambda wildcards: INPUTS[f'out/{wildcards.name}.csv']\n"
+        "    output: 'out/{name}.csv'\n    shell: 'cat {input} > {output}'\n",
+    )
+
+
+WRITERS = {
+    "odf": write_odfbuild,
+    "dbt": write_dbt,
+    "sqlmesh": write_sqlmesh,
+    "snakemake": write_snakemake,
+}
 
 
 def _query(node: Node, tables: list[str]) -> str:
@@ -193,12 +250,11 @@ def _write(path: Path, text: str) -> None:
 def main() -> None:
     """Write one project."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kind", required=True, choices=["odf", "dbt"])
+    parser.add_argument("--kind", required=True, choices=list(WRITERS))
     parser.add_argument("--n", required=True, type=int)
     parser.add_argument("--out", required=True, type=Path)
     options = parser.parse_args()
-    write = {"odf": write_odfbuild, "dbt": write_dbt}[options.kind]
-    write(make_graph(options.n), options.out)
+    WRITERS[options.kind](make_graph(options.n), options.out)
 
 
 if __name__ == "__main__":
