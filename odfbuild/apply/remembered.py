@@ -24,7 +24,7 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     """The decisions of the last plan; those of this one are kept unless it fails."""
     file = config.cache / "decisions.bin"
     settings = hashlib.sha256(repr(config).encode()).digest()
-    stamp = b"odfbuild decisions 1\n" + code_stamp() + LAYOUT + settings
+    stamp = b"odfbuild decisions 2\n" + code_stamp() + LAYOUT + settings
     stamp += engine_version().encode()
     lineages = _Lineages(config.cache / "lineages.bin")
     memory = Memory(

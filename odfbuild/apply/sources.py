@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
-from odfbuild.ingest.probe import probe
+from odfbuild.ingest.probe import listing, probe
 from odfbuild.ingest.resume import polling_state, reason_to_rest
 from odfbuild.ingest.watch import NOTHING_TO_WATCH, completed, look, looks_the_same
 from odfbuild.odf.model import SetPollingSource
@@ -48,8 +48,9 @@ def probe_all(
             memory.watched(definition, NOTHING_TO_WATCH)
             continue
         try:
-            seen = look(source, root)
-            facts[name] = probe(source, polling_state(chain), project.config.root)
+            listed = listing(source, root)
+            seen = look(source, root, listed)
+            facts[name] = probe(source, polling_state(chain), project.config.root, listed)
         except IngestError as error:
             error.location = error.location or _event_place(project, definition, index)
             refusals[name] = error

@@ -39,25 +39,44 @@ _ASKED_AT_APPLY = {
 }
 
 
-def probe(source: SetPollingSource, state: SourceState | None, root: Path) -> SourceFacts:
+def listing(source: SetPollingSource, root: str) -> list[str]:
+    """The files here that match the pattern of a source, if it has one."""
+    step = source.fetch
+    if not isinstance(step, FetchStepFilesGlob) or scheme_of(step.path) is not None:
+        return []
+    return matching_files(step.path, root)
+
+
+def probe(
+    source: SetPollingSource,
+    state: SourceState | None,
+    root: Path,
+    listed: list[str] | None = None,
+) -> SourceFacts:
     """Compare a source with the state that the chain recorded.
 
+    `listed` is its listing, if that is known already.
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
         return SourceFacts("unknown", message="the store is asked for new objects at apply")
     if isinstance(step, FetchStepFilesGlob):
-        return _probe_glob(source, step, state, str(root))
+        return _probe_glob(source, step, state, str(root), listed)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         return _probe_file(source, step.url, state, root)
     return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
 
 
 def _probe_glob(
-    source: SetPollingSource, step: FetchStepFilesGlob, state: SourceState | None, root: str
+    source: SetPollingSource,
+    step: FetchStepFilesGlob,
+    state: SourceState | None,
+    root: str,
+    matching: list[str] | None,
 ) -> SourceFacts:
-    matching = matching_files(step.path, root)
+    if matching is None:
+        matching = matching_files(step.path, root)
     last = last_name(state)
     if not matching and last is None:
         return SourceFacts("missing", message=f"no file matches '{step.path}'")

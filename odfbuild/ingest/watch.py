@@ -24,11 +24,16 @@ NOTHING_TO_WATCH: Watch = (None, b"", ())
 """No source, or one about which planning learns nothing but from its definition."""
 
 
-def look(source: SetPollingSource, root: str) -> Watch:
-    """What there is to see of a source; to be asked for before it is probed."""
+def look(source: SetPollingSource, root: str, listed: list[str] | None = None) -> Watch:
+    """What there is to see of a source, to be asked for before it is probed.
+
+    `listed` are the files that match its pattern, if that is known already.
+    """
     step = source.fetch
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None:
-        return (step.path, _names(step.path, root), ())
+        if listed is None:
+            listed = matching_files(step.path, root)
+        return (step.path, _names(listed), ())
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         from pathlib import Path
 
@@ -57,13 +62,13 @@ def completed(seen: Watch, facts: SourceFacts, root: str) -> Watch | None:
 def looks_the_same(seen: Watch, root: str) -> bool:
     """Whether everything that was seen is as it was."""
     pattern, names, files = seen
-    if pattern is not None and _names(pattern, root) != names:
+    if pattern is not None and _names(matching_files(pattern, root)) != names:
         return False
     return all(_mark(path) == mark for path, mark in files)
 
 
-def _names(pattern: str, root: str) -> bytes:
-    names = "\n".join(sorted(matching_files(pattern, root)))
+def _names(files: list[str]) -> bytes:
+    names = "\n".join(sorted(files))
     return hashlib.blake2b(names.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 

@@ -6,9 +6,10 @@ So a chain of n blocks is validated in n steps, whether it is appended to, plann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from odfbuild.odf.changed import changed
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -64,7 +65,7 @@ def advance(state: ChainState | None, head: Multihash, block: MetadataBlock) -> 
         return ChainState(
             head=head, sequence_number=block.sequence_number, system_time=block.system_time
         )
-    return replace(
+    return changed(
         state,
         head=head,
         sequence_number=block.sequence_number,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from odfbuild.odf.changed import changed
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -63,17 +64,17 @@ def normalise_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
     """
     problems: list[Problem] = []
     events: list[MetadataEvent] = []
-    changed = False
+    is_normal = True
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("metadata", index)
         if not _suits(snapshot.kind, event, path, problems):
             continue
         normal = _normalise_event(event, path, problems)
-        changed = changed or normal is not event
+        is_normal = is_normal and normal is event
         events.append(normal)
     if problems:
         raise SnapshotErrors(problems)
-    return replace(snapshot, metadata=tuple(events)) if changed else snapshot
+    return snapshot if is_normal else changed(snapshot, metadata=tuple(events))
 
 
 _NEVER = {
@@ -125,7 +126,7 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
             transform = _normalise_transform(event.transform, (*path, "transform"), problems)
             if inputs is event.inputs and transform is event.transform:
                 return event
-            return replace(event, inputs=inputs, transform=transform)
+            return changed(event, inputs=inputs, transform=transform)
         case SetPollingSource() | AddPushSource():
             _check_read(event.read, (*path, "read"), problems)
             fetch = event.fetch if isinstance(event, SetPollingSource) else None
@@ -144,7 +145,7 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
                 return event
             preprocess = _normalise_transform(event.preprocess, (*path, "preprocess"), problems)
             return (
-                event if preprocess is event.preprocess else replace(event, preprocess=preprocess)
+                event if preprocess is event.preprocess else changed(event, preprocess=preprocess)
             )
         case SetDataSchema() if (event.raw_arrow_schema is None) == (event.schema is None):
             problems.append(
@@ -193,7 +194,7 @@ def _normalise_inputs(
             seen.add(each.dataset_ref)
     if any(each.alias is None for each in inputs):
         inputs = tuple(
-            replace(each, alias=str(each.dataset_ref)) if each.alias is None else each
+            changed(each, alias=str(each.dataset_ref)) if each.alias is None else each
             for each in inputs
         )
     return inputs
@@ -211,7 +212,7 @@ def _normalise_transform(transform: Transform, path: Path, problems: list[Proble
                 )
             )
             return transform
-        return replace(
+        return changed(
             transform, query=None, queries=(SqlQueryStep(alias=None, query=transform.query),)
         )
     if not transform.queries:

@@ -7,11 +7,11 @@ projection. Reads nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 from odfbuild.errors import ChainError
 from odfbuild.odf.chain_state import ChainState, advance
+from odfbuild.odf.changed import changed
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetTransform, TransformInput
 from odfbuild.odf.multihash import Multihash
@@ -75,7 +75,7 @@ def _identified(event: MetadataEvent) -> MetadataEvent:
         else TransformInput(dataset_ref=_made_up(each.dataset_ref), alias=each.alias)
         for each in event.inputs
     )
-    return replace(event, inputs=inputs)
+    return changed(event, inputs=inputs)
 
 
 def _made_up(alias: DatasetAlias) -> DatasetId:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import marshal
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from odfbuild.odf.changed import changed
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.mode import mode_of
@@ -104,8 +104,7 @@ class Memory:
         name = name.lower()
         if name not in self._outlooks:
             entry = self.kept.get(name)
-            frozen = None if entry is None else entry[_OUTLOOK]
-            self._outlooks[name] = None if frozen is None else self._thaw_outlook(frozen)
+            self._outlooks[name] = self._thaw_outlook(entry) if entry is not None else None
         return self._outlooks[name]
 
     def learn(
@@ -139,7 +138,7 @@ class Memory:
             None if plan.reasons is UP_TO_DATE else self._freeze_reasons(plan.reasons),
             pending and tuple([getattr(pending, name) for name in _PENDING_FIELDS]),
             _freeze_rest(plan),
-            outlook and self._freeze_outlook(outlook),
+            outlook and self._freeze_outlook(outlook, plan.reasons),
         )
 
     def _upstream_is_the_same(self, entry: Entry, inputs: tuple[str, ...]) -> bool:
@@ -157,11 +156,13 @@ class Memory:
         if reason.children and reason.input is not None:
             told = self.outlook(reason.input)
             if told is not None and told.causes is reason.children:
-                return _FORM.plain(replace(reason, children=())), True
+                return _FORM.plain(changed(reason, children=())), True
         return _FORM.plain(reason), False
 
-    def thaw_reasons(self, frozen: bytes) -> tuple[Reason, ...]:
+    def thaw_reasons(self, frozen: bytes | None) -> tuple[Reason, ...]:
         """The reasons of a recalled dataset."""
+        if frozen is None:
+            return UP_TO_DATE
         return tuple([self._reason(*each) for each in marshal.loads(frozen)])
 
     def _reason(self, plain: Any, told_by_input: bool) -> Reason:
@@ -169,15 +170,23 @@ class Memory:
         if not told_by_input:
             return reason
         told = self.outlook(reason.input or "")
-        return replace(reason, children=told.causes if told else ())
+        return changed(reason, children=told.causes if told else ())
 
-    def _freeze_outlook(self, outlook: Outlook) -> Any:
+    def _freeze_outlook(self, outlook: Outlook, reasons: tuple[Reason, ...]) -> Any:
         known = (outlook.certain, outlook.records, outlook.exact)
-        return (*known, self._freeze_reasons(outlook.causes))
+        places = {id(reason): place for place, reason in enumerate(reasons)}
+        causes = tuple([places.get(id(cause)) for cause in outlook.causes])
+        # Nearly always they are some of the reasons of the dataset itself.
+        return (*known, self._freeze_reasons(outlook.causes) if None in causes else causes)
 
-    def _thaw_outlook(self, plain: Any) -> Outlook:
-        certain, records, exact, causes = plain
-        return Outlook(certain, records, exact, self.thaw_reasons(causes))
+    def _thaw_outlook(self, entry: Entry) -> Outlook | None:
+        if entry[_OUTLOOK] is None:
+            return None
+        certain, records, exact, causes = entry[_OUTLOOK]
+        if isinstance(causes, bytes):
+            return Outlook(certain, records, exact, self.thaw_reasons(causes))
+        reasons = self.thaw_reasons(entry[_REASONS])
+        return Outlook(certain, records, exact, tuple([reasons[place] for place in causes]))
 
     def _heads_of(self, names: tuple[str, ...]) -> tuple[bytes | None, ...]:
         return tuple([self._heads.get(name.lower()) for name in names])
@@ -246,8 +255,7 @@ class KeptPlan(DatasetPlan):
         return Pending(**dict(zip(_PENDING_FIELDS, plain, strict=True)))
 
     def _thaw_reasons(self) -> tuple[Reason, ...]:
-        frozen = self._entry[_REASONS]
-        return UP_TO_DATE if frozen is None else self._memory.thaw_reasons(frozen)
+        return self._memory.thaw_reasons(self._entry[_REASONS])
 
     def _thaw_changes(self) -> tuple[EventChange, ...]:
         metadata = self._definition.snapshot.metadata

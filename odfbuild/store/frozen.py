@@ -117,10 +117,13 @@ class Form:
 
 def _getter(cls: type) -> Callable[[Any], tuple[Any, ...]]:
     """What gives the values of all fields of an object."""
-    names = ("value",) if issubclass(cls, Enum) else names_of(cls)
+    names = ("_value_",) if issubclass(cls, Enum) else names_of(cls)
     if len(names) > 1:
         return attrgetter(*names)
-    return lambda value: tuple([getattr(value, name) for name in names])
+    if not names:
+        return lambda _: ()
+    only = attrgetter(*names)
+    return lambda value: (only(value),)
 
 
 def names_of(cls: Any) -> tuple[str, ...]:
