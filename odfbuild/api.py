@@ -119,6 +119,22 @@ class Project:
 
     # --- Planning ---
 
+    def sql(self, query: str, *, history: bool = False, limit: int | None = None) -> pa.Table:
+        """Ask committed datasets, which are tables by their names, in Spark SQL.
+
+        They show what they say now; with `history` all records, with the system columns. Raises
+        `QueryError`, several as `Errors`.
+        """
+        from odfbuild.apply.ask import answered, understand
+        from odfbuild.report.answer import read_answer
+
+        workspace = self.workspace()
+        question = understand(query, workspace.aliases())
+        asked = answered(workspace, question, self._start_engine, history=history, limit=limit)
+        with asked as found:
+            assert found.schema is not None
+            return read_answer(found.parts, found.schema)
+
     def plan(
         self,
         select: Sequence[str] = (),

@@ -38,6 +38,7 @@ VERBS = (
     "log",
     "blame",
     "tail",
+    "sql",
     "freshness",
     "test",
     "verify",

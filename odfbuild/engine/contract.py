@@ -237,6 +237,21 @@ class TransformResult(EngineResult):
 
 
 @dataclass(frozen=True, slots=True)
+class QueryTask:
+    """A question over `inputs`, whose aliases are the relations that `sql` may read.
+
+    They show what their records amount to, without system columns; with `history` all records. At
+    most `limit` rows are wanted.
+    """
+
+    sql: str
+    inputs: tuple[InputSlices, ...]
+    scratch: Path
+    history: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """Where an engine runs: address, release, fences of the operating system and why others lack.
 
@@ -285,6 +300,14 @@ class Engine(Protocol):
 
         `files` are data files of `dataset` with `schema`. Raises `CheckError` E0543 for a query
         that is wrong, or that is none.
+        """
+        ...
+
+    def query(self, task: QueryTask) -> EngineResult:
+        """Answer a raw query; its order counts, if it has one.
+
+        Raises `QueryError`s as `validate` does. A query may ask for what a transformation must not,
+        such as any ten records; it sees nothing but its inputs all the same.
         """
         ...
 

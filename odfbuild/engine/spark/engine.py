@@ -16,6 +16,7 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    QueryTask,
     Surroundings,
     TransformResult,
     TransformTask,
@@ -23,6 +24,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
+from odfbuild.engine.spark.ask import answer
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.checks import violations
 from odfbuild.engine.spark.frames import to_arrow_schema
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
 
-Task = TypeVar("Task", TransformTask, IngestTask)
+Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
 
 
 def start_engine(settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> SparkEngine:
@@ -116,6 +118,15 @@ class SparkEngine:
         def work(again: bool) -> tuple[int, str]:
             with self.request(dataset) as spark:
                 return violations(spark, dataset, query, files, schema, vocab)
+
+        return self._recovery.carry_out(work)
+
+    def query(self, task: QueryTask) -> EngineResult:
+        """See `contract.Engine`."""
+
+        def work(again: bool) -> EngineResult:
+            with self.request("query") as spark:
+                return answer(spark, _afresh(task) if again else task)
 
         return self._recovery.carry_out(work)
 

@@ -120,7 +120,8 @@ def from_spark(error: Any, dataset: str, step: int, sql: str, names: Sequence[st
     parameters = error.getMessageParameters() or {}
     message = re.split(r"\n\s*\n|== SQL|;\n|\n'", text)[0]
     message = re.sub(r"\s*SQLSTATE: \w+;?|;? ?\(?line \d+, pos \d+\)?|^\[[\w.]+\]\s*", "", message)
-    proposal = str(parameters.get("proposal") or "").split(",")[0].strip().strip("`")
+    proposal = str(parameters.get("proposal") or "").split(",")[0].strip()
+    proposal = proposal.strip("`").replace("`.`", ".")
     help_ = f"did you mean '{proposal}'?" if proposal else None
     name = parameters.get("objectName")
     condition = str(error.getCondition() or "")

@@ -1,0 +1,182 @@
+"""Answer a question in SQL about committed records; commits nothing.
+
+Datasets are relations by their names, `us.bts.flights`, with or without backticks. What they show
+is what they say now, with all retractions and corrections carried out, or their whole history with
+the system columns. Source: Open Data Fabric, "Engine Contract", raw query.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabulary_of
+from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.store.disposable import prepare_cache_folder
+
+if TYPE_CHECKING:
+    from odfbuild.engine.contract import EngineFactory, EngineResult
+    from odfbuild.odf.projection import Projection
+    from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query whose relations are datasets.
+
+    `sql` has their names in backticks; `asked` is what was written, and `quoted` the places in it
+    (line and column from 1) where a backtick came in.
+    """
+
+    asked: str
+    sql: str
+    datasets: tuple[str, ...]
+    quoted: tuple[tuple[int, int], ...] = ()
+
+
+def understand(sql: str, aliases: Sequence[str]) -> Question:
+    """Find the datasets that a query names; `QueryError` E0519 when there is none.
+
+    Names of several parts count wherever they stand, those of one part where a word does: a
+    dataset too many does no harm.
+    """
+    words = words_of(sql)
+    known = {tuple(word.text for word in words_of(alias)): alias for alias in aliases}
+    by_name = {alias.lower(): alias for alias in aliases}
+    longest = max(map(len, known), default=0)
+    found: dict[str, None] = {}
+    marks: list[int] = []
+    at = 0
+    while at < len(words):
+        if words[at].text.startswith("`"):
+            alias = by_name.get(words[at].name)
+            length = 1
+        else:
+            alias, length = _longest_name(words, at, known, longest)
+            if alias is not None and length > 1:
+                marks += (words[at].start, words[at + length - 1].end)
+        if alias is not None:
+            found[alias] = None
+        at += length
+    if not found:
+        raise _reads_nothing(sql, words, aliases)
+    pieces = [sql[i:j] for i, j in zip([0, *marks], [*marks, len(sql)], strict=True)]
+    quoted = tuple(
+        (sql.count("\n", 0, mark) + 1, mark - sql.rfind("\n", 0, mark)) for mark in marks
+    )
+    return Question(sql, "`".join(pieces), tuple(found), quoted)
+
+
+@contextmanager
+def answered(
+    workspace: Workspace,
+    question: Question,
+    factory: EngineFactory,
+    *,
+    history: bool = False,
+    limit: int | None = None,
+    name: str = "query",
+) -> Iterator[EngineResult]:
+    """The answer, at most `limit` rows of it, as Parquet files that are gone afterwards.
+
+    Raises `QueryError`s, with places in the query as it was asked (file `name`).
+    """
+    scratch = workspace.cache / "scratch"
+    prepare_cache_folder(scratch)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        engine = factory()
+        try:
+            task = _task(workspace, question, Path(folder), history, limit)
+            found = engine.query(task)
+        except OdfbuildError as error:
+            for each in error.errors if isinstance(error, Errors) else (error,):
+                each.dataset = None
+                each.location = _as_asked(each.location, question, name)
+            raise
+        finally:
+            engine.stop()
+        yield found
+
+
+def _task(
+    workspace: Workspace, question: Question, scratch: Path, history: bool, limit: int | None
+) -> QueryTask:
+    projections = workspace.projections(question.datasets)
+    inputs = tuple(
+        _input(workspace, alias, state)
+        for alias, state in projections.items()
+        if state.schema is not None
+    )
+    without = sorted(set(question.datasets) - {each.alias for each in inputs})
+    if len(without) == len(question.datasets):
+        raise QueryError(
+            f"'{without[0]}' has no columns yet",
+            code="E0519",
+            help="run `odfbuild apply` first",
+        )
+    return QueryTask(question.sql, inputs, scratch, history, limit)
+
+
+def _input(workspace: Workspace, alias: str, state: Projection) -> InputSlices:
+    assert state.schema is not None
+    files = workspace.committed(alias, state).files()
+    return InputSlices(
+        alias=alias,
+        schema=schema_of(state.schema),
+        vocab=vocabulary_of(state.vocab),
+        slices=tuple(SliceFile(file) for file in files),
+        first=None if state.last_offset is None else 0,
+        last=state.last_offset,
+    )
+
+
+def _longest_name(
+    words: Sequence[Word], at: int, known: Mapping[tuple[str, ...], str], longest: int
+) -> tuple[str | None, int]:
+    """The dataset whose name begins at a word, and of how many words it is made."""
+    if at and words[at - 1].text == "." and words[at - 1].end == words[at].start:
+        return None, 1
+    best: tuple[str | None, int] = (None, 1)
+    for length in range(1, longest + 1):
+        piece = words[at : at + length]
+        adjacent = all(a.end == b.start for a, b in pairwise(piece))
+        if len(piece) < length or not adjacent:
+            break
+        alias = known.get(tuple(word.text for word in piece))
+        if alias is not None:
+            best = alias, length
+    return best
+
+
+def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> QueryError:
+    after = next((i for i, word in enumerate(words[:-1]) if word.text in ("from", "join")), None)
+    name = ""
+    if after is not None:
+        name = sql[words[after + 1].start :].split(maxsplit=1)[0].strip("`;,()")
+    close = get_close_matches(name, aliases, n=1)
+    return QueryError(
+        f"there is no dataset '{name}'" if name else "the query reads no dataset",
+        code="E0519",
+        help=f"did you mean '{close[0]}'?" if close else "`odfbuild ls` lists the datasets",
+    )
+
+
+def _as_asked(location: Location | None, question: Question, name: str) -> Location | None:
+    """A place in the query as it was written, before names were quoted."""
+    if location is None or location.line is None or location.column is None:
+        return location
+    lines = question.asked.splitlines()
+    column = location.column
+    for line, mark in question.quoted:
+        if line == location.line and mark < column:
+            column -= 1
+    snippet = lines[location.line - 1] if location.line <= len(lines) else location.snippet
+    return replace(location, file=name, column=column, snippet=snippet)

@@ -1,0 +1,43 @@
+"""Raw queries: any question that reads nothing but its inputs, answered once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
+from odfbuild.engine.spark.findings import Step
+from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.inputs import new_records, state
+from odfbuild.engine.spark.validate import check_steps
+from odfbuild.errors import Errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
+    """See `contract.Engine.query`."""
+    for each in task.inputs:
+        _view(spark, each, history=task.history)
+    names = [each.alias for each in task.inputs]
+    # Rows may come in any order and be any that fit: nothing is committed that has to be the same.
+    report = check_steps(spark, "", [Step(None, task.sql)], names)
+    if report.errors:
+        raise report.errors[0] if len(report.errors) == 1 else Errors(report.errors)
+    assert report.result is not None
+    frame = report.result if task.limit is None else report.result.limit(task.limit)
+    return EngineResult(
+        parts=write_parts(frame, task.scratch / "answer"), schema=to_arrow_schema(frame)
+    )
+
+
+def _view(spark: SparkSession, each: InputSlices, *, history: bool) -> None:
+    """A dataset as it is now, or all of its records with the system columns, in order."""
+    if history:
+        frame = new_records(spark, each)
+    else:
+        vocab = each.vocab
+        frame = state(spark, each, each.files).drop(
+            vocab.offset, vocab.operation_type, vocab.system_time
+        )
+    frame.createOrReplaceTempView(quote(each.alias))
