@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from odfbuild.errors import Errors, IngestError, OdfbuildError
@@ -24,6 +26,9 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _MOST = 100
 _SHORTEST = 6
 """Shorter values are no secrets, and blotting them out would make messages unreadable."""
+
+_PLAIN_IN_URLS = "!$&'()*+,;=:/?@[]~"
+"""What clients leave alone when they write an address down that was given to them."""
 
 _known: set[str] = set()
 """Of this process: a value may turn up in any message, whichever dataset it was read for."""
@@ -79,6 +84,7 @@ def remember(value: str) -> None:
             part,
             quote(part, safe=""),
             quote(part),
+            quote(part, safe=_PLAIN_IN_URLS),
             quote_plus(part),
             unquote(part),
             json.dumps(part)[1:-1],
@@ -89,10 +95,15 @@ def remember(value: str) -> None:
 
 
 def remember_password(url: str) -> None:
-    """Keep the password that a URL holds in plain text out of messages."""
+    """Keep the password that a URL holds in plain text out of messages.
+
+    Also as servers are told it: "The Basic HTTP Authentication Scheme", RFC 7617.
+    """
     password = _split_password(url)
     if password:
         remember(password)
+        user = unquote(urlsplit(url).username or "")
+        remember(b64encode(f"{user}:{unquote(password)}".encode()).decode())
 
 
 def scrub(text: str) -> str:
@@ -114,6 +125,10 @@ def scrub_error(error: OdfbuildError) -> OdfbuildError:
     error.message = scrub(error.message)
     error.notes = tuple(scrub(note) for note in error.notes)
     error.help = None if error.help is None else scrub(error.help)
+    place = error.location
+    if place is not None:
+        snippet = None if place.snippet is None else scrub(place.snippet)
+        error.location = replace(place, file=scrub(place.file), snippet=snippet)
     return error
 
 
