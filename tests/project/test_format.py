@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from odfbuild.odf.model import DatasetSnapshot
@@ -142,6 +142,8 @@ def test_any_definition_is_the_same_after_formatting(
     else:
         shuffled = _shuffled(manifest, data)
         text = yaml.safe_dump(shuffled, sort_keys=False, indent=indent)
+        # PyYAML leaves text without quotes that is a number in YAML 1.2, such as 0E0.
+        assume(read_documents(text, "a") == [shuffled])
     text = _commented(text, data)
     formatted = format_text(text, "a.yaml")
     assert read_documents(formatted.after, "a") == read_documents(text, "a")
