@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.console import Console
 from odfbuild.project.given import NOTHING_GIVEN, Given
 
@@ -129,7 +130,11 @@ AllowOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 SelectionArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[SELECTION]...", help="Names or selections (default: all datasets)."),
+    typer.Argument(
+        metavar="[SELECTION]...",
+        autocompletion=complete.selections,
+        help="Names or selections (default: all datasets).",
+    ),
 ]
 SelectOption = Annotated[
     list[str] | None,
@@ -137,6 +142,7 @@ SelectOption = Annotated[
         "--select",
         "-s",
         metavar="SELECTION",
+        autocompletion=complete.selections,
         envvar="ODFBUILD_SELECT",
         help="Only these datasets, as in '+name', 'tag:daily', 'state:modified+'.",
     ),
@@ -144,7 +150,11 @@ SelectOption = Annotated[
 ExcludeOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--exclude", metavar="SELECTION", envvar="ODFBUILD_EXCLUDE", help="Not these datasets."
+        "--exclude",
+        metavar="SELECTION",
+        autocompletion=complete.selections,
+        envvar="ODFBUILD_EXCLUDE",
+        help="Not these datasets.",
     ),
 ]
 SelectorOption = Annotated[
@@ -152,6 +162,7 @@ SelectorOption = Annotated[
     typer.Option(
         "--selector",
         metavar="NAME",
+        autocompletion=complete.selectors,
         envvar="ODFBUILD_SELECTOR",
         help="Only the datasets of this selector of odfbuild.yaml.",
     ),
@@ -194,4 +205,9 @@ def _rebuild(text: str) -> Rebuild:
     return Rebuild(name.removesuffix("+"), readers=name.endswith("+"))
 
 
-DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the dataset.")]
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET", autocompletion=complete.datasets, help="Name of the dataset."
+    ),
+]

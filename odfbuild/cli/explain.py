@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
 from odfbuild.errors import PlanError
 
@@ -13,7 +14,12 @@ from odfbuild.errors import PlanError
 def explain(
     context: typer.Context,
     dataset: Annotated[
-        str, typer.Argument(metavar="DATASET|CODE", help="A dataset, or the code of an error.")
+        str,
+        typer.Argument(
+            metavar="DATASET|CODE",
+            autocompletion=complete.datasets,
+            help="A dataset, or the code of an error.",
+        ),
     ],
     since: Annotated[
         str | None,

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.anywhere import GlobalsAnywhere
 from odfbuild.cli.console import Console
 from odfbuild.cli.context import Context
@@ -64,6 +65,7 @@ def _globals(
             "--target",
             "-t",
             metavar="NAME",
+            autocompletion=complete.environments,
             envvar="ODFBUILD_ENV",
             help="Work in this environment: its variables, its chains.",
         ),
@@ -118,6 +120,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code, and never raises for what a user did."""
+    if os.environ.get(complete.ASKED_BY) == "complete_bash":
+        return complete.answer_bash(lambda: app([], prog_name="odfbuild"))
     console = Console("--no-color" in arguments)
     try:
         code = app(arguments or ["--help"], prog_name="odfbuild", standalone_mode=False)

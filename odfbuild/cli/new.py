@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 
 
@@ -23,7 +24,11 @@ def new(
     context: typer.Context,
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help="What to begin; without it, a list."),
+        typer.Argument(
+            metavar="KIND",
+            autocompletion=complete.new_kinds,
+            help="What to begin; without it, a list.",
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Name of the new dataset.")
@@ -31,7 +36,9 @@ def new(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FROM", help="Its files, its address, or the datasets that it reads."
+            metavar="FROM",
+            autocompletion=complete.new_sources,
+            help="Its files, its address, or the datasets that it reads.",
         ),
     ] = None,
     merge: Annotated[
@@ -43,7 +50,12 @@ def new(
     ] = None,
     read: Annotated[
         str | None,
-        typer.Option("--read", metavar="FORMAT", help="How data is written, as in 'csv'."),
+        typer.Option(
+            "--read",
+            metavar="FORMAT",
+            autocompletion=complete.formats,
+            help="How data is written, as in 'csv'.",
+        ),
     ] = None,
     sample: Annotated[
         Path | None,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.errors import ProjectError
 
@@ -17,7 +18,9 @@ def schema(
     kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND]", help="Name of a manifest, event or other object, or 'plan'."
+            metavar="[KIND]",
+            autocompletion=complete.schemas,
+            help="Name of a manifest, event or other object, or 'plan'.",
         ),
     ] = None,
 ) -> int:

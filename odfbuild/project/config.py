@@ -23,7 +23,7 @@ from odfbuild.project.model import Config
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
-from odfbuild.project.variables import check_environment, variables
+from odfbuild.project.variables import check_environment, environments, variables
 from odfbuild.project.yaml_source import locate
 
 FILE = "odfbuild.yaml"
@@ -171,6 +171,13 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         freshness=freshness_from(content.get("freshness") or ()),
         lint=content.get("lint") or {},
     )
+
+
+def known_environments(start: Path | None = None) -> set[str]:
+    """Names of the environments of the project around `start`."""
+    root = find_root(start)
+    content = read_documents(_read(root / FILE), FILE)[0]["content"]
+    return environments(root, content.get("environments") or {})
 
 
 def _read(file: Path) -> str:
