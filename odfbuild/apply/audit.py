@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,11 @@ class Audits:
         """The checks of a dataset; `None` when there are none. `warn` hears what is let pass."""
         asked = checks_of(self.declared, dataset)
         return Audit(dataset, asked, self, warn) if asked else None
+
+    def committed(self, names: Iterable[str]) -> dict[str, tuple[Violation, ...]]:
+        """What all records of those `names` that have checks do not keep to, by dataset."""
+        found = ((name, self.of(name, lambda violation: None)) for name in names)
+        return {name: audit.committed() for name, audit in found if audit is not None}
 
     def place(self, path: Sequence[str | int]) -> Location | None:
         """Where a check is declared; `None` when odfbuild.yaml can no longer be read."""

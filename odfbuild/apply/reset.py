@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from odfbuild.apply.attempt import held_elsewhere
+from odfbuild.apply.protection import check_unprotected
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.odf.step import Link
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.project.model import Config
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
@@ -124,6 +126,26 @@ def with_readers(workspace: Workspace, reset: Reset) -> list[Reset]:
 
     visit(reset)
     return list(found.values())
+
+
+def plan_resets(
+    config: Config,
+    workspace: Workspace,
+    name: str,
+    to: Multihash | None = None,
+    *,
+    readers: bool = False,
+) -> list[Reset]:
+    """What a reset of a dataset comes to, in the order of work; empty when it is there already.
+
+    Raises `PlanError` as `plan_reset`, and E0339 when one of the datasets is protected.
+    """
+    first = plan_reset(workspace, name, to)
+    found = with_readers(workspace, first) if readers else [first]
+    resets = [each for each in found if each.is_needed]
+    for each in resets:
+        check_unprotected(config, workspace, each.name)
+    return resets
 
 
 def _state_at(store: DatasetStore, block: Multihash, now: Projection) -> Projection:

@@ -43,8 +43,7 @@ def reset(
     The next apply computes or fetches again what its definition says. What was committed stays on
     disk until `gc` removes it; until then a reset to the old head brings it back.
     """
-    from odfbuild.apply.protection import check_unprotected
-    from odfbuild.apply.reset import carry_out, plan_reset, with_readers
+    from odfbuild.apply.reset import carry_out, plan_resets
     from odfbuild.apply.runs import record_resets
     from odfbuild.report.reset import render_resets, resets_to_data
 
@@ -53,11 +52,7 @@ def reset(
     workspace = state.workspace()
     name = existing(workspace, dataset)
     block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
-    first = plan_reset(workspace, name, block)
-    resets = with_readers(workspace, first) if readers else [first]
-    resets = [each for each in resets if each.is_needed]
-    for each in resets:
-        check_unprotected(state.config(), workspace, each.name)
+    resets = plan_resets(state.config(), workspace, name, block, readers=readers)
     as_json = as_json or format is Format.json
     if not resets:
         console.data([]) if as_json else console.result(f"'{name}' is there already.")

@@ -41,12 +41,9 @@ def test(
     workspace, config = state.workspace(), state.config()
     engine = LazyEngine(state.start_engine)
     audits = Audits(config.root, config.checks, workspace, engine.get)
-    found = {}
+    names = [name for name in workspace.aliases() if chosen is None or name in chosen]
     try:
-        for name in workspace.aliases():
-            audit = audits.of(name, lambda violation: None)
-            if audit is not None and (chosen is None or name in chosen):
-                found[name] = audit.committed()
+        found = audits.committed(names)
     finally:
         engine.stop()
     if as_json or format is Format.json:

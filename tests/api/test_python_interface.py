@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from odfbuild.plan.model import Action, ReasonCode
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.clones import git
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -135,6 +136,55 @@ def test_what_a_person_did_wrong_is_raised_with_its_place(
     assert str(caught.value).startswith(
         "2 errors:\nE0101 datasets/derived.yaml:2:1: this is not YAML"
     )
+
+
+def test_a_project_tells_how_it_stands(project: Project, tiny: Tiny) -> None:
+    assert project.graph().order == ("root", "derived")
+    assert project.status().groups == {"new": ("derived", "root")}
+    project.apply()
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  freshness:\n    - {match: [root], maxAge: 1d}\n")
+    ages = {each.name: each.status for each in project.freshness(LATER)}
+    assert ages["root"] == "stale"
+    ages = {each.name: each.status for each in project.freshness(datetime(2024, 1, 3, tzinfo=UTC))}
+    assert ages["root"] == "fresh"
+
+
+def test_committed_records_are_held_against_checks(project: Project, tiny: Tiny) -> None:
+    project.apply()
+    assert project.test() == {}
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  checks:\n    - {match: [derived], acceptedValues: {value: [10, 20]}}\n")
+    (violation,) = project.test()["derived"]
+    assert (violation.count, violation.warn) == (1, False)
+
+
+def test_a_dataset_goes_back_and_what_is_left_over_is_collected(
+    project: Project, tiny: Tiny
+) -> None:
+    project.apply()
+    before = project.datasets()["root"].head
+    tiny.arrive(2)
+    project.apply()
+    moved = project.reset("root", str(before), readers=True)
+    assert [each.name for each in moved] == ["derived", "root"]
+    assert project.datasets()["root"].head == before
+    found = project.collect(grace=timedelta(0), dry_run=True)
+    assert {each.dataset for each in found.garbage} >= {"root", "derived"}
+    assert project.collect(grace=timedelta(0)).size == found.size
+    assert project.collect(grace=timedelta(0)).garbage == ()
+    project.apply()
+    assert project.verify(integrity=True).findings == ()
+
+
+def test_chains_are_committed_to_git(project: Project, tiny: Tiny) -> None:
+    git(tiny.root, "init", "-q")
+    project.apply()
+    assert [each.name for each in project.commit_chains()] == ["derived", "root"]
+    assert project.commit_chains() == ()
+    assert {each.commit.subject for each in project.blame("root") if each.commit} == {
+        "Bring 2 datasets up to date"
+    }
 
 
 def test_an_environment_and_variables_are_those_of_the_project(tiny: Tiny) -> None:

@@ -1,0 +1,80 @@
+"""What every method of the Python interface stands on: a project's folder, environment, values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.apply.names import existing
+from odfbuild.apply.survey import Survey, Wishes, survey
+from odfbuild.graph.selection import Selection
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.rebuild import Rebuild
+from odfbuild.project.config import load_config
+from odfbuild.project.given import Given
+from odfbuild.store.workspace import Workspace
+
+if TYPE_CHECKING:
+    from odfbuild.engine.contract import Engine
+    from odfbuild.project.model import Config
+
+
+class Base:
+    """A project that was found; see `Project`."""
+
+    def __init__(
+        self,
+        folder: str | Path = ".",
+        *,
+        env: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folder = Path(folder)
+        self._given = Given(env=env, values=tuple((variables or {}).items()))
+        self.root = self.config().root
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.root)!r})"
+
+    def config(self) -> Config:
+        """What `odfbuild.yaml` says."""
+        return load_config(self._folder, self._given)
+
+    def workspace(self) -> Workspace:
+        """The chains of the project, for what has no method here."""
+        return self.config().workspace()
+
+    def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
+        """Present names of these datasets, or of all; `ChainError` for one that is not there."""
+        return [existing(workspace, each) for each in datasets] or workspace.aliases()
+
+    def _start_engine(self) -> Engine:
+        from odfbuild.engine.spark.engine import start_engine
+
+        config = self.config()
+        return start_engine(config.engine, config.reach)
+
+    def _survey(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        fetch_uncacheable: bool = False,
+        rebuild: Sequence[str] = (),
+    ) -> Survey:
+        wishes = Wishes(
+            selection=Selection(select=tuple(select), exclude=tuple(exclude)),
+            fetch_uncacheable=fetch_uncacheable,
+            rebuilds=tuple(
+                Rebuild(name.removesuffix("+"), readers=name.endswith("+")) for name in rebuild
+            ),
+        )
+        return survey(self._folder, wishes, self._given)
+
+
+def timestamp(time: datetime) -> Timestamp:
+    """A time of Python, which must have a time zone (`ValueError`)."""
+    if time.tzinfo is None:
+        raise ValueError("the time has no time zone")
+    return Timestamp.parse(time.isoformat())

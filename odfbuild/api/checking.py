@@ -1,0 +1,68 @@
+"""Checking: whether what is committed is whole, follows from its inputs, and is as it should be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odfbuild.api.base import Base
+from odfbuild.apply.names import block_in
+from odfbuild.store import transfer
+from odfbuild.store.transfer import Held
+
+if TYPE_CHECKING:
+    from odfbuild.engine.audit import Violation
+    from odfbuild.verify.check import Verdict
+
+
+class Checking(Base):
+    """Questions to what is committed."""
+
+    def verify(
+        self,
+        *datasets: str,
+        integrity: bool = False,
+        logical: bool = False,
+        since: str | None = None,
+        sample: int | None = None,
+    ) -> Verdict:
+        """Check datasets (default: all) for integrity, and derivatives for reproducibility.
+
+        With `integrity` no step is done again and no engine started. `since` is the end of a hash
+        of a block, for one dataset; of each dataset at most `sample` steps are done again.
+        """
+        from odfbuild.verify.check import verify
+        from odfbuild.verify.reproduce import Extent
+
+        workspace = self.workspace()
+        names = self._named(workspace, datasets)
+        if since is not None and len(names) != 1:
+            raise ValueError("since needs exactly one dataset")
+        after = block_in(workspace.dataset(names[0]), since) if since else None
+        return verify(
+            workspace,
+            names,
+            logical=logical,
+            extent=Extent(since=after, sample=sample),
+            factory=None if integrity else self._start_engine,
+        )
+
+    def test(self, *datasets: str) -> dict[str, tuple[Violation, ...]]:
+        """What committed records do not keep to, by dataset (default: all that have checks)."""
+        from odfbuild.apply.audit import Audits
+        from odfbuild.engine.lazy import LazyEngine
+
+        config, workspace = self.config(), self.workspace()
+        engine = LazyEngine(self._start_engine)
+        audits = Audits(config.root, config.checks, workspace, engine.get)
+        try:
+            return audits.committed(self._named(workspace, datasets))
+        finally:
+            engine.stop()
+
+    def objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Which objects of datasets (default: all) are in their folders, which in the storage.
+
+        `PlanError` E0373 when the project has no storage.
+        """
+        workspace = self.workspace()
+        return transfer.survey(workspace, self._named(workspace, datasets))

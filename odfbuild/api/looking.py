@@ -1,0 +1,167 @@
+"""Looking: definitions, committed states, plans and what they rest on. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.api.base import Base, timestamp
+from odfbuild.apply.names import existing
+from odfbuild.apply.survey import choose, read_definitions
+from odfbuild.graph.selection import Selection
+from odfbuild.odf.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.apply.blame import Blamed
+    from odfbuild.apply.drift import Drifted
+    from odfbuild.apply.standing import ProjectStanding
+    from odfbuild.apply.vintage import Vintage
+    from odfbuild.graph.build import Graph
+    from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.odf.projection import Projection
+    from odfbuild.plan.definitions import DefinitionChange
+    from odfbuild.plan.explain import Explanation
+    from odfbuild.plan.model import Plan
+    from odfbuild.report.freshness import Age
+
+
+class Looking(Base):
+    """What a project is, and what `apply` would do."""
+
+    def definitions(self) -> dict[str, DatasetSnapshot]:
+        """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
+        found = read_definitions(self._folder, self._given)
+        return {each.name: each.snapshot for each in found.project.definitions}
+
+    def graph(self) -> Graph:
+        """Which datasets derive from which; raises `Errors` as `definitions`."""
+        return read_definitions(self._folder, self._given).graph
+
+    def datasets(
+        self, select: Sequence[str] = (), exclude: Sequence[str] = ()
+    ) -> dict[str, Projection]:
+        """The committed state of datasets that have a chain: records, watermark, head and more."""
+        if not select and not exclude:
+            return dict(self.workspace().projections())
+        selection = Selection(select=tuple(select), exclude=tuple(exclude))
+        names, found = choose(self._folder, selection, self._given)
+        return {name: each for name, each in found.projections.items() if name in names}
+
+    def status(self) -> ProjectStanding:
+        """What is stale, changed or locked, and what failed in the last run."""
+        from odfbuild.apply.standing import standing
+
+        return standing(self._survey())
+
+    def freshness(self, at: datetime | None = None) -> list[Age]:
+        """How old datasets are by their watermarks at a time (default: now), and may be."""
+        from odfbuild.project.freshness import max_age
+        from odfbuild.report.freshness import age_of
+
+        now = Timestamp.now() if at is None else timestamp(at)
+        declared = self.config().freshness
+        return [
+            age_of(name, each.watermark, now, max_age(declared, name))
+            for name, each in self.datasets().items()
+        ]
+
+    def log(self, dataset: str) -> Iterator[tuple[Multihash, MetadataBlock]]:
+        """Blocks of a chain with their hashes, newest first."""
+        workspace = self.workspace()
+        store = workspace.dataset(existing(workspace, dataset))
+        head = store.head()
+        return iter(()) if head is None else store.walk(head)
+
+    def blame(self, dataset: str) -> list[Blamed]:
+        """Which commit of Git brought each block of a dataset, newest block first."""
+        from odfbuild.apply.blame import blame
+
+        workspace = self.workspace()
+        return blame(self.config(), workspace.dataset(existing(workspace, dataset)))
+
+    def records(self, dataset: str, last: int | None = None) -> pa.Table | None:
+        """The last records of a dataset, or all, in order of offset; `None`: there are none.
+
+        Retractions and corrections are records, too: the column `op` tells them apart.
+        """
+        from odfbuild.store.committed import Committed
+
+        workspace = self.workspace()
+        store = workspace.dataset(existing(workspace, dataset))
+        return Committed(store, store.head()).newest(last)
+
+    def sql(self, query: str, *, history: bool = False, limit: int | None = None) -> pa.Table:
+        """Ask committed datasets, which are tables by their names, in Spark SQL.
+
+        They show what they say now; with `history` all records, with the system columns. Raises
+        `QueryError`, several as `Errors`.
+        """
+        from odfbuild.apply.ask import answered, understand
+        from odfbuild.report.answer import read_answer
+
+        workspace = self.workspace()
+        question = understand(query, workspace.aliases())
+        asked = answered(workspace, question, self._start_engine, history=history, limit=limit)
+        with asked as found:
+            assert found.schema is not None
+            return read_answer(found.parts, found.schema)
+
+    def plan(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        *,
+        fetch_uncacheable: bool = False,
+        rebuild: Sequence[str] = (),
+    ) -> Plan:
+        """What `apply` would do. Starts no JVM, uses no network, changes nothing.
+
+        `rebuild` names derivatives to compute again, with their readers when `+` follows.
+        """
+        return self._survey(select, exclude, fetch_uncacheable, rebuild).plan
+
+    def load_plan(self, file: str | Path) -> Plan:
+        """A saved plan; `PlanError` when it is none or was changed."""
+        from odfbuild.apply.approved import load_plan
+
+        return load_plan(Path(file)).plan
+
+    def explain(self, dataset: str) -> Explanation:
+        """Why a dataset is stale or not, down to the root causes."""
+        from odfbuild.apply.receipts import with_receipts
+        from odfbuild.plan.explain import explain
+
+        found = self._survey()
+        names = {each.name.lower(): each.name for each in found.plan.datasets}
+        name = names.get(dataset.lower()) or existing(found.workspace, dataset)
+        explanation = explain(found.plan, name, found.projections)
+        return with_receipts(explanation, found.project.config, found.workspace, found.renames)
+
+    def diff(self, old: str | None = None, new: str | None = None) -> tuple[DefinitionChange, ...]:
+        """How definitions differ from the chains, or between revisions in Git.
+
+        `new` is the revision to compare `old` with (`None`: the files as they are).
+        """
+        from odfbuild.apply.compare import compare_revisions, compare_with_chains
+
+        if old is None:
+            return compare_with_chains(self._folder, self._given)
+        return compare_revisions(self.config(), old, new)
+
+    def drift(self, *, deep: bool = False) -> Drifted:
+        """What is not as definitions and runs left it; `deep` hashes all objects."""
+        from odfbuild.apply.drift import find_drift
+
+        return find_drift(self._folder, self._given, deep=deep)
+
+    def vintage(self, dataset: str) -> Vintage:
+        """What the records of a dataset were made from, at the blocks that were read."""
+        from odfbuild.apply.vintage import vintage
+
+        workspace = self.workspace()
+        return vintage(workspace, existing(workspace, dataset))

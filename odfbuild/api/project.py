@@ -1,0 +1,218 @@
+"""Doing: whatever changes a dataset, a file or a repository."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, BinaryIO
+
+from odfbuild.api.base import timestamp
+from odfbuild.api.checking import Checking
+from odfbuild.api.looking import Looking
+from odfbuild.apply.names import block_in, existing
+from odfbuild.apply.survey import Survey
+from odfbuild.errors import OdfbuildError
+from odfbuild.store import transfer
+from odfbuild.store.transfer import Held
+
+if TYPE_CHECKING:
+    from odfbuild.apply.approved import Approved
+    from odfbuild.apply.collect import Collection
+    from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome
+    from odfbuild.apply.publish import MovedDataset
+    from odfbuild.apply.reset import Reset
+    from odfbuild.apply.run import Listener
+    from odfbuild.plan.model import Plan
+
+
+class Project(Looking, Checking):
+    """The project in `folder` or above it, in environment `env`, with these values of variables.
+
+    Raises `ProjectError` E0100 when there is none.
+    """
+
+    def save_plan(self, plan: Plan, file: str | Path) -> str:
+        """Save a plan for `odfbuild apply FILE`; returns its digest."""
+        import json
+
+        from odfbuild.project.revision import revision
+        from odfbuild.report.plan_json import plan_to_data, stamp
+
+        saved = stamp(plan, git=revision(self.root))
+        text = json.dumps(plan_to_data(saved), indent=2, ensure_ascii=False)
+        Path(file).write_text(text + "\n", encoding="utf-8")
+        return saved.digest
+
+    def apply(
+        self,
+        plan: Plan | None = None,
+        *,
+        jobs: int | None = None,
+        fail_fast: bool = False,
+        lock_timeout: float = 0.0,
+        cancel: Event | None = None,
+        listener: Listener | None = None,
+    ) -> ApplyOutcome:
+        """Do what a plan says, exactly that, or what a plan of now says.
+
+        `jobs` datasets at once (default: cores); none begins once `cancel` is set. `listener` hears
+        of datasets as they start and end, from several threads. `lock_timeout` is in seconds.
+        A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
+        """
+        from odfbuild.apply.approved import approve
+        from odfbuild.apply.run import ApplyOptions, apply_plan
+        from odfbuild.apply.runs import RunLog
+        from odfbuild.plan.document import plan_digest
+        from odfbuild.report.plan_json import stamp
+
+        found: Survey | Approved = (
+            self._survey() if plan is None else approve(stamp(plan), self.config())
+        )
+        log = RunLog(found.project.config.cache, listener or _Silent())
+        digest = plan_digest(found.plan)
+        log.ready(found.plan, digest)
+        options = ApplyOptions(
+            factory=log.telling(self._start_engine),
+            listener=log,
+            locate=found.locate,
+            jobs=jobs or os.cpu_count() or 1,
+            cancel=cancel or Event(),
+            fail_fast=fail_fast,
+            lock_timeout=lock_timeout,
+        )
+        outcome = apply_plan(found.plan, found.project, found.workspace, options)
+        log.ended(found.plan, digest, outcome, found.workspace)
+        return outcome
+
+    def push(
+        self,
+        dataset: str,
+        data: str | Path | BinaryIO,
+        *,
+        source: str | None = None,
+        event_time: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> DatasetOutcome:
+        """Append data to a dataset by one of its push sources; `data` is a file or a stream.
+
+        Of pushes with the same key only the first counts. `event_time` has a time zone.
+        """
+        from odfbuild.apply.push import Push, push
+
+        workspace = self.workspace()
+        name = existing(workspace, dataset)
+        settings = self.config().ingest
+        request = Push(
+            dataset=name,
+            source=source,
+            data=Path(data) if isinstance(data, str) else data,
+            event_time=None if event_time is None else timestamp(event_time),
+            key=idempotency_key,
+            skip_bad_records=settings.skips_bad_records(name),
+            on_schema_change=settings.schema_policy(name),
+        )
+        outcome = push(
+            request, workspace, factory=self._start_engine, listener=_Silent(), locate=_as_it_is
+        )
+        return outcome.datasets[0]
+
+    def set_watermark(self, dataset: str, time: datetime) -> bool:
+        """Move the watermark of a root forward to `time` (with a time zone); whether it moved."""
+        from odfbuild.apply.watermark import move_watermark
+
+        workspace = self.workspace()
+        return move_watermark(workspace, existing(workspace, dataset), timestamp(time))
+
+    def reset(
+        self, dataset: str, to: str | None = None, *, readers: bool = False
+    ) -> tuple[Reset, ...]:
+        """Take a dataset back to a block, or to its definition without records; returns what moved.
+
+        `to` is a hash, or the beginning or end of one; with `readers` all that read what goes back
+        go back, too. What was committed stays on disk until `collect`. `PlanError` E0339 for a
+        protected dataset.
+        """
+        from odfbuild.apply.reset import carry_out, plan_resets
+        from odfbuild.apply.runs import record_resets
+
+        config, workspace = self.config(), self.workspace()
+        name = existing(workspace, dataset)
+        block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
+        resets = plan_resets(config, workspace, name, block, readers=readers)
+        carry_out(workspace, resets)
+        record_resets(config.cache, resets, workspace)
+        return tuple(resets)
+
+    def collect(
+        self,
+        *datasets: str,
+        grace: timedelta = timedelta(hours=24),
+        dry_run: bool = False,
+    ) -> Collection:
+        """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
+        from odfbuild.apply.collect import collect
+
+        workspace = self.workspace()
+        names = self._named(workspace, datasets) if datasets else None
+        before = clock.time() - grace.total_seconds()
+        return collect(workspace, names, before=before, dry_run=dry_run)
+
+    def push_objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Copy objects that only this clone has to the storage; returns them."""
+        copied = transfer.pushable(self.objects(*datasets))
+        transfer.push(self.workspace(), copied)
+        return copied
+
+    def pull_objects(self, *datasets: str) -> tuple[Held, ...]:
+        """Copy objects that this clone lacks from the storage; returns them."""
+        copied = transfer.pullable(self.objects(*datasets))
+        transfer.pull(self.workspace(), copied)
+        return copied
+
+    def commit_chains(
+        self,
+        message: str | None = None,
+        *,
+        push: bool = False,
+        remote: str | None = None,
+        branch: str | None = None,
+    ) -> tuple[MovedDataset, ...]:
+        """Commit the chains to Git, and nothing else; with `push` share them. Returns what moved.
+
+        `StaleHeadError` E0701 when others pushed the same datasets first.
+        """
+        from odfbuild.apply import publish
+        from odfbuild.project.repository import repository
+
+        config = self.config()
+        with repository(config.root, "there is nothing to commit to") as repo:
+            target = publish.target_of(repo, remote, branch) if push else None
+            moved = publish.moved_since_commit(repo, config, self.workspace())
+            publish.commit_chains(repo, config, message or publish.message_for(moved))
+            if target is not None:
+                publish.push_chains(repo, config, *target)
+        return moved
+
+
+class _Silent:
+    """A listener that says nothing."""
+
+    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+        pass
+
+    def started(self, name: str) -> None:
+        pass
+
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        pass
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        pass
+
+
+def _as_it_is(dataset: str, error: OdfbuildError) -> OdfbuildError:
+    return error
