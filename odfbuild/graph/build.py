@@ -53,18 +53,20 @@ def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
             else:
                 found.append(aliases.get(name.lower(), name))
         inputs[definition.name] = tuple(found)
-    order, rest = _sort(inputs)
+    readers = _readers(inputs)
+    order, rest = _sort(inputs, readers)
     if rest:
         errors.extend(_cycles(project, by_name, inputs, rest))
     if errors:
         raise Errors(errors)
-    return Graph(order, inputs, _readers(inputs))
+    return Graph(order, inputs, readers)
 
 
-def _sort(inputs: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], set[str]]:
+def _sort(
+    inputs: Mapping[str, tuple[str, ...]], readers: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[str, ...], set[str]]:
     """Names layer by layer, alphabetical within a layer, and those that are part of a cycle."""
     missing = {name: {i for i in found if i in inputs} for name, found in inputs.items()}
-    readers = _readers(inputs)
     layer = sorted(name for name, needed in missing.items() if not needed)
     order: list[str] = []
     while layer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any
 
 from odfbuild.errors import Location
@@ -71,15 +72,21 @@ def digest_of(document: dict[str, Any]) -> str:
 
 def summary(plan: Plan) -> dict[str, int]:
     """The counts of the closing line, and how many are left to polling, refused and forgotten."""
+    # Datasets differ in few combinations of actions.
+    counts = Counter(dataset.actions for dataset in plan.datasets)
+
+    def having(*actions: Action) -> int:
+        return sum(n for found, n in counts.items() if not set(actions).isdisjoint(found))
+
     return {
-        "create": plan.count(Action.CREATE),
-        "change": sum(bool({Action.APPEND, Action.RENAME} & set(d.actions)) for d in plan.datasets),
-        "run": plan.count(Action.RUN),
-        "reset": plan.count(Action.REBUILD),
+        "create": having(Action.CREATE),
+        "change": having(Action.APPEND, Action.RENAME),
+        "run": having(Action.RUN),
+        "reset": having(Action.REBUILD),
         "delete": 0,
-        "poll": plan.count(Action.POLL),
-        "refuse": plan.count(Action.REFUSE),
-        "forget": plan.count(Action.FORGET),
+        "poll": having(Action.POLL),
+        "refuse": having(Action.REFUSE),
+        "forget": having(Action.FORGET),
     }
 
 

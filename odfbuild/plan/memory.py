@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from odfbuild.odf.changed import changed
@@ -208,7 +209,9 @@ def _position_or_plain(positions: Mapping[int, int], event: MetadataEvent) -> An
     return _FORM.plain(event) if position is None else position
 
 
-_ACTIONS = {action.value: action for action in Action}
+@cache
+def _actions(values: tuple[str, ...]) -> tuple[Action, ...]:
+    return tuple(map(Action, values))
 
 
 class KeptPlan(DatasetPlan):
@@ -229,7 +232,8 @@ class KeptPlan(DatasetPlan):
         put = object.__setattr__
         put(self, "name", definition.name)
         put(self, "inputs", inputs)
-        put(self, "actions", tuple([_ACTIONS[value] for value in entry[_ACTION_VALUES]]))
+        put(self, "actions", _actions(entry[_ACTION_VALUES]))
+        put(self, "columns", None)
         put(self, "refusal", None)
         put(self, "_memory", memory)
         put(self, "_definition", definition)
@@ -278,7 +282,6 @@ def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
 _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "snapshot": lambda plan: plan._definition.snapshot,
     "location": lambda plan: plan._definition.location,
-    "columns": lambda _: None,
     "mode": lambda plan: mode_of(plan._definition.snapshot, plan.actions),
     "pending": KeptPlan._thaw_pending,
     "reasons": KeptPlan._thaw_reasons,

@@ -6,7 +6,7 @@ that no reader sees another plan than the others. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
@@ -62,19 +62,23 @@ def view(plan: Plan) -> PlanView:
     found.sort(key=lambda d: rank.get(d.actions[0], 1) if d.actions else 1)
     affected = sum(bool(dataset.actions) for dataset in found)
     total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
+    counts = summary(plan)
     return PlanView(
         project=plan.project,
         head=f"Plan for {plan.project}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan)),
-        notes=tuple(_notes(plan)),
-        closing=closing_line(plan),
+        notes=tuple(_notes(plan, counts)),
+        closing=_closing(counts),
     )
 
 
 def closing_line(plan: Plan) -> str:
     """The last line of every plan that has something in it; its form is stable."""
-    counts = summary(plan)
+    return _closing(summary(plan))
+
+
+def _closing(counts: Mapping[str, int]) -> str:
     return (
         f"Plan: {counts['create']} to create, {counts['change']} to change, "
         f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
@@ -318,8 +322,7 @@ def _root_cause(reason: Reason) -> str:
     return f" ({reason.code.value}: {reason.message})"
 
 
-def _notes(plan: Plan) -> list[str]:
-    counts = summary(plan)
+def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     lines = []
     if counts["refuse"]:
         lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply does the others.")
