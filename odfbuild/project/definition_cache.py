@@ -2,7 +2,8 @@
 
 Disposable: a file counts as unchanged while its size and time of modification are the same, unless
 it was written so recently that the clock could not tell. Templates also depend on variables and on
-the files that they may include. A snapshot is thawed when it is looked at, and most never are.
+the files that they may include. What is kept of a definition is its document as plain values, which
+cost little to keep; it is decoded again when it is looked at, and most never are.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import hashlib
 import marshal
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.project.model import Config, Definition
 from odfbuild.store.disposable import RACY_NS, code_stamp, read_disposable, write_disposable
-from odfbuild.store.frozen import PROTOCOL, equality
+from odfbuild.store.frozen import equality
+
+if TYPE_CHECKING:
+    from odfbuild.project.definitions import Decoded
+
+_SAME_BYTES = 2
+"""The newest form of `marshal` whose bytes do not tell which values are shared in memory."""
 
 
 class KeptDefinition(Definition):
@@ -56,7 +62,9 @@ class KeptDefinition(Definition):
         # Only called for a slot that is not filled yet.
         if name != "snapshot":
             raise AttributeError(name)
-        snapshot: DatasetSnapshot = PROTOCOL.thaw(marshal.loads(self._kept[3]))
+        from odfbuild.project.definitions import snapshot_of
+
+        snapshot = snapshot_of(marshal.loads(self._kept[3]))
         object.__setattr__(self, "snapshot", snapshot)
         return snapshot
 
@@ -83,17 +91,18 @@ class DefinitionCache:
         self._used[path] = entry
         return tuple([KeptDefinition.of(entry[1], plain) for plain in entry[2]])
 
-    def put(self, path: str, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-        """Remember the definitions of a file, and give them back with their keys."""
+    def put(self, path: str, found: tuple[Decoded, ...]) -> tuple[Definition, ...]:
+        """Remember what a file defines, and give it back with its keys."""
         self._changed = True
         mark = _mark(path)
-        if not definitions or time.time_ns() - mark[0] <= RACY_NS:
-            return definitions
-        plain = tuple(map(_plain, definitions))
-        self._used[path] = (mark, definitions[0].file, plain)
-        kept = tuple([KeptDefinition.of(definitions[0].file, each) for each in plain])
-        for definition, now in zip(definitions, kept, strict=True):
-            object.__setattr__(now, "snapshot", definition.snapshot)
+        if not found or time.time_ns() - mark[0] <= RACY_NS:
+            return tuple([each.definition for each in found])
+        file = found[0].definition.file
+        plain = tuple(map(_plain, found))
+        self._used[path] = (mark, file, plain)
+        kept = tuple([KeptDefinition.of(file, each) for each in plain])
+        for each, now in zip(found, kept, strict=True):
+            object.__setattr__(now, "snapshot", each.definition.snapshot)
         return kept
 
     def save(self) -> None:
@@ -102,8 +111,9 @@ class DefinitionCache:
             write_disposable(self._file, self._stamp, self._used)
 
 
-def _plain(definition: Definition) -> tuple[Any, ...]:
-    frozen = marshal.dumps(PROTOCOL.plain(definition.snapshot))
+def _plain(found: Decoded) -> tuple[Any, ...]:
+    definition = found.definition
+    frozen = marshal.dumps(found.data, _SAME_BYTES)
     place = f"{definition.file}\n{definition.document}\n{definition.instance}\n"
     key = hashlib.blake2b(place.encode() + frozen, digest_size=16).digest()
     name, inputs = definition.name, definition.inputs
@@ -119,7 +129,7 @@ def _stamp(config: Config) -> bytes:
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 2\n" + code_stamp() + PROTOCOL.layout + environment
+    return b"odfbuild definitions 3\n" + code_stamp() + environment
 
 
 def _mark(path: str) -> tuple[int, int]:

@@ -19,29 +19,46 @@ from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
 
 
-def read_file(config: Config, path: str) -> tuple[Definition, ...]:
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A definition, and the document that says it as plain values."""
+
+    definition: Definition
+    data: Any
+
+
+def snapshot_of(data: Any) -> DatasetSnapshot:
+    """The definition in a document that is known to be right."""
+    return normalise_snapshot(from_manifest("DatasetSnapshot", data))
+
+
+def read_file(config: Config, path: str) -> tuple[Decoded, ...]:
     """The definitions of one file; raises `ProjectError` or `Errors`, with all that is wrong."""
     inside = f"{config.root}/"
     file = path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, inside)
-    definitions: list[Definition] = []
+    found: list[Decoded] = []
     errors: list[OdfbuildError] = []
     for source in read_sources(config, file):
         try:
-            definitions += definitions_in(source)
+            found += _decode(source)
         except Errors as error:
             errors.extend(error.errors)
     if errors:
         raise Errors(errors)
-    return tuple(definitions)
+    return tuple(found)
 
 
 def definitions_in(source: Source) -> list[Definition]:
     """The definitions of a text; raises `Errors` with all that is wrong in it."""
+    return [each.definition for each in _decode(source)]
+
+
+def _decode(source: Source) -> list[Decoded]:
     try:
         documents = read_documents(source.text, source.file)
     except ProjectError as error:
         raise Errors([source.translated(error)]) from None
-    definitions: list[Definition] = []
+    found: list[Decoded] = []
     errors: list[OdfbuildError] = []
     for index, data in enumerate(documents):
         if data is None:
@@ -51,14 +68,13 @@ def definitions_in(source: Source) -> list[Definition]:
         except Errors as error:
             errors.extend(error.errors)
             continue
-        definitions.append(
-            Definition(
-                snapshot=snapshot, file=source.file, document=index, instance=source.instance
-            )
+        definition = Definition(
+            snapshot=snapshot, file=source.file, document=index, instance=source.instance
         )
+        found.append(Decoded(definition, data))
     if errors:
         raise Errors(errors)
-    return definitions
+    return found
 
 
 @dataclass(frozen=True, slots=True)
