@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.creation import MARKER, clear_unfinished
 from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST
 
@@ -125,9 +126,10 @@ def find_staged(workspace: Workspace, before: float) -> Iterator[Garbage]:
 
 
 def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
-    """Scratch folders that killed runs left in the cache."""
+    """Scratch folders that killed runs left in the cache, and those of their engines."""
     base = workspace.cache / "scratch"
-    for folder in base.iterdir() if base.is_dir() else ():
+    here = base.iterdir() if base.is_dir() else ()
+    for folder in (*here, *abandoned_engine_folders()):
         yield from _aged("", "scratch", folder, before)
 
 

@@ -2,7 +2,8 @@
 
 A step is anything that changes a file below `chains/` or the keys: the audit events of Python tell
 of it just before it happens. Run as `python -m tests.apply.killer`; reads one JSON line a run,
-answers with one.
+answers with one. With `--spark` it starts one JVM that all forks ask, each over connections of its
+own: a killed fork leaves it running, as no killed process leaves its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,9 +30,12 @@ _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.tru
 class Killer:
     """The other side: starts the process once, all its imports done, and asks it for runs."""
 
+    def __init__(self, *, spark: bool = False) -> None:
+        self._arguments = ["--spark"] if spark else []
+
     def __enter__(self) -> Killer:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.apply.killer"],
+            [sys.executable, "-m", "tests.apply.killer", *self._arguments],
             cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -47,21 +52,65 @@ class Killer:
         self._process.communicate()
 
     def run(
-        self, root: Path, *arguments: str, kill_at: int | None = None, also: str | None = None
+        self,
+        root: Path,
+        *arguments: str,
+        kill_at: int | None = None,
+        also: str | None = None,
+        within: tuple[str, float] | None = None,
     ) -> tuple[int, int]:
         """Run in `root`; die at step `kill_at` (from 0). Exit code, and steps that were done.
 
-        Changes below the folder `also` are steps, too.
+        Changes below the folder `also` are steps, too. `within` names a dataset and how many
+        seconds after the engine was asked for its step the run dies.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         request = {"root": str(root), "arguments": arguments, "kill_at": kill_at, "also": also}
+        request["within"] = within
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         return answer["code"], answer["steps"]
 
 
-def _run(root: str, arguments: list[str], kill_at: int | None, also: str | None, steps: int) -> int:
+class _Borrowed:
+    """The engine of the process that forked this one; `within` says when a step of it kills."""
+
+    def __init__(self, engine: Any, within: tuple[str, float] | None) -> None:
+        self._engine = engine
+        self._within = within
+        # Only the parent of the JVM can ask whether it still runs.
+        engine._session.exit_code = lambda seconds: None
+        client = engine._session.spark.sparkContext._gateway._gateway_client
+        # Connections of the other process stay open, unused: two cannot share one.
+        self._kept = [*client.deque], client.thread_connection
+        client.deque.clear()
+        client.thread_connection = threading.local()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def transform(self, task: Any) -> Any:
+        """Carry out a step, and perhaps not live to see its end."""
+        if self._within is not None and self._within[0] == task.dataset:
+            killing = threading.Timer(self._within[1], os.kill, [os.getpid(), signal.SIGKILL])
+            killing.daemon = True
+            killing.start()
+        return self._engine.transform(task)
+
+    def stop(self) -> None:
+        """Leave it running for the next fork."""
+
+
+def _run(
+    root: str,
+    arguments: list[str],
+    kill_at: int | None,
+    also: str | None,
+    within: tuple[str, float] | None,
+    steps: int,
+    shared: Any = None,
+) -> int:
     """In the fork: run, counting steps into the pipe `steps`."""
     from odfbuild.cli.main import run
     from odfbuild.engine.spark import engine
@@ -73,7 +122,8 @@ def _run(root: str, arguments: list[str], kill_at: int | None, also: str | None,
     os.dup2(silence, 1)
     log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
-    engine.start_engine = lambda *_: PlainEngine()  # type: ignore[assignment,return-value]
+    used: Any = PlainEngine() if shared is None else _Borrowed(shared, within)
+    engine.start_engine = lambda *_: used
     folders = ["chains", ".odfbuild-keys", *([also] if also else [])]
     watched = tuple(f"{root}/{folder}" for folder in folders)
     done = 0
@@ -101,7 +151,14 @@ def _import_what_a_run_imports() -> None:
     if os.fork() == 0:
         try:
             with tempfile.TemporaryDirectory() as folder:
-                _run(str(Tiny.fresh(Path(folder) / "p").root), ["apply", "-y"], None, None, writing)
+                _run(
+                    str(Tiny.fresh(Path(folder) / "p").root),
+                    ["apply", "-y"],
+                    None,
+                    None,
+                    None,
+                    writing,
+                )
         finally:
             os.write(writing, " ".join(sys.modules).encode())
             os._exit(0)
@@ -114,6 +171,11 @@ def _import_what_a_run_imports() -> None:
 
 def _serve() -> None:
     _import_what_a_run_imports()
+    shared: Any = None
+    if "--spark" in sys.argv:
+        from odfbuild.engine.spark.engine import start_engine
+
+        shared = start_engine()
     for line in sys.stdin:
         request = json.loads(line)
         reading, writing = os.pipe()
@@ -127,7 +189,9 @@ def _serve() -> None:
                     request["arguments"],
                     request["kill_at"],
                     request["also"],
+                    request["within"],
                     writing,
+                    shared,
                 )
             finally:
                 os._exit(code)
@@ -136,6 +200,8 @@ def _serve() -> None:
             steps = len(pipe.read())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(json.dumps({"code": status, "steps": steps}), flush=True)
+    if shared is not None:
+        shared.stop()
 
 
 if __name__ == "__main__":

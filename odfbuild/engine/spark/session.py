@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from odfbuild.engine.spark import sandbox
 from odfbuild.engine.spark.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.java import LOOPBACK, Gateway, did_not_start, find_java, launch
 from odfbuild.errors import EngineProblem
+from odfbuild.store.engine_folders import engine_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,8 @@ class Session:
                 if not folder.exists():
                     folder.mkdir(parents=True)
         self.fences = sandbox.fences(self.settings, files=reach is not None)
-        self.scratch = Path(tempfile.mkdtemp(prefix="odfbuild-spark-"))
+        self._in_use: int | None
+        self.scratch, self._in_use = engine_folder()
         self._gateway: Gateway | None = None
         try:
             self.spark = self._start()
@@ -126,6 +127,9 @@ class Session:
                 process.wait(_STOP_SECONDS)
             self._gateway = None
         shutil.rmtree(self.scratch, ignore_errors=True)
+        if self._in_use is not None:
+            os.close(self._in_use)
+            self._in_use = None
 
     def _start(self) -> SparkSession:
         # Spark logs each refused query with its stack on stderr, py4j each call to a JVM that ended
