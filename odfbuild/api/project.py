@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.publish import MovedDataset
     from odfbuild.apply.reset import Reset
     from odfbuild.apply.run import Listener
+    from odfbuild.engine.contract import Headway
     from odfbuild.plan.model import Plan
 
 
@@ -201,7 +202,7 @@ class Project(Looking, Checking):
 class _Silent:
     """A listener that says nothing."""
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

@@ -30,7 +30,7 @@ from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineFactory, vocabulary_of
+from odfbuild.engine.contract import EngineFactory, Headway, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -49,8 +49,8 @@ from odfbuild.store.workspace import Workspace
 class Listener(Protocol):
     """Hears what happens while it happens; called from several threads."""
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
-        """`total` datasets will be worked on; `tasks` tells how far the engine is with one."""
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+        """`total` datasets will be worked on; `headway` tells how far the engine is with one."""
 
     def started(self, name: str) -> None:
         """Work on a dataset begins."""
@@ -102,7 +102,7 @@ def apply_plan(
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
             run.check_queries()
-            options.listener.begin(len(todo), run.tasks)
+            options.listener.begin(len(todo), run.headway)
             results = run_graph(
                 list(todo),
                 # What is wrong waits for nothing, so that it is told at once.
@@ -179,8 +179,8 @@ class _Run:
             checked = check_queries(subjects, projections, self.engine.get, known)
             self.wrong = checked.errors
 
-    def tasks(self, name: str) -> tuple[int, int] | None:
-        """Finished and total engine tasks of a dataset."""
+    def headway(self, name: str) -> Headway | None:
+        """How far the engine is with a dataset."""
         engine = self.engine.peek()
         return engine.progress(name) if engine else None
 

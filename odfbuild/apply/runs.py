@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.engine.contract import Engine, EngineFactory
+from odfbuild.apply.pulse import Pulse
+from odfbuild.engine.contract import Engine, EngineFactory, Headway
 from odfbuild.errors import CheckError, PlanError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons
@@ -75,6 +76,12 @@ def last_seconds(cache: Path) -> dict[str, float]:
     return found
 
 
+def headway_text(now: Headway) -> str:
+    """How far the engine is, in words."""
+    read = f", {now.records_read:,} records read" if now.records_read else ""
+    return f"stage {min(now.stages_done + 1, now.stages)} of {now.stages}{read}"
+
+
 class RunLog:
     """A `Listener` that writes log records, and passes on what it hears."""
 
@@ -85,6 +92,8 @@ class RunLog:
         self._listener = listener
         self._sinks = (self._append, *sinks)
         self._mutex = threading.Lock()
+        self._pulse = Pulse(self._advanced)
+        self._last: dict[str, float] | None = None
         with contextlib.suppress(OSError):
             _prune(cache / "runs")
             self.folder.mkdir(parents=True)
@@ -113,13 +122,15 @@ class RunLog:
 
         return start
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         """See `Listener`."""
-        self._listener.begin(total, tasks)
+        self._pulse.begin(headway)
+        self._listener.begin(total, headway)
 
     def started(self, name: str) -> None:
         """See `Listener`."""
         self._write(LogEvent.NODE_START, "info", name, "started")
+        self._pulse.started(name)
         self._listener.started(name)
 
     def progressed(self, name: str, blocks: int, records: int) -> None:
@@ -128,8 +139,26 @@ class RunLog:
         self._write(LogEvent.NODE_PROGRESS, "info", name, message, blocks=blocks, records=records)
         self._listener.progressed(name, blocks, records)
 
+    def _advanced(self, name: str, now: Headway, elapsed: float) -> None:
+        """The engine got on with a dataset."""
+        if self._last is None:
+            self._last = last_seconds(self.folder.parents[1])
+        last = self._last.get(name)
+        self._write(
+            LogEvent.NODE_PROGRESS,
+            "info",
+            name,
+            headway_text(now),
+            stages=[now.stages_done, now.stages],
+            tasks=[now.tasks_done, now.tasks],
+            records_read=now.records_read,
+            seconds=round(elapsed, 3),
+            seconds_left=None if last is None else round(max(0.0, last - elapsed), 3),
+        )
+
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
+        self._pulse.finished(outcome.name)
         for each in outcome.warnings:
             self._write(LogEvent.CHECK_FAIL, "warning", outcome.name, each, checks=[each])
         event, level = _ENDS[outcome.status]
@@ -158,6 +187,7 @@ class RunLog:
         self, plan: Plan, digest: str, outcome: ApplyOutcome, workspace: Workspace
     ) -> dict[str, Any]:
         """Write the results of the run, and return them."""
+        self._pulse.end()
         counts = {status.value: len(outcome.having(status)) for status in Status}
         message = ", ".join(f"{number} {status}" for status, number in counts.items())
         self._write(LogEvent.SUMMARY, "info", None, message, exit_code=outcome.exit_code)

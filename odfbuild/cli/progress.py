@@ -12,8 +12,9 @@ from threading import Event, Lock, Thread
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run import Listener
-from odfbuild.apply.runs import last_seconds
+from odfbuild.apply.runs import headway_text, last_seconds
 from odfbuild.cli.console import Console
+from odfbuild.engine.contract import Headway
 from odfbuild.report.words import count
 
 _TICK_SECONDS = 0.2
@@ -63,7 +64,7 @@ class PlainProgress:
         self._done = 0
         self._total = 0
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         """See `Listener`."""
         self._total = total
 
@@ -109,7 +110,7 @@ class BarProgress:
         self._last = last
         self._since: dict[str, float] = {}
         self._rows: dict[str, rich.progress.TaskID] = {}
-        self._tasks: Callable[[str], tuple[int, int] | None] = lambda name: None
+        self._headway: Callable[[str], Headway | None] = lambda name: None
         self._ended = Event()
         self._overall: rich.progress.TaskID | None = None
 
@@ -122,9 +123,9 @@ class BarProgress:
         self._ended.set()
         self._progress.stop()
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         """See `Listener`."""
-        self._tasks = tasks
+        self._headway = headway
         self._overall = self._progress.add_task("datasets", total=total, left="")
 
     def started(self, name: str) -> None:
@@ -151,8 +152,10 @@ class BarProgress:
         while not self._ended.wait(_TICK_SECONDS):
             for name, row in list(self._rows.items()):
                 left = time_left(self._last.get(name), time.monotonic() - self._since[name])
-                done = self._tasks(name)
+                now = self._headway(name)
                 with contextlib.suppress(KeyError):  # it may end at any time
-                    self._progress.update(row, left=left)
-                    if done is not None:
-                        self._progress.update(row, completed=done[0], total=done[1])
+                    if now is None:
+                        self._progress.update(row, left=left)
+                        continue
+                    said = ", ".join(filter(None, (headway_text(now), left)))
+                    self._progress.update(row, left=said, completed=now.tasks_done, total=now.tasks)

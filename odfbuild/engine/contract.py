@@ -264,6 +264,20 @@ class Surroundings:
     lacking: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headway:
+    """How far an engine is with a dataset: of what it knows of so far, which grows as it goes on.
+
+    `records_read` counts what its tasks read, of inputs and of what it put aside itself.
+    """
+
+    stages_done: int
+    stages: int
+    tasks_done: int
+    tasks: int
+    records_read: int = 0
+
+
 class Engine(Protocol):
     """An engine in a running session. Methods may be called from several threads at once."""
 
@@ -311,8 +325,8 @@ class Engine(Protocol):
         """
         ...
 
-    def progress(self, dataset: str) -> tuple[int, int] | None:
-        """Finished and total tasks of what runs for `dataset` now; `None` when unknown."""
+    def progress(self, dataset: str) -> Headway | None:
+        """How far it is with what it does for `dataset` now; `None` when that is unknown."""
         ...
 
     def about(self) -> Surroundings:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import (
     EngineResult,
+    Headway,
     IngestTask,
     InputSlices,
     Surroundings,
@@ -80,7 +81,7 @@ class PlainEngine:
         pq.write_table(rows.cast(RESULT), part)
         return EngineResult(parts=(part,), schema=RESULT)
 
-    def progress(self, dataset: str) -> tuple[int, int] | None:
+    def progress(self, dataset: str) -> Headway | None:
         return None
 
     def about(self) -> Surroundings:

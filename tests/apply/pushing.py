@@ -8,7 +8,7 @@ from typing import Any
 
 from odfbuild.apply.outcome import DatasetOutcome
 from odfbuild.apply.push import Push, push
-from odfbuild.engine.contract import Engine
+from odfbuild.engine.contract import Engine, Headway
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
@@ -29,7 +29,7 @@ class Told:
 
     outcome: DatasetOutcome
 
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

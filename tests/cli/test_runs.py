@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
-from odfbuild.apply.runs import last_seconds
+from odfbuild.apply.runs import RunLog, last_seconds
 from odfbuild.cli.console import Console
-from odfbuild.cli.progress import BarProgress, time_left
+from odfbuild.cli.progress import BarProgress, PlainProgress, time_left
+from odfbuild.engine.contract import Headway
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
@@ -212,11 +213,38 @@ def test_bars_show_tasks_and_the_time_left(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with BarProgress(Console(), {"slow": 60.0}) as bars:
-        bars.begin(1, lambda name: (3, 8))
+        now = Headway(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
+        bars.begin(1, lambda name: now)
         bars.started("slow")
         time.sleep(0.6)
         bars.finished(DatasetOutcome(name="slow", status=Status.NOOP, because="nothing new"))
     said = capsys.readouterr().err
     assert "3/8" in said
-    assert re.search(r"about (60|59) s left", said)
+    assert re.search(r"stage 2 of 3, 12,345 records read, about (60|59) s left", said)
     assert "slow: noop: nothing new" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
+
+
+def test_the_log_says_how_far_the_engine_is_with_what_takes_long(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    log = RunLog(tmp_path, PlainProgress(Console(verbosity=-1)), [heard.append])
+    log._last = {"slow": 60.0}
+    now = Headway(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
+    asked: list[str] = []
+
+    def ask(name: str) -> Headway:
+        asked.append(name)
+        return now
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("odfbuild.apply.pulse.SECONDS", 0.1)
+        log.begin(2, ask)
+        log.started("slow")
+        time.sleep(0.5)
+        log.finished(DatasetOutcome(name="slow", status=Status.NOOP, because="nothing new"))
+        told = len(asked)
+        time.sleep(0.3)
+    assert len(asked) == told > 1  # asked again and again, but not once it was done
+    (record,) = [each for each in heard if each["event"] == "node.progress"]
+    assert record["msg"] == "stage 2 of 3, 12,345 records read"
+    assert (record["stages"], record["tasks"], record["records_read"]) == ([1, 3], [3, 8], 12_345)
+    assert 59 < record["seconds_left"] < 60

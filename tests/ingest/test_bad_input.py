@@ -17,7 +17,7 @@ import yaml
 from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.run import ApplyOptions, apply_plan
 from odfbuild.apply.survey import survey
-from odfbuild.engine.contract import Engine
+from odfbuild.engine.contract import Engine, Headway
 from odfbuild.engine.spark import source_text
 from tests.apply.in_process import Shared
 from tests.ingest import bad_sources, bad_text
@@ -73,7 +73,7 @@ class Runs:
 
 
 class _Silent:
-    def begin(self, total: int, tasks: Callable[[str], tuple[int, int] | None]) -> None:
+    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import (
     EngineResult,
+    Headway,
     IngestTask,
     InputSlices,
     QueryTask,
@@ -130,10 +131,10 @@ class SparkEngine:
 
         return self._recovery.carry_out(work)
 
-    def progress(self, dataset: str) -> tuple[int, int] | None:
+    def progress(self, dataset: str) -> Headway | None:
         """See `contract.Engine`."""
         try:
-            return tasks_of(self._session, dataset)
+            return headway_of(self._session, dataset)
         except Exception:
             if self._session.exit_code(0) is None:
                 raise
@@ -177,18 +178,26 @@ def _afresh(task: Task) -> Task:
     return replace(task, scratch=Path(tempfile.mkdtemp(dir=task.scratch)))
 
 
-def tasks_of(session: Session, dataset: str) -> tuple[int, int] | None:
-    """Finished and total tasks of the jobs that run for `dataset`."""
-    tracker = session.spark.sparkContext.statusTracker()
-    done = total = 0
-    for job in tracker.getJobIdsForGroup(dataset):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            details = tracker.getStageInfo(stage)
-            if details is not None:
-                done += details.numCompletedTasks
-                total += details.numTasks
-    return (done, total) if total else None
+def headway_of(session: Session, dataset: str) -> Headway | None:
+    """Stages and tasks of the jobs for `dataset` that Spark still remembers."""
+    context = session.spark.sparkContext
+    tracker = context.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(dataset))
+    numbers = {number for job in jobs if job is not None for number in job.stageIds}
+    store = context._jsc.sc().statusStore()
+    stages = []
+    for number in sorted(numbers):
+        if tracker.getStageInfo(number) is not None:  # one that is skipped never becomes known
+            stages.append(store.lastStageAttempt(number))
+    if not stages:
+        return None
+    return Headway(
+        stages_done=sum(each.numCompleteTasks() == each.numTasks() for each in stages),
+        stages=len(numbers),
+        tasks_done=sum(each.numCompleteTasks() for each in stages),
+        tasks=sum(each.numTasks() for each in stages),
+        records_read=sum(each.inputRecords() for each in stages),
+    )
 
 
 def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql) -> DataFrame:
