@@ -8,10 +8,11 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
-from odfbuild.odf.arrow_schema import schema_of, to_raw
+from odfbuild.odf.arrow_schema import schema_of, to_odf, to_raw
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
-from odfbuild.odf.schema_evolution import grow, grown_event, required_as
+from odfbuild.odf.schema_compare import strip_encoding
+from odfbuild.odf.schema_evolution import described_as, grow, grown_event, required_as
 
 
 def ensure_schema(
@@ -28,10 +29,11 @@ def ensure_schema(
     LogicalHasher(new)  # columns without a hash are refused before the first record comes
     committed = transaction.state.schema
     if committed is None:
-        transaction.add(SetDataSchema(raw_arrow_schema=to_raw(new)))
+        transaction.add(_first_event(new))
         return new
     before = schema_of(committed)
-    growth = grow(before, required_as(new, before))
+    # A source says how columns are described when they are new; afterwards the dataset does.
+    growth = grow(before, required_as(described_as(new, before), before))
     if growth.problems:
         raise QueryError(
             f"the result no longer has the schema that '{transaction.alias}' is committed with",
@@ -46,6 +48,22 @@ def ensure_schema(
             _ask_for_growth(transaction, growth.added)
         transaction.add(grown_event(committed, growth))
     return growth.schema
+
+
+def _first_event(schema: pa.Schema) -> SetDataSchema:
+    """In the Arrow form, which all peers read, unless there are attributes: those are ODF's."""
+    if schema.metadata or any(_has_attributes(field) for field in schema):
+        return SetDataSchema(schema=strip_encoding(to_odf(schema)))
+    return SetDataSchema(raw_arrow_schema=to_raw(schema))
+
+
+def _has_attributes(field: pa.Field) -> bool:
+    kind = field.type
+    if field.metadata:
+        return True
+    if pa.types.is_list(kind):
+        return _has_attributes(kind.value_field)
+    return pa.types.is_struct(kind) and any(_has_attributes(member) for member in kind)
 
 
 def _ask_for_growth(transaction: Transaction, added: tuple[str, ...]) -> None:

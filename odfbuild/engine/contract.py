@@ -215,6 +215,9 @@ class IngestTask:
 class EngineResult:
     """Parquet files whose concatenation is the result, in record order.
 
+    With `order`, each is in the order of these columns, and the result is what merging them gives
+    (`sorted_runs`).
+
     Columns: `op` (int32, optional: absent means all appended), the event time column, then data
     columns in order; others that the parts may hold do not count. No offset and no system time: the
     coordinator adds them. `schema` is the result's schema also when there are no records;
@@ -225,6 +228,7 @@ class EngineResult:
 
     parts: tuple[Path, ...]
     schema: pa.Schema | None
+    order: tuple[str, ...] = ()
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
 

@@ -9,6 +9,7 @@ Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.required import all_optional, as_required, missing_in
+from odfbuild.engine.sorted_runs import merged
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher, physical_hash
 from odfbuild.odf.model import DataSlice, OffsetInterval
@@ -46,7 +48,8 @@ def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
     """Schema of the data files made from engine results with schema `result`.
 
     System columns first, then data columns in the order of the result. Event time is required;
-    timestamps become milliseconds in UTC, the only form that the specification allows.
+    timestamps become milliseconds in UTC, the only form that the specification allows. Attributes
+    stay.
     """
     event_time = result.field(vocab.event_time).type
     return pa.schema(
@@ -58,13 +61,15 @@ def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
                 vocab.event_time,
                 _MILLIS_UTC if pa.types.is_timestamp(event_time) else event_time,
                 nullable=False,
+                metadata=result.field(vocab.event_time).metadata,
             ),
             *(
-                pa.field(column.name, _committed_type(column.type), column.nullable)
+                column.with_type(_committed_type(column.type))
                 for column in result
                 if column.name not in (vocab.operation_type, vocab.event_time)
             ),
-        ]
+        ],
+        result.metadata,
     )
 
 
@@ -87,17 +92,21 @@ def write_slice(
     writer: pq.ParquetWriter | None = None
     rows = 0
     latest: int | None = None
+    pool = ThreadPoolExecutor(1, thread_name_prefix="slice")
     try:
-        for part in _batches(result, vocab):
+        for part in records_of(result, vocab):
             batch = _finish(part, schema, vocab, first_offset + rows, system_time, dataset)
             if writer is None:
                 writer = _open_writer(target, schema, vocab)
-            writer.write_batch(batch)
+            # Both work outside of Python's lock.
+            written = pool.submit(writer.write_batch, batch)
             hasher.update(batch)
+            written.result()
             rows += batch.num_rows
             highest = _max_millis(batch.column(vocab.event_time))
             latest = highest if latest is None else max(latest, highest)
     finally:
+        pool.shutdown()
         if writer is not None:
             writer.close()
     if rows == 0:
@@ -115,11 +124,14 @@ def write_slice(
     )
 
 
-def _batches(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBatch]:
-    """What the parts hold of the result; other columns served the engine only."""
+def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBatch]:
+    """The records of a result in their order, without columns that served the engine only."""
     columns = None
     if result.schema is not None:
         columns = list(dict.fromkeys([vocab.operation_type, *result.schema.names]))
+    if result.order:
+        yield from merged(result.parts, result.order, columns)
+        return
     for part in result.parts:
         with pq.ParquetFile(part, pre_buffer=False) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns):

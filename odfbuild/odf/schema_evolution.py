@@ -68,6 +68,35 @@ def required_as(schema: pa.Schema, committed: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
+def described_as(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """`schema` with the attributes of `other`, in columns, members and items that both have."""
+    import pyarrow as pa
+
+    fields = [
+        _described_as(field, other.field(field.name)) if field.name in other.names else field
+        for field in schema
+    ]
+    return pa.schema(fields, other.metadata or schema.metadata)
+
+
+def _described_as(new: pa.Field, old: pa.Field) -> pa.Field:
+    import pyarrow as pa
+
+    t, kind = pa.types, new.type
+    if t.is_list(kind) and _is_any_list(old.type):
+        kind = pa.list_(_described_as(kind.value_field, old.type.value_field))
+    elif t.is_struct(kind) and t.is_struct(old.type):
+        kind = pa.struct(
+            [
+                _described_as(member, old.type.field(member.name))
+                if old.type.get_field_index(member.name) >= 0
+                else member
+                for member in kind
+            ]
+        )
+    return new.with_type(kind).with_metadata(old.metadata)
+
+
 def _required_as(new: pa.Field, old: pa.Field) -> pa.Field:
     kind = _parts_required_as(new.type, old.type)
     return new.with_type(kind).with_nullable(new.nullable and old.nullable)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import Engine, EngineResult, IngestTask, Vocabulary
+from odfbuild.engine.slice import records_of
 from odfbuild.odf.model import (
     DataSlice,
     MergeStrategy,
@@ -75,9 +76,12 @@ def ingest(
             scratch=scratch,
         )
     )
-    parts = [pq.read_table(part, columns=result.schema.names) for part in result.parts]
-    parts = [part for part in parts if part.num_rows] or parts[:1]
-    return result, pa.concat_tables(parts)
+    parts = [
+        batch.select(result.schema.names) for batch in records_of(result, vocab or Vocabulary())
+    ]
+    if parts:
+        return result, pa.Table.from_batches(parts)
+    return result, pq.read_table(result.parts[0], columns=result.schema.names)
 
 
 def write_history(file: Path, table: pa.Table, vocab: Vocabulary | None = None) -> Path:

@@ -13,6 +13,8 @@ from odfbuild.engine.spark.source_text import SourceText, shown
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepCsv
 
+_BLOCK = 1 << 20
+
 
 def refuse_open_quotes(task: IngestTask, text: SourceText, read: ReadStepCsv) -> None:
     """Raise `IngestError` with the first line that ends inside quotes.
@@ -23,6 +25,9 @@ def refuse_open_quotes(task: IngestTask, text: SourceText, read: ReadStepCsv) ->
     if read.escape not in (None, read.quote or '"'):
         return
     with text.file.open("rb") as lines:
+        if not any(quote in block for block in iter(lambda: lines.read(_BLOCK), b"")):
+            return
+        lines.seek(0)
         for number, line in enumerate(lines, 1):
             if line.count(quote) & 1 and _is_open(line.decode("utf-8", "replace"), read):
                 raise _open(task, number, line.decode("utf-8", "replace").rstrip("\r\n"))

@@ -198,7 +198,9 @@ def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
     collected = few.collect(frame, folder)
     if collected is not None:
         return collected
-    frame.write.option("parquet.block.size", str(16 << 20)).parquet(str(folder))
+    # Read once and thrown away: a dictionary costs more to find than it saves.
+    options = {"parquet.block.size": str(16 << 20), "parquet.enable.dictionary": "false"}
+    frame.write.options(**options).parquet(str(folder))
     return tuple(sorted(folder.glob("part-*")))
 
 

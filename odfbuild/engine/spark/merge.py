@@ -28,7 +28,7 @@ from odfbuild.engine.spark.merge_changes import (
 )
 from odfbuild.engine.spark.merge_input import check_types, conformed
 from odfbuild.engine.spark.prior import Prior
-from odfbuild.engine.spark.sorted_parts import sorted_parts
+from odfbuild.engine.spark.sorted_parts import sorted_runs
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -36,6 +36,7 @@ from odfbuild.odf.model import (
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
 )
+from odfbuild.odf.schema_evolution import described_as
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +54,7 @@ def merge(
     try:
         with Prior(spark, task) as prior:
             found, order = merged(frame, task, prior)
-            parts = sorted_parts(spark, found, order, task.scratch / "parts")
+            parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:
@@ -61,6 +62,7 @@ def merge(
         raise explained from None
     return EngineResult(
         parts=parts,
+        order=runs,
         schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
         skipped=bad.skipped,
         drift=source.drift,
@@ -162,7 +164,7 @@ def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
 
 
 def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
-    """Schema of the result; without preprocessing columns are as declared."""
+    """Schema of the result; without preprocessing columns are as declared, attributes included."""
     vocab = task.vocab
     schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
     if declared is None or task.preprocess is not None:
@@ -179,4 +181,4 @@ def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | No
             fields.append(pa.field(field.name, kind, wanted.nullable))
         else:
             fields.append(field)
-    return pa.schema(fields)
+    return described_as(pa.schema(fields), declared)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 IN_MEMORY = 1 << 30
 """Bytes of records that are sorted in memory; twice as much is used while doing it."""
+MOST_RUNS = 64
+"""Files that are merged while they are read; each takes some memory."""
 
 
 def sorted_parts(
@@ -44,6 +46,26 @@ def sorted_parts(
     written = spark.read.schema(frame.schema).parquet(*map(str, parts))
     keys = [expr(quote(name)).asc_nulls_first() for name in order]
     return write_parts(written.orderBy(*keys), folder / "sorted")
+
+
+def sorted_runs(
+    spark: SparkSession, frame: DataFrame, order: Sequence[str], folder: Path
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Parquet files, each in order, and the columns by which they are to be merged.
+
+    No columns: one after the other, they are in order. Each task sorts what it reads, so that
+    neither computes a row twice nor holds all of them in memory.
+    """
+    from pyspark.sql.functions import expr
+
+    if not _sorts_alike(to_arrow_schema(frame), order):
+        return sorted_parts(spark, frame, order, folder), ()
+    keys = [expr(quote(name)).asc_nulls_first() for name in order]
+    parts = write_parts(frame.sortWithinPartitions(*keys), folder)
+    if len(parts) <= MOST_RUNS:
+        return parts, tuple(order)
+    written = spark.read.schema(frame.schema).parquet(*map(str, parts))
+    return write_parts(written.orderBy(*keys), folder / "sorted"), ()
 
 
 def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple[Path, ...]:
