@@ -24,13 +24,21 @@ def refuse_open_quotes(task: IngestTask, text: SourceText, read: ReadStepCsv) ->
     quote = (read.quote or '"').encode()
     if read.escape not in (None, read.quote or '"'):
         return
-    with text.file.open("rb") as lines:
-        if not any(quote in block for block in iter(lambda: lines.read(_BLOCK), b"")):
-            return
-        lines.seek(0)
-        for number, line in enumerate(lines, 1):
-            if line.count(quote) & 1 and _is_open(line.decode("utf-8", "replace"), read):
-                raise _open(task, number, line.decode("utf-8", "replace").rstrip("\r\n"))
+    number = 0
+    with text.file.open("rb") as source:
+        while block := source.read(_BLOCK) + source.readline():
+            # Most blocks of most files have no quotes; looking at lines costs ten times as much.
+            if quote in block:
+                _refuse_in(task, block, number, quote, read)
+            number += block.count(b"\n")
+
+
+def _refuse_in(
+    task: IngestTask, block: bytes, before: int, quote: bytes, read: ReadStepCsv
+) -> None:
+    for number, line in enumerate(block.split(b"\n"), before + 1):
+        if line.count(quote) & 1 and _is_open(line.decode("utf-8", "replace"), read):
+            raise _open(task, number, line.decode("utf-8", "replace").rstrip("\r\n"))
 
 
 def _is_open(line: str, read: ReadStepCsv) -> bool:
