@@ -1,5 +1,6 @@
 """Ingest rows and text through the real engine, keeping history as a dataset would."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ WHOLE = DataSlice(
 
 
 @dataclass(frozen=True)
+class _Stored:
+    """Objects of a dataset, of which there is one."""
+
+    file: Path
+
+    def bring(self, kind: str, name: Multihash) -> Path:
+        return self.file
+
+    def bring_all(self, kind: str, names: Iterable[Multihash]) -> tuple[Path, ...]:
+        return tuple(self.file for _ in names)
+
+
+@dataclass(frozen=True)
 class OneFile:
     """A history that stands in a file, without a chain and without side-cars."""
 
@@ -39,7 +53,7 @@ class OneFile:
     side_cars: None = None
 
     def slices(self, after: object = None) -> tuple[CommittedSlice, ...]:
-        return (CommittedSlice(self.file, WHOLE),) if self.file else ()
+        return (CommittedSlice(_Stored(self.file), WHOLE),) if self.file else ()
 
     def files(self) -> tuple[Path, ...]:
         return (self.file,) if self.file else ()

@@ -58,7 +58,7 @@ def sorted_runs(
     """
     from pyspark.sql.functions import expr
 
-    if not _sorts_alike(to_arrow_schema(frame), order):
+    if not sorts_alike(to_arrow_schema(frame), order):
         return sorted_parts(spark, frame, order, folder), ()
     keys = [expr(quote(name)).asc_nulls_first() for name in order]
     parts = write_parts(frame.sortWithinPartitions(*keys), folder)
