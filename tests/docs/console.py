@@ -7,7 +7,7 @@
 
 A line that starts with `$ ` is a command, those with `> ` right after it continue it, and the lines
 up to the next one are its output. `…` stands for any text in a line, a line of `…` alone for any
-lines. A command may fail when the next one is `echo $?`.
+lines. A command may fail when the next one is `echo $?`. `cd` alone holds for all that follow.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ DOCUMENTS = [
 ]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHOW_EXIT_CODE = "echo $?"
+_CHANGE_FOLDER = re.compile(r"cd (\S+)")
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,20 @@ def _commands(block: str) -> Iterator[Command]:
         yield Command(text, "\n".join(rest[len(more) :]).rstrip())
 
 
-def run_all(listed: list[Command], folder: Path) -> list[str]:
-    """Run the commands one after the other in `folder`; what is not as promised."""
+def run_all(
+    listed: list[Command], folder: Path, programs: Path = Path(sys.executable).parent
+) -> list[str]:
+    """Run the commands one after the other in `folder`; what is not as promised.
+
+    `programs` is where `odfbuild` is.
+    """
     wrong = []
     code = 0
     for command, following in zip(listed, [*listed[1:], None], strict=True):
-        output, code = _run(command.text, folder, code)
+        if change := _CHANGE_FOLDER.fullmatch(command.text):
+            folder /= change.group(1)
+            continue
+        output, code = _run(command.text, folder, code, programs)
         may_fail = following is not None and following.text == _SHOW_EXIT_CODE
         if code != 0 and not may_fail:
             wrong.append(f"$ {command.text}\nended with {code}:\n{output}")
@@ -65,10 +74,10 @@ def run_all(listed: list[Command], folder: Path) -> list[str]:
     return wrong
 
 
-def _run(text: str, folder: Path, last_code: int) -> tuple[str, int]:
+def _run(text: str, folder: Path, last_code: int, programs: Path) -> tuple[str, int]:
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "NO_COLOR": "1",
         "COLUMNS": "100",
     }
