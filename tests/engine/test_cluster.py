@@ -17,6 +17,7 @@ from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.errors import EnvironmentProblem
 from tests.engine.everywhere import hashes
 from tests.engine.queries import ALL, ONE_OF_EACH
+from tests.example.odfbuild_project import ExampleProject
 from tests.servers.cluster import spark_cluster
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +54,61 @@ def test_two_workers_give_the_hashes_of_one_jvm_for_every_query(
     found = on_cluster(tmp_path, "all")
     expected = hashes(spark_engine, ALL, 3, 2)
     assert [q for q, a, b in zip(ALL, found, expected, strict=True) if a != b] == []
+
+
+@pytest.mark.slow
+def test_what_a_cluster_has_built_is_verified_without_one(tmp_path: Path) -> None:
+    project = ExampleProject.fresh(tmp_path / "project")
+    settings = project.root / "odfbuild.yaml"
+    before = settings.read_text()
+    with spark_cluster(tmp_path) as master:
+        engine = {"master": master, "memory": "1g", "conf": CONF}
+        settings.write_text(f"{before}  engine: {json.dumps(engine)}\n")
+        assert "18 committed, 0 noop" in project.ok("apply", "-y").out
+        (log,) = (project.root / ".odfbuild" / "runs").glob("*/log.jsonl")
+        (started,) = [line for line in log.read_text().splitlines() if "engine.start" in line]
+    assert json.loads(started)["msg"] == f"Spark runs on {master}; sandbox: files"
+    settings.write_text(before)
+    assert "gave the same records" in project.ok("verify").out
+
+
+HEAVY_STEP = """
+import json, sys
+from pathlib import Path
+from odfbuild.engine.settings import engine_settings
+from odfbuild.engine.spark.engine import start_engine
+from odfbuild.errors import QueryError
+from tests.engine.heavy_program import HEAVY, LIGHT
+from tests.engine.inputs import read, rows, slices, sql, task
+folder = Path(sys.argv[1])
+engine = start_engine(engine_settings(json.loads(sys.argv[2])))
+given = slices(folder, rows(0, 5))
+try:
+    engine.transform(task(folder, sql(HEAVY), given))
+except QueryError as error:
+    print(error.code, error.help)
+print(read(engine.transform(task(folder, sql(LIGHT), given)).parts).num_rows)
+engine.stop()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_without_memory_is_an_error_that_says_what_to_set(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with spark_cluster(tmp_path) as master:
+        settings = json.dumps({"master": master, "memory": "1g", "conf": CONF})
+        done = subprocess.run(
+            [sys.executable, "-c", HEAVY_STEP, str(tmp_path / "work"), settings],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    error, count = done.stdout.splitlines()
+    assert error.startswith("E0546")
+    assert "spark.executor.memory" in error
+    assert count == "5", "the next step is done all the same"
 
 
 def test_a_master_that_nobody_answers_for_is_told_at_once() -> None:

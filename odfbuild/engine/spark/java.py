@@ -229,14 +229,23 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
 
 def did_not_start(why: str, log: Path) -> EngineProblem:
     """The error for a JVM or a session that does not come up, with the last lines of `log`."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = last_lines(log, 5)
     return EngineProblem(
         f"Spark could not be started: {why}",
         code="E0902",
-        notes=tuple(lines[-5:]),
+        notes=lines,
         help="check the Java that is used (ODFBUILD_JAVA_HOME), and engine.memory in odfbuild.yaml "
         "(ODFBUILD_SPARK_MEMORY goes before it)",
     )
+
+
+def last_lines(log: Path, count: int) -> tuple[str, ...]:
+    """The last `count` lines of what a JVM printed, none when that is gone."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    return tuple(text.strip().splitlines()[-count:])
 
 
 def _module_options(java: Java) -> list[str]:

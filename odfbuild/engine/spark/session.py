@@ -18,7 +18,14 @@ from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, Sandbox, in_force
 from odfbuild.engine.spark import sandbox
 from odfbuild.engine.spark.cluster import await_workers, check_reachable
-from odfbuild.engine.spark.java import LOOPBACK, Gateway, did_not_start, find_java, launch
+from odfbuild.engine.spark.java import (
+    LOOPBACK,
+    Gateway,
+    did_not_start,
+    find_java,
+    last_lines,
+    launch,
+)
 from odfbuild.errors import EngineProblem
 from odfbuild.store.engine_folders import engine_folder
 
@@ -104,10 +111,7 @@ class Session:
 
     def last_words(self) -> tuple[str, ...]:
         """The last lines that the JVM printed."""
-        if self._gateway is None:
-            return ()
-        text = self._gateway.log.read_text(encoding="utf-8", errors="replace")
-        return tuple(text.strip().splitlines()[-3:])
+        return last_lines(self._gateway.log, 3) if self._gateway is not None else ()
 
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
