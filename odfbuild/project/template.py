@@ -132,7 +132,7 @@ def _render(
     skipped: int,
     source: str,
 ) -> str:
-    from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+    from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError
 
     # The plus signs keep the blanks before and the line break after the expression.
     guarded = _FETCH_TIME.sub(lambda m: "{%+ raw %}" + m.group(0) + "{% endraw +%}", body)
@@ -158,7 +158,7 @@ def _render(
             location=_line(body, file, error.lineno, skipped),
             help=help_,
         ) from None
-    except (TemplateError, TypeError, ValueError) as error:
+    except Exception as error:  # an expression may fail as any program may
         raise ProjectError(
             f"the template cannot be rendered: {error}",
             code="E0125",

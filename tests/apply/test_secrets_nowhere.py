@@ -120,6 +120,7 @@ class Done:
     root: Path
     spark: Path
     said: dict[tuple[str, ...], str] = field(default_factory=dict)
+    out: dict[tuple[str, ...], str] = field(default_factory=dict)
     codes: dict[tuple[str, ...], int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
 
@@ -191,6 +192,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[D
                 check=False,
             )
             found.said[arguments] = process.stdout + process.stderr
+            found.out[arguments] = process.stdout
             found.codes[arguments] = process.returncode
         found.told = list(server.told)  # type: ignore[attr-defined]
         yield found
@@ -237,6 +239,21 @@ def test_those_that_can_succeed_did_and_the_others_failed(done: Done) -> None:
     assert failed == {name for name in every if name.startswith("no.")}
     assert {path.name for path in (done.root / "chains").glob("[no]*")} == every - failed
     assert done.codes["apply", "plan.json", "-y", "-vv", "--log-format", "json"] == 4
+
+
+def test_each_failure_has_the_code_of_its_cause(done: Done) -> None:
+    found = json.loads(done.out["apply", "-y", "-vv", "--json"])
+    codes = {each["name"]: each["error"]["code"] for each in found["datasets"] if each["error"]}
+    assert codes == {
+        "no.echo": "E0405",
+        "no.s3": "E0405",
+        "no.user": "E0405",
+        "no.away": "E0406",
+        "no.host": "E0406",
+        "no.container": "E0415",
+        "no.mqtt": "E0416",
+        "no.record": "E0421",
+    }
 
 
 def test_no_secret_is_said(done: Done) -> None:

@@ -1,0 +1,279 @@
+"""Projects, plans and commands that are wrong."""
+
+from __future__ import annotations
+
+from tests.apply.tiny import QUERY, Tiny
+from tests.cli.wrong.spoil import (
+    DERIVED,
+    FIXED,
+    NO_SOURCE,
+    POLL,
+    POLLED,
+    PUSHED,
+    PUSHED_TO,
+    ROOT,
+    Case,
+    Spoil,
+    altered,
+    both,
+    config,
+    event,
+    git,
+    move_back,
+    put,
+    said,
+    saved,
+    swap,
+    template,
+)
+
+FILES = (
+    Case("E0100", "-C / plan"),
+    Case("E0101", "plan", put(ROOT, "kind: ["), fresh=True),
+    Case("E0102", "plan", put(ROOT, "kind: A\nkind: B\n"), fresh=True),
+    Case("E0103", "plan", put(ROOT, b"kind: \xff"), fresh=True),
+    Case("E0104", "plan", config("  nothing: 1\n"), fresh=True),
+    Case("E0105", "plan", swap("odfbuild.yaml", "name: tiny", "name: [1]"), fresh=True),
+    Case("E0106", "plan", swap(ROOT, "  kind: Root\n", ""), fresh=True),
+    Case("E0107", "plan", swap(ROOT, "kind: Root\n", "kind: Rooot\n"), fresh=True),
+    Case("E0108", "plan", swap(DERIVED, "kind: Derivative", "kind: Root"), fresh=True),
+    Case("E0109", "plan", put(ROOT, "kind: Nothing\n"), fresh=True),
+    Case("E0110", "init .", fresh=True),
+    Case("E0111", "plan", swap(DERIVED, "datasetRef: root", "name: root"), fresh=True),
+    Case("E0114", "import root --write"),
+    Case("E0115", "plan -e nowhere", config("  environments: {dev: {}}\n"), fresh=True),
+    Case("E0116", "plan --var nothing=1", fresh=True),
+    Case(
+        "E0117",
+        "plan -e dev",
+        both(config("  environments: {dev: {}}\n"), put("vars/dev.yaml", "[1]\n")),
+        fresh=True,
+    ),
+    Case(
+        "E0118",
+        "plan",
+        config("  engine: {conf: {spark.sql.session.timeZone: Europe/Kyiv}}\n"),
+        fresh=True,
+    ),
+    Case("E0120", "plan", template("matrix:\n  n: 1\n---\nkind: A\n"), fresh=True),
+    Case("E0121", "plan", template("kind: {{ nothing }}\n"), fresh=True),
+    Case("E0122", "plan", template("{% include 'nothing.j2' %}\n"), fresh=True),
+    Case("E0123", "plan", template("kind: {{ 1 +\n"), fresh=True),
+    Case("E0124", "plan", template("kind: {{ 1 | random }}\n"), fresh=True),
+    Case("E0125", "plan", template("kind: {{ 1 / 0 }}\n"), fresh=True),
+    Case("E0130", "decode odfbuild.none.bin", put("odfbuild.none.bin", b"\xff\xfe"), fresh=True),
+    Case("E0131", "decode block.bin", put("block.bin", b"\0\1\2\3 no block"), fresh=True),
+    Case("E0133", "decode nothing", fresh=True),
+    Case("E0134", "schema Nothing", fresh=True),
+    Case("E0140", "new file x", fresh=True),
+    Case("E0141", "new push my_data", fresh=True),
+    Case("E0142", "new files x data/1.csv --key idd", fresh=True),
+    Case("E0143", "new files x nowhere/*.csv", fresh=True),
+)
+
+GRAPH = (
+    Case(
+        "E0201", "plan", lambda tiny: put("datasets/x.yaml", (tiny.root / ROOT).read_bytes())(tiny)
+    ),
+    Case("E0202", "plan", swap(DERIVED, "datasetRef: root", "datasetRef: rot"), fresh=True),
+    Case(
+        "E0203",
+        "plan",
+        lambda tiny: (tiny.derive("a", QUERY, "b"), tiny.derive("b", QUERY, "a")),
+        fresh=True,
+    ),
+    Case("E0211", "plan -s nothing:::", fresh=True, exit=64),
+    Case("E0212", "plan -s deriveed", fresh=True, exit=64),
+)
+
+PLANS = (
+    Case("E0301", "explain nothing"),
+    Case("E0303", "plan", swap(ROOT, "kind: Ledger\n        primaryKey: [id]", "kind: Append")),
+    Case("E0304", "plan", event(POLL)),
+    Case("E0305", "plan", event(PUSHED), fresh=True),
+    Case("E0306", "plan", move_back("root")),
+    Case(
+        "E0307",
+        "plan",
+        NO_SOURCE,
+        fresh=True,
+    ),
+    Case(
+        "E0308",
+        "plan",
+        NO_SOURCE,
+        fresh=True,
+    ),
+    Case(
+        "E0309",
+        "plan",
+        event(FIXED),
+    ),
+    Case(
+        "E0312",
+        "plan",
+        lambda tiny: put(
+            DERIVED, (tiny.root / ROOT).read_text().replace("name: root", "name: derived")
+        )(tiny),
+    ),
+    Case("E0313", "plan -s derived", fresh=True),
+    Case(
+        "E0316",
+        "plan",
+        both(
+            config("  policies:\n    - {match: ['*'], forward-only: refuse}\n"),
+            swap(DERIVED, "value * 10", "value * 20"),
+        ),
+    ),
+    Case(
+        "E0317", "apply -y", swap(DERIVED, "engine: spark", "engine: spark\n        version: '9'")
+    ),
+    Case("E0320", "push root data/1.csv"),
+    Case(
+        "E0321",
+        "push pushed data/1.csv --source q",
+        both(
+            put(
+                "datasets/pushed.yaml",
+                PUSHED_TO + PUSHED,
+            ),
+            said("apply", "-y"),
+        ),
+    ),
+    Case(
+        "E0323",
+        "watermark set root 2001-01-01T00:00:00Z",
+        said("watermark", "set", "root", "2030-01-01T00:00:00Z"),
+    ),
+    Case("E0331", "watermark set derived 2030-01-01T00:00:00Z"),
+    Case("E0332", "reset root --to zzz"),
+    Case("E0334", "reset derived"),
+    Case("E0335", "plan --allow rebuild:nothing"),
+    Case("E0336", "plan --allow rebuild:root"),
+    Case(
+        "E0337",
+        "plan --allow rebuild:derived",
+        lambda tiny: (
+            tiny.derive("second", "SELECT event_time, id, value FROM source", "derived"),
+            said("apply", "-y")(tiny),
+        ),
+    ),
+    Case("E0338", "plan --allow rebuild:derived -s root"),
+    Case(
+        "E0339",
+        "plan --allow rebuild:derived",
+        both(
+            config("  policies:\n    - {match: ['*'], rebuild: refuse}\n"),
+            said("apply", "-y"),
+        ),
+    ),
+    Case("E0340", "diff nowhere", git("add -A", "commit -q -m msg")),
+    Case("E0341", "blame root"),
+    Case("E0342", "diff HEAD", git("add data", "commit -q -m msg"), fresh=True),
+    Case("E0343", "git anchor", git()),
+    Case("E0350", "plan", config("  moved: {root: other}\n")),
+    Case("E0360", "apply nothing.json"),
+    Case("E0361", "apply plan.json", altered),
+    Case("E0362", "apply plan.json", both(saved, swap("odfbuild.yaml", "tiny", "other"))),
+    Case("E0363", "apply -y --digest sha256:0", exit=5),
+    Case("E0364", "explain root --since nothing"),
+    Case("E0365", "apply plan.json -e dev", both(config("  environments: {dev: {}}\n"), saved)),
+    Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
+    Case("E0373", "storage push"),
+)
+
+SOURCES = (
+    Case("E0401", "push pushed nothing.csv", PLANS[[c.code for c in PLANS].index("E0321")].spoil),
+    Case(
+        "E0408",
+        "apply -y",
+        swap(ROOT, POLLED, "kind: Url\n        url: http://127.0.0.1:1/${{ env.NOTHING_AT_ALL }}"),
+        fresh=True,
+    ),
+)
+
+CHECKS = (
+    Case(
+        "E0540",
+        "apply -y",
+        config("  checks:\n    - {match: [root], rowCount: {max: 1}}\n"),
+        fresh=True,
+    ),
+    Case(
+        "E0541",
+        "apply -y",
+        config("  checks:\n    - {match: [root], notNull: [nothing]}\n"),
+        fresh=True,
+    ),
+    Case(
+        "E0542",
+        "apply -y",
+        config("  checks:\n    - {match: [root], relationships: {id: {to: nothing, field: id}}}\n"),
+        fresh=True,
+    ),
+)
+
+
+POLLING_CSV = "    - kind: SetPollingSource\n      fetch:\n        {}\n      read: {{kind: {}}}\n"
+APPENDED = "      merge: {kind: Append}\n"
+
+
+def polled(fetch: str, read: str = "Csv") -> Spoil:
+    """A root `pushed` that is polled after all."""
+    text = PUSHED_TO + POLLING_CSV.format(fetch, read) + APPENDED
+    return put("datasets/pushed.yaml", text)
+
+
+def earlier_file(tiny: Tiny) -> None:
+    """A plan for one file, and another file that comes before it."""
+    tiny.arrive(2)
+    saved(tiny)
+    put("data/1a.csv", "event_time,id,value\n2024-01-09 00:00:00,9,9\n")(tiny)
+
+
+MORE_SOURCES = (
+    Case(
+        "E0402",
+        "plan",
+        both(
+            swap(ROOT, "path: data/*.csv", "path: data/*/*.csv"),
+            put("data/a/x.csv", "event_time,id,value\n"),
+            put("data/b/x.csv", "event_time,id,value\n"),
+        ),
+        fresh=True,
+    ),
+    Case("E0403", "plan", swap(ROOT, "order: ByName", "order: ByEventTime"), fresh=True),
+    Case(
+        "E0404",
+        "apply plan.json",
+        both(
+            polled("{kind: Url, url: data/1.csv}"),
+            lambda tiny: swap(
+                "datasets/pushed.yaml", "data/1.csv", f"file://{tiny.root}/data/1.csv"
+            )(tiny),
+            saved,
+            lambda tiny: (tiny.root / "data/1.csv").unlink(),
+        ),
+    ),
+    Case("E0407", "apply -y", polled("{kind: Url, url: 'ftp://127.0.0.1:99999/x.csv'}")),
+    Case(
+        "E0417",
+        "plan",
+        polled("{kind: EthereumLogs, chainId: 1, filter: address = X'00'}"),
+    ),
+    Case(
+        "E0418",
+        "apply -y",
+        polled("{kind: EthereumLogs, chainId: 77, filter: address = X'00'}", "Parquet"),
+    ),
+    Case("E0703", "apply plan.json", earlier_file, exit=5),
+    Case(
+        "E0904",
+        "apply -y",
+        both(
+            config("  ingest: {container: {runtime: [/nowhere/podman]}}\n"),
+            polled("{kind: Container, image: x}"),
+        ),
+    ),
+    Case("E0999", "apply -y", put("data/1.csv", "no,such,columns\n"), fresh=True),
+)
