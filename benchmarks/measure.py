@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -87,19 +87,26 @@ def run(command: Sequence[str], folder: Path, timeout: float | None = None) -> C
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / unit)
 
 
-def table(rows: Sequence[Row], timeout: float) -> str:
-    """Figures and ratios, as Markdown."""
-    own = {(row.size, row.name): row.cost for row in rows}
-    lines = [
-        "| datasets | command | CPU s | wall s | peak MiB | CPU, times odfbuild |",
-        "| ---: | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        base = own[row.size, row.against] if row.against else None
-        if row.cost is None:
-            figures = f"not finished in {timeout:.0f} s | | |"
-        else:
-            ratio = f"{row.cost.cpu / base.cpu:.1f}" if base else ""
-            figures = f"{row.cost.cpu:.2f} | {row.cost.wall:.2f} | {row.cost.memory:.0f} | {ratio}"
-        lines.append(f"| {row.size} | {row.name} | {figures} |")
-    return "\n".join(lines)
+class Table:
+    """Figures and ratios as Markdown, printed line by line."""
+
+    def __init__(self, timeout: float) -> None:
+        self.rows: list[Row] = []
+        self._timeout = timeout
+        print("| datasets | command | CPU s | wall s | peak MiB | CPU, times odfbuild |")
+        print("| ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Print rows as they are measured; the line that one is compared with comes before it."""
+        for row in rows:
+            self.rows.append(row)
+            print(f"| {row.size} | {row.name} | {self._figures(row)} |", flush=True)
+
+    def _figures(self, row: Row) -> str:
+        cost = row.cost
+        if cost is None:
+            return f"not finished in {self._timeout:.0f} s | | |"
+        costs = {(each.size, each.name): each.cost for each in self.rows}
+        base = costs.get((row.size, row.against or ""))
+        ratio = f"{cost.cpu / base.cpu:.1f}" if base else ""
+        return f"{cost.cpu:.2f} | {cost.wall:.2f} | {cost.memory:.0f} | {ratio}"

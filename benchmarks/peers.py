@@ -29,17 +29,16 @@ class Job:
     prepare: Callable[[], None] = lambda: None
 
 
-def peer_rows(kind: str, program: str, size: int, project: Path, timeout: float) -> list[Row]:
+def peer_rows(kind: str, program: str, size: int, project: Path, timeout: float) -> Iterator[Row]:
     """Run the jobs of one tool in its project."""
-    rows: list[Row] = []
     for job in _JOBS[kind](program, project):
         job.prepare()
         try:
             cost = run(job.command, project, timeout)
         except NotFinished:
-            return [*rows, Row(size, job.name, None, job.against)]
-        rows.append(Row(size, job.name, cost, job.against))
-    return rows
+            yield Row(size, job.name, None, job.against)
+            return
+        yield Row(size, job.name, cost, job.against)
 
 
 def change_one(folder: Path, pattern: str) -> None:

@@ -17,10 +17,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from measure import Row, repeated, run, table
+from measure import Row, Table, repeated, run
 from peers import CHANGED, COLD, PEERS, WARM, WARM_CHAINS, change_one, peer_rows
 
 HERE = Path(__file__).parent
@@ -30,26 +31,25 @@ FOREIGN_NAME = re.compile(r"\b(?:src|der_l\d+)_\d{6}\b")
 
 
 def main() -> int:
-    """Run everything, print the table, write JSON if asked to."""
+    """Run everything, print the table as it grows, write JSON if asked to."""
     options = parse()
     peers = {kind: getattr(options, kind) for kind in PEERS if getattr(options, kind)}
     work = Path(tempfile.mkdtemp(prefix="odfbuild-bench-"))
     try:
-        rows: list[Row] = []
+        table = Table(options.timeout)
         for size in options.sizes:
             root = work / str(size)
             make_project("odf", size, root, options.generator)
             rename(root / "odf")
-            rows += odfbuild_rows(size, root / "odf", options)
+            table.add(odfbuild_rows(size, root / "odf", options))
             for kind, program in peers.items():
                 make_project(kind, size, root, options.generator)
-                rows += peer_rows(kind, program, size, root / kind, options.timeout)
+                table.add(peer_rows(kind, program, size, root / kind, options.timeout))
             shutil.rmtree(root)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    print(table(rows, options.timeout))
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+        options.json.write_text(json.dumps([asdict(row) for row in table.rows], indent=2) + "\n")
     return 0
 
 
@@ -99,7 +99,7 @@ def rename(project: Path) -> None:
         path.rename(path.with_name(hyphens(path.name)))
 
 
-def odfbuild_rows(size: int, project: Path, options: argparse.Namespace) -> list[Row]:
+def odfbuild_rows(size: int, project: Path, options: argparse.Namespace) -> Iterator[Row]:
     """Plan without any cache, with it, and after an edit; before there are chains and after."""
     command = [options.odfbuild, "plan"]
     run([options.odfbuild, "--help"], project)
@@ -110,17 +110,16 @@ def odfbuild_rows(size: int, project: Path, options: argparse.Namespace) -> list
     def edit() -> None:
         change_one(project / "datasets", "*.yaml")
 
-    rows = [Row(size, COLD, repeated(command, project, options.repeat, before=forget))]
+    yield Row(size, COLD, repeated(command, project, options.repeat, before=forget))
     # Files that were written a moment before the cache are read once more, to be sure of them.
     run(command, project)
-    rows.append(Row(size, WARM, repeated(command, project, options.repeat)))
-    rows.append(Row(size, CHANGED, repeated(command, project, options.repeat, before=edit)))
+    yield Row(size, WARM, repeated(command, project, options.repeat))
+    yield Row(size, CHANGED, repeated(command, project, options.repeat, before=edit))
     # Not in this process: the peak memory of a child is never less than that of its parent.
     subprocess.run([sys.executable, str(HERE / "commit.py"), str(project)], check=True)
-    rows.append(Row(size, COLD_CHAINS, repeated(command, project, options.repeat, before=forget)))
-    rows.append(Row(size, WARM_CHAINS, repeated(command, project, options.repeat)))
-    rows.append(Row(size, CHANGED_CHAINS, repeated(command, project, options.repeat, before=edit)))
-    return rows
+    yield Row(size, COLD_CHAINS, repeated(command, project, options.repeat, before=forget))
+    yield Row(size, WARM_CHAINS, repeated(command, project, options.repeat))
+    yield Row(size, CHANGED_CHAINS, repeated(command, project, options.repeat, before=edit))
 
 
 if __name__ == "__main__":
