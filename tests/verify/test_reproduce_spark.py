@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.engine.contract import Engine
+from odfbuild.odf.model import ExecuteTransform
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import QUERY, Tiny
 from tests.verify.test_reproduce import tamper_slice
@@ -14,6 +15,8 @@ from tests.verify.test_reproduce import tamper_slice
 pytestmark = pytest.mark.spark
 
 COUNTED = "SELECT event_time, id % 2 AS odd, count(*) AS n FROM source GROUP BY event_time, id % 2"
+DAILY = "SELECT window.start AS event_time, count(*) AS n FROM source"
+BY_DAY = " GROUP BY window(event_time, '1 day')"
 
 
 @pytest.fixture
@@ -27,6 +30,22 @@ def odfbuild(
     return Program(Tiny.fresh(tmp_path / "tiny").root, monkeypatch, capsys)
 
 
+NAMES = {"derived": "value", "counted": "n", "daily": "n"}
+"""A dataset of each mode, and a column to forge."""
+
+
+def last_with_data(tiny: Tiny, name: str) -> int:
+    """The number of the last block that brought records."""
+    store = tiny.workspace().dataset(name)
+    head = store.head()
+    assert head is not None
+    return next(
+        block.sequence_number
+        for _, block in store.walk(head)
+        if isinstance(block.event, ExecuteTransform) and block.event.new_data is not None
+    )
+
+
 def add_file(tiny: Tiny, name: str, *rows: str, header: str = "event_time,id,value") -> None:
     (tiny.root / "data" / f"{name}.csv").write_text("\n".join([header, *rows]) + "\n")
 
@@ -36,10 +55,13 @@ def test_blocks_are_done_again_by_what_was_in_force_and_a_forged_one_is_named(
 ) -> None:
     tiny = Tiny(odfbuild.root)
     tiny.derive("counted", COUNTED)
+    tiny.derive("daily", DAILY + BY_DAY)
     odfbuild.apply()
 
-    # Another query, for new records; counts are computed over all of history each time.
+    # Other queries, for new records; a changelog corrects what it said.
     tiny.derive("derived", QUERY.replace("10", "100"))
+    tiny.derive("counted", COUNTED.replace("count(*)", "count(*) * 10"))
+    tiny.derive("daily", DAILY.replace("count(*)", "sum(value)") + BY_DAY)
     add_file(tiny, "2", "2024-01-01 00:00:00,4,4", "2024-02-02 00:00:00,5,5")
     odfbuild.apply()
 
@@ -49,15 +71,22 @@ def test_blocks_are_done_again_by_what_was_in_force_and_a_forged_one_is_named(
     (tiny.root / "datasets" / "other.yaml").write_text(other)
     (tiny.root / "more").mkdir()
     (tiny.root / "more" / "1.csv").write_text("event_time,id,value\n2024-03-01 00:00:00,9,9\n")
-    derived = tiny.root / "datasets" / "derived.yaml"
-    union = "FROM source UNION ALL SELECT event_time, id, value FROM other"
-    text = derived.read_text().replace("FROM source", union)
-    derived.write_text(
-        text.replace(
-            "alias: source\n",
-            "alias: source\n        - datasetRef: other\n          alias: other\n",
-        )
+    union = (
+        "SELECT event_time, id, value FROM source UNION ALL SELECT event_time, id, value FROM other"
     )
+    for name, read in (
+        ("derived", "FROM source UNION ALL SELECT event_time, id, value FROM other"),
+        ("counted", f"FROM ({union})"),
+        ("daily", f"FROM ({union})"),
+    ):
+        file = tiny.root / "datasets" / f"{name}.yaml"
+        text = file.read_text().replace("FROM source", read)
+        file.write_text(
+            text.replace(
+                "alias: source\n",
+                "alias: source\n        - datasetRef: other\n          alias: other\n",
+            )
+        )
     odfbuild.apply()
 
     # Another column upstream.
@@ -68,25 +97,27 @@ def test_blocks_are_done_again_by_what_was_in_force_and_a_forged_one_is_named(
     add_file(tiny, "3", "2024-04-01 00:00:00,6,6,new", header="event_time,id,value,note")
     odfbuild.apply()
 
-    kinds = [type(event).__name__ for event in tiny.events("derived")]
-    assert kinds.count("SetTransform") == 3
-    assert kinds.count("ExecuteTransform") == 4
+    for name in NAMES:
+        kinds = [type(event).__name__ for event in tiny.events(name)]
+        assert (kinds.count("SetTransform"), kinds.count("ExecuteTransform")) == (3, 4), name
+    # Old windows were counted and new ones summed; the changelog says of all what is true now.
+    assert [record["n"] for record in tiny.records("daily")] == [1, 1, 3, 5]
+    assert {record["op"] for record in tiny.records("counted")} == {0, 2, 3}
+    allowed = [word for name in NAMES for word in ("--allow", f"rebuild:{name}")]
+    planned = odfbuild.ok("plan", *allowed, "--json").data["datasets"]
+    modes = {each["name"]: each["mode"]["mode"] for each in planned if each["name"] in NAMES}
+    assert modes == {"derived": "map", "counted": "changelog", "daily": "stream"}
     said = odfbuild.ok("verify")
-    assert "7 steps of 2 derivatives done again gave the same records." in said.out
+    assert "12 steps of 3 derivatives done again gave the same records." in said.out
 
-    for name in ("derived", "counted"):
-        store = tiny.workspace().dataset(name)
-        head = store.head()
-        assert head is not None
-        number = store.read_block(head).sequence_number
-        column = "value" if name == "derived" else "n"
-        tamper_slice(tiny.workspace(), name, number, column, 666, tiny.root)
+    for name, column in NAMES.items():
+        tamper_slice(tiny.workspace(), name, last_with_data(tiny, name), column, 666, tiny.root)
     assert odfbuild("verify", "--integrity", "--logical").code == 0
     said = odfbuild("verify", "--json")
     assert said.code == 3
     named = {each["dataset"]: each for each in said.data["findings"]}
-    assert named.keys() == {"derived", "counted"}
-    for name, column in (("derived", "value"), ("counted", "n")):
+    assert named.keys() == NAMES.keys()
+    for name, column in NAMES.items():
         assert named[name]["code"] == "E0820"
         [difference] = named[name]["differences"]
         assert (difference["column"], difference["recorded"]) == (column, "666")
