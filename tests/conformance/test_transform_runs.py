@@ -205,3 +205,5 @@ def test_corrections_pass_through_a_pipeline_as_in_the_reference(
     assert now.schema is not None
     types = [(f.name, f.type) for f in map(field, case["expected"]["schema"])]
     assert [(f.name, f.type) for f in schema_of(now.schema)] == types
+    required = [f.name for f in schema_of(now.schema) if not f.nullable]
+    assert required == ["offset", "op", "system_time", "event_time"]
