@@ -200,12 +200,12 @@ class _Check:
 
     def _of_transform(self, name: str, event: SetTransform, vocab: Vocabulary) -> pa.Schema | None:
         sources = []
-        for declared in event.inputs:
+        aliases = [each.alias or str(each.dataset_ref) for each in event.inputs]
+        for alias, declared in zip(aliases, event.inputs, strict=True):
             schema, its_vocab = self._input(declared.dataset_ref)
             if schema is None:
-                self.unknown.add(name)
+                self._screen(name, event.transform, aliases)
                 return None
-            alias = declared.alias or str(declared.dataset_ref)
             sources.append(InputSlices(alias=alias, schema=schema, vocab=its_vocab))
         return self._ask(name, event.transform, sources, vocab, preprocess=False)
 
@@ -224,7 +224,7 @@ class _Check:
         columns = declared_columns(event.read)
         if columns is None:
             if event.preprocess is not None:
-                self.unknown.add(name)
+                self._screen(name, event.preprocess, ["input"])
             return None
         if event.preprocess is not None:
             given = InputSlices(alias="input", schema=columns, vocab=vocab)
@@ -232,6 +232,14 @@ class _Check:
         if vocab.event_time not in columns.names:
             columns = columns.append(pa.field(vocab.event_time, _MILLIS_UTC))
         return columns
+
+    def _screen(self, name: str, query: TransformSql, inputs: Sequence[str]) -> None:
+        """Check what can be told before the data come; the rest stays unknown."""
+        self.unknown.add(name)
+        key = hashlib.sha256(repr(("screened", query, tuple(inputs))).encode()).digest()
+        if self.known.get(key) is None:
+            self.get_engine().screen(name, query, inputs)
+            self.known.put(key, pa.schema([]))
 
     def _ask(
         self,

@@ -43,7 +43,7 @@ def validate(
     state.console.result(f"{text}; {queries} {verb} checked by the engine.")
     if checked.unknown:
         names = ", ".join(checked.unknown)
-        state.console.note(f"Not checked, because only data tells what they read: {names}.")
+        state.console.note(f"Checked but for their columns, which only data tell: {names}.")
     return 0
 
 

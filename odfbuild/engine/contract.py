@@ -303,6 +303,14 @@ class Engine(Protocol):
         """
         ...
 
+    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
+        """Check what of queries can be told before any column of their inputs is known.
+
+        That is whether they can be read, call functions that they may call, and read nothing but
+        the relations `inputs`. Raises as `validate` does.
+        """
+        ...
+
     def transform(self, task: TransformTask) -> TransformResult:
         """Carry out a transformation step."""
         ...

@@ -47,6 +47,9 @@ class PlainEngine:
     ) -> pa.Schema:
         return RESULT
 
+    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
+        """Anything is right."""
+
     def transform(self, task: TransformTask) -> TransformResult:
         query = (task.transform.queries or ())[-1].query
         factor = re.search(r"value \* (\d+)", query)

@@ -68,7 +68,23 @@ def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:
     root.write_text(text[:start] + text[end:])
     said = odfbuild.ok("validate", "--engine")
     assert "0 queries were checked" in said.out
-    assert said.err == "Not checked, because only data tells what they read: derived.\n"
+    assert said.err == "Checked but for their columns, which only data tell: derived.\n"
+
+    # What no data can mend is found all the same, and before any of them are fetched.
+    for query, why in (
+        ("SELECT event_time, nwo() AS x FROM source", "there is no function nwo()"),
+        ("SELECT event_time, now() AS x FROM source", "now() reads the clock"),
+        ("SELECT event_time FROM sauce", "'sauce' is not an input of this query"),
+        ("SELECT event_time) FROM source", "error[E0501]"),
+    ):
+        tiny.derive("derived", query)
+        said = odfbuild("validate", "--engine")
+        assert said.code == 1
+        assert why in said.err
+        assert "datasets/derived.yaml:15:" in said.err
+    said = odfbuild("apply", "-y")
+    assert "derived: failed" in said.err
+    assert tiny.workspace().aliases() == ["root"]
 
 
 def test_apply_touches_nothing_that_depends_on_a_wrong_query(tiny: Tiny, odfbuild: Program) -> None:

@@ -35,7 +35,7 @@ from odfbuild.engine.spark.merge import merge
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session import Session
-from odfbuild.engine.spark.transform import checked, derive, preprocess
+from odfbuild.engine.spark.transform import checked, derive, preprocess, screen
 from odfbuild.errors import OdfbuildError, QueryError
 
 if TYPE_CHECKING:
@@ -86,6 +86,15 @@ class SparkEngine:
                 return to_arrow_schema(report.result, [vocab.event_time])
 
         return self._recovery.carry_out(work)
+
+    def screen(self, dataset: str, transform: TransformSql, inputs: Sequence[str]) -> None:
+        """See `contract.Engine`."""
+
+        def work(again: bool) -> None:
+            with self.request(dataset) as spark:
+                screen(spark, dataset, transform, inputs)
+
+        self._recovery.carry_out(work)
 
     def transform(self, task: TransformTask) -> TransformResult:
         """See `contract.Engine`."""

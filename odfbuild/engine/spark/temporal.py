@@ -69,6 +69,11 @@ def versions_of(
     return found
 
 
+def views_of(transform: TransformSql) -> list[str]:
+    """The names of the views of temporal tables."""
+    return [f"{_VIEW}{number}" for number in range(len(transform.temporal_tables or ()))]
+
+
 def _unfit(dataset: str, message: str, help: str) -> QueryError:
     return QueryError(message, code="E0518", dataset=dataset, help=help)
 

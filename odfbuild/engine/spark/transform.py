@@ -27,8 +27,8 @@ from odfbuild.engine.spark.modes.choose import choose, key_of
 from odfbuild.engine.spark.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.order import committed_form, time_first
 from odfbuild.engine.spark.sorted_parts import ordered_parts
-from odfbuild.engine.spark.temporal import make_view, rewrite, versions_of
-from odfbuild.engine.spark.validate import check_steps, result_of
+from odfbuild.engine.spark.temporal import make_view, rewrite, versions_of, views_of
+from odfbuild.engine.spark.validate import check_steps, result_of, screen_steps
 from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, QueryError
 
@@ -207,6 +207,16 @@ def _checked_steps(
             problems = differences(Catalyst(spark), report.plan, dataset)
         _raise_first_of_each(problems)
     return report
+
+
+def screen(
+    spark: SparkSession, dataset: str, transform: TransformSql, inputs: Sequence[str]
+) -> None:
+    """What can be told of queries before any column of their inputs is known; raises `Errors`."""
+    names = [*inputs, *views_of(transform)]
+    with as_written(transform):
+        steps = steps_of(runnable(transform, dataset))
+        _raise_first_of_each(screen_steps(spark, dataset, steps, names))
 
 
 def _result(report: Report) -> DataFrame:

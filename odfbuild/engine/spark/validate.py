@@ -22,6 +22,8 @@ from odfbuild.engine.spark.function_list import ALLOWED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from odfbuild.errors import QueryError
+
 _QUOTED = re.compile(r"(['\"])(.*)\1\s*", re.S)
 
 
@@ -49,6 +51,26 @@ def check_steps(
             report.result.createOrReplaceTempView(quote(step.alias))
             names.append(step.alias)
     return report
+
+
+def screen_steps(
+    spark: SparkSession, dataset: str, steps: Sequence[Step], inputs: Sequence[str]
+) -> Sequence[QueryError]:
+    """What is wrong with queries whatever columns their inputs will have; makes no views."""
+    from pyspark.errors import PySparkException
+
+    report = Report()
+    catalyst = Catalyst(spark)
+    names = list(inputs)
+    for number, step in enumerate(steps):
+        findings = Findings(report, dataset, number, step.sql)
+        try:
+            _Fence(catalyst, names, findings).plan(catalyst.parse(step.sql), frozenset())
+        except PySparkException as error:
+            report.errors.append(from_spark(error, dataset, number, step.sql, names))
+        if step.alias is not None:
+            names.append(step.alias)
+    return report.errors
 
 
 def result_of(spark: SparkSession, steps: Sequence[Step]) -> tuple[Node, DataFrame]:
