@@ -126,6 +126,10 @@ class Builder:
         """`left AND right`."""
         return self._known.And(left, right)
 
+    def either(self, left: Node, right: Node) -> Node:
+        """`left OR right`; the right one is computed only where the left one is not true."""
+        return self._known.Or(left, right)
+
     def greater(self, left: Node, right: Node) -> Node:
         """`left > right`."""
         return self._known.GreaterThan(left, right)

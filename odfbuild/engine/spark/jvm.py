@@ -51,6 +51,7 @@ class Classes:
         self.ReplaceExpressions = known(_CATALYST + "optimizer.ReplaceExpressions")
         self.InlineCTE = known(_CATALYST + "optimizer.InlineCTE")
         self.And = known(_EXPRESSIONS + "And")
+        self.Or = known(_EXPRESSIONS + "Or")
         self.IsNotNull = known(_EXPRESSIONS + "IsNotNull")
         self.GetStructField = known(_EXPRESSIONS + "GetStructField")
         self.GreaterThan = known(_EXPRESSIONS + "GreaterThan")

@@ -9,13 +9,13 @@ inputs has to be kept from step to step. Sources: Open Data Fabric, "Watermark";
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.spark.carry import PREFIX, Carrier, hide
-from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.catalyst import Builder, Catalyst, Node, items, name_of
 from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.modes.bounds import Bounds
 from odfbuild.engine.spark.modes.shape import Windowed, shape_of
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _AFTER = PREFIX + "after"
 _UPTO = PREFIX + "upto"
+_TIME = PREFIX + "time"
+_OVER = PREFIX + "over"
+_HIDDEN = (_AFTER, _UPTO, _TIME, _OVER)
 _MICROS = 1000
 _NEVER = -62_135_596_800_000
 """Milliseconds of the year 1: before the end of any window."""
@@ -52,7 +55,9 @@ def window_view(
 ) -> None:
     """Make a view of the records that may lie in a window, at most `length` µs long, that closes.
 
-    Hidden behind each record stand the times between which its windows have to end.
+    Hidden behind each record stand what `_closes` asks for: the times between which its windows
+    have to end, its own, and the last at which all windows that hold it end in time (null: not
+    known).
     """
     after, upto = span
     open_since = after - length // _MICROS - 1 if length is not None else ALWAYS.first
@@ -67,21 +72,22 @@ def window_view(
             punctual.append(file.path)
         else:
             late.setdefault(max(after, file.promised.millis), []).append(file.path)
-    frames = [_records(spark, each, punctual, after, upto)]
-    frames += [_records(spark, each, files, promised, upto) for promised, files in late.items()]
+    over = "NULL" if length is None else upto - length // _MICROS - 1
+    time = f"CAST({quote(each.vocab.event_time)} AS TIMESTAMP) AS {_TIME}"
+    frames = [
+        _upto_last(read_slices(spark, files, each.schema, each.vocab), each).selectExpr(
+            "*", _moment(since, _AFTER), _moment(upto, _UPTO), time, _moment(over, _OVER)
+        )
+        for since, files in ((after, punctual), *late.items())
+    ]
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionAll(frame)
     hide(whole, each.alias)
 
 
-def _records(
-    spark: SparkSession, each: InputSlices, files: Sequence[Path], after: int, upto: int
-) -> DataFrame:
-    frame = _upto_last(read_slices(spark, files, each.schema, each.vocab), each)
-    return frame.selectExpr(
-        "*", f"timestamp_millis({after}) AS {_AFTER}", f"timestamp_millis({upto}) AS {_UPTO}"
-    )
+def _moment(millis: int | str, name: str) -> str:
+    return f"timestamp_millis(CAST({millis} AS BIGINT)) AS {name}"
 
 
 def closed_windows(spark: SparkSession, plan: Node, task: TransformTask) -> DataFrame:
@@ -91,7 +97,7 @@ def closed_windows(spark: SparkSession, plan: Node, task: TransformTask) -> Data
     shape = shape_of(plan, {each.alias: each.vocab.event_time for each in task.inputs})
     if not isinstance(shape, Windowed):
         raise AssertionError("the shape of a query does not depend on the records")
-    carrier = Carrier(catalyst, [each.alias for each in task.inputs], (_AFTER, _UPTO))
+    carrier = Carrier(catalyst, [each.alias for each in task.inputs], _HIDDEN)
     return catalyst.frame(_only_closed(catalyst, plan, shape, carrier))
 
 
@@ -101,9 +107,20 @@ def _only_closed(catalyst: Catalyst, plan: Node, shape: Windowed, carrier: Carri
         return build.with_children(plan, [_only_closed(catalyst, plan.child(), shape, carrier)])
     child = carrier.carry(plan.child())
     hidden = {str(column.name()): column for column in items(child.output())}
+    return build.with_children(plan, [build.filter(_closes(build, shape, hidden), child)])
+
+
+def _closes(build: Builder, shape: Windowed, hidden: Mapping[str, Node]) -> Node:
+    """Whether the window of a row closes: its end lies in `(after, upto]`.
+
+    The time of a record in it tells for most rows, at a fraction of the price: it lies before the
+    end, by no more than the length of the window.
+    """
     end = build.field_of(shape.window, "end")
-    closes = build.both(build.greater(end, hidden[_AFTER]), build.at_most(end, hidden[_UPTO]))
-    return build.with_children(plan, [build.filter(closes, child)])
+    time, after, upto = (hidden[name] for name in (_TIME, _AFTER, _UPTO))
+    not_before = build.either(build.at_most(after, time), build.greater(end, after))
+    in_time = build.either(build.at_most(time, hidden[_OVER]), build.at_most(end, upto))
+    return build.both(not_before, in_time)
 
 
 # --- Pairs that new records make ---
