@@ -40,10 +40,27 @@ def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:
         frame = union([read_slices(spark, [file], each.schema, each.vocab) for file in each.files])
     else:
         frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
-    records = sum(pq.read_metadata(file).num_rows for file in each.files)
-    if records == each.last - each.first + 1:
+    if _only_new(each):
         return frame
     return frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
+
+
+def from_first(frame: DataFrame, each: InputSlices) -> DataFrame:
+    """The new records of `frame`, which come from `each.slices`."""
+    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+
+
+def upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
+    """The records of `frame`, which come from files of `each`, up to the newest."""
+    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+
+
+def _only_new(each: InputSlices) -> bool:
+    """Whether the new slices hold nothing else; a condition would read a column more."""
+    if each.first is None or each.last is None:
+        return not each.slices
+    found: int = sum(pq.read_metadata(file).num_rows for file in each.files)
+    return found == each.last - each.first + 1
 
 
 def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:
@@ -51,9 +68,7 @@ def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> Data
 
     `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
     """
-    frame = read_slices(spark, files, each.schema, each.vocab)
-    if each.last is not None:
-        frame = frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
     if not has_operations(files, each.vocab):
         return frame
     return _folded(frame, each.vocab)

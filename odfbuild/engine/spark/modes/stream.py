@@ -17,6 +17,7 @@ from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.spark.carry import PREFIX, Carrier, hide
 from odfbuild.engine.spark.catalyst import Builder, Catalyst, Node, items, name_of
 from odfbuild.engine.spark.frames import quote, read_slices
+from odfbuild.engine.spark.inputs import from_first, upto_last
 from odfbuild.engine.spark.modes.bounds import Bounds
 from odfbuild.engine.spark.modes.shape import Windowed, shape_of
 from odfbuild.engine.spark.modes.times import ALWAYS, Times, covering, event_times
@@ -75,7 +76,7 @@ def window_view(
     over = "NULL" if length is None else upto - length // _MICROS - 1
     time = f"CAST({quote(each.vocab.event_time)} AS TIMESTAMP) AS {_TIME}"
     frames = [
-        _upto_last(read_slices(spark, files, each.schema, each.vocab), each).selectExpr(
+        upto_last(read_slices(spark, files, each.schema, each.vocab), each).selectExpr(
             "*", _moment(since, _AFTER), _moment(upto, _UPTO), time, _moment(over, _OVER)
         )
         for since, files in ((after, punctual), *late.items())
@@ -163,16 +164,7 @@ def _join_view(
     new: bool = False,
 ) -> None:
     kept = [f.path for f in files if span.meets(event_times(f.path, each.vocab.event_time))]
-    frame = _upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
+    frame = upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
     if new:
-        frame = frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+        frame = from_first(frame, each)
     frame.createOrReplaceTempView(quote(each.alias))
-
-
-# --- Both ---
-
-
-def _upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
-    if each.last is None:
-        return frame
-    return frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
