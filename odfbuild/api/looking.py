@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from odfbuild.apply.blame import Blamed
     from odfbuild.apply.drift import Drifted
+    from odfbuild.apply.linting import Finding
     from odfbuild.apply.standing import ProjectStanding
     from odfbuild.apply.vintage import Vintage
     from odfbuild.graph.build import Graph
@@ -141,6 +142,16 @@ class Looking(Base):
         name = names.get(dataset.lower()) or existing(found.workspace, dataset)
         explanation = explain(found.plan, name, found.projections)
         return with_receipts(explanation, found.project.config, found.workspace, found.renames)
+
+    def lint(self, *datasets: str) -> list[Finding]:
+        """What is valid and still unwise about these datasets, or all; changes nothing."""
+        from odfbuild.apply.linting import lint
+
+        found = read_definitions(self._folder, self._given)
+        if not datasets:
+            return lint(found)
+        chosen, _ = choose(self._folder, Selection(select=datasets), self._given)
+        return lint(found, chosen)
 
     def diff(self, old: str | None = None, new: str | None = None) -> tuple[DefinitionChange, ...]:
         """How definitions differ from the chains, or between revisions in Git.

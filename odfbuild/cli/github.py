@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odfbuild.apply.linting import Finding
     from odfbuild.apply.outcome import ApplyOutcome
     from odfbuild.cli.console import Console
     from odfbuild.errors import OdfbuildError
@@ -66,12 +67,27 @@ def tell_errors(console: Console, errors: Sequence[OdfbuildError], root: Path | 
     """Mark the places of errors in the files of the pull request."""
     if not is_github() or not errors:
         return
-    from odfbuild.report.github import error_commands, prefix_of
+    from odfbuild.report.github import error_commands
+
+    for line in error_commands(errors, _prefix(root)):
+        console.command(line)
+
+
+def tell_findings(console: Console, findings: Sequence[Finding], root: Path) -> None:
+    """Mark the places of what `odfbuild lint` found."""
+    if not is_github():
+        return
+    from odfbuild.report.github import finding_commands
+
+    for line in finding_commands(findings, _prefix(root)):
+        console.command(line)
+
+
+def _prefix(root: Path | None) -> str:
+    from odfbuild.report.github import prefix_of
 
     checkout = os.environ.get("GITHUB_WORKSPACE")
-    prefix = prefix_of(root, Path(checkout)) if root is not None and checkout else ""
-    for line in error_commands(errors, prefix):
-        console.command(line)
+    return prefix_of(root, Path(checkout)) if root is not None and checkout else ""
 
 
 def _output(values: Mapping[str, str]) -> None:

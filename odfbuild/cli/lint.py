@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from odfbuild.cli import github
 from odfbuild.cli.context import (
     Context,
     ExcludeOption,
@@ -47,6 +48,7 @@ def lint(
         for file in linting.fix(found, findings):
             state.console.note(f"Mended {file}")
         findings = [each for each in findings if not each.can_fix]
+    github.tell_findings(state.console, findings, found.project.config.root)
     if as_json or format is Format.json:
         state.console.data(findings_to_data(findings))
     elif findings:

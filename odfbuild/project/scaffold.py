@@ -102,7 +102,7 @@ def root_text(root: Root, schema: str) -> str:
     return _render(
         root.kind if root.kind != "s3" else "url",
         schema=schema,
-        name=root.name,
+        name=text_as_yaml(root.name),
         source=root.source,
         is_store=root.source.startswith(("s3:", "gs:", "az:")),
         name_pattern=root.name_pattern if event_time is None else None,
@@ -145,7 +145,11 @@ def _merge_because(root: Root, key: Sequence[str]) -> list[str]:
 def derived_text(derived: Derived, schema: str) -> str:
     """The YAML of a derivative, or of a template of derivatives."""
     is_matrix = derived.over is not None
-    name = f"{derived.name}.{{{{ {derived.over} | lower }}}}" if is_matrix else derived.name
+    name = text_as_yaml(derived.name)
+    if is_matrix:
+        # The value may be a number, and so may all of the name then.
+        name = f"{derived.name}.{{{{ {derived.over} | lower }}}}"
+        name = name if any(map(str.isalpha, derived.name)) else f'"{name}"'
     read = " and ".join(each.name for each in derived.inputs)
     which = f" where {derived.over} is {{{{ {derived.over} }}}}" if is_matrix else ""
     return _render(

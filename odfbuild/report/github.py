@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from odfbuild.errors import Errors, Location, OdfbuildError
+
+if TYPE_CHECKING:
+    from odfbuild.apply.linting import Finding
 
 ANNOTATIONS = 10
 """Of one kind in one step, more are not shown."""
@@ -27,26 +31,50 @@ def error_commands(errors: Sequence[OdfbuildError], prefix: str = "") -> list[st
         for error in errors
         for each in (error.errors if isinstance(error, Errors) else [error])
     ]
-    shown = flat if len(flat) <= ANNOTATIONS else flat[: ANNOTATIONS - 1]
-    lines = [_annotation(each, prefix) for each in shown]
-    if len(flat) > len(shown):
-        lines.append(f"::error::{len(flat) - len(shown)} more errors: see the log")
+    marks = [
+        _annotation("error", each.location, each.code, prefix, each.message, *each.notes, each.help)
+        for each in flat
+    ]
+    return _bounded(marks, "error")
+
+
+def finding_commands(findings: Sequence[Finding], prefix: str = "") -> list[str]:
+    """As `error_commands`, of what `odfbuild lint` found."""
+    lines = []
+    for kind, level in (("error", "error"), ("warning", "warn")):
+        marks = [
+            _annotation(
+                kind, each.place, each.rule.code, prefix, each.message, *each.notes, each.help
+            )
+            for each in findings
+            if each.level == level
+        ]
+        lines += _bounded(marks, kind)
     return lines
 
 
-def _annotation(error: OdfbuildError, prefix: str) -> str:
-    place = error.location or Location("")
+def _bounded(marks: list[str], kind: str) -> list[str]:
+    if len(marks) <= ANNOTATIONS:
+        return marks
+    shown = marks[: ANNOTATIONS - 1]
+    return [*shown, f"::{kind}::{len(marks) - len(shown)} more {kind}s: see the log"]
+
+
+def _annotation(
+    kind: str, found: Location | None, code: str, prefix: str, *lines: str | None
+) -> str:
+    place = found or Location("")
     known = {
         "file": f"{prefix}{place.file}" if place.file else None,
         "line": place.line,
         "col": place.column,
-        "title": error.code,
+        "title": code,
     }
     properties = ",".join(
         f"{key}={_escaped(str(value), ':,')}" for key, value in known.items() if value is not None
     )
-    text = "\n".join(filter(None, (error.message, *error.notes, error.help)))
-    return f"::error {properties}::{_escaped(text)}"
+    text = "\n".join(filter(None, lines))
+    return f"::{kind} {properties}::{_escaped(text)}"
 
 
 def _escaped(text: str, more: str = "") -> str:

@@ -125,3 +125,22 @@ def test_a_new_project_can_be_applied_listed_and_read(tmp_path: Path) -> None:
     listed = json.loads(odfbuild("ls", "--json").stdout)
     assert listed
     assert odfbuild("verify").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("alias", "verb"),
+    [
+        ("build", "apply"),
+        ("list", "ls"),
+        ("dag", "graph"),
+        ("compile", "render"),
+        ("why", "explain"),
+    ],
+)
+def test_what_a_verb_is_called_elsewhere_is_understood(
+    alias: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([alias, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert run([verb, "--help"]) == 0
+    assert said.replace(f"odfbuild {alias}", f"odfbuild {verb}") == capsys.readouterr().out
