@@ -44,10 +44,10 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
     spelled = {name.lower(): name for name in (*found.graph.order, *found.projections)}
     inputs: list[Input] = []
     errors = []
-    for text in dict.fromkeys(names):
-        name = spelled.get(text.lower())
+    for folded, text in {name.lower(): name for name in names}.items():
+        name = spelled.get(folded)
         if name is None:
-            close = get_close_matches(text.lower(), spelled, n=1)
+            close = get_close_matches(folded, spelled, n=1)
             errors.append(
                 GraphError(
                     f"there is no dataset '{text}' to read",

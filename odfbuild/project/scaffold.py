@@ -30,10 +30,16 @@ KINDS = {
 
 _WIDTH = 88
 MERGES = ("append", "ledger", "snapshot")
+# Reserved in Spark's ANSI mode, and some that lead a parser astray behind FROM.
 _SQL_WORDS = """
-anti cross except from full group having inner input intersect join lateral left limit minus natural
-order outer right select semi table union using values where window with
+all and anti any as authorization both case cast check collate column constraint create cross
+current_date current_time current_timestamp current_user distinct else end escape except false
+fetch filter for foreign from full grant group having in inner input intersect interval into is
+join lateral leading left limit minus natural not null offset on only or order outer overlaps
+primary references right select semi session_user some table then to trailing true union unique
+unknown user using values when where window with
 """
+_SQL_WORD = re.compile("|".join(_SQL_WORDS.split()), re.IGNORECASE)
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
@@ -87,7 +93,7 @@ def alias_of(name: str, taken: Sequence[str]) -> str:
     for length in range(1, len(words) + 1):
         alias = "_".join(words[-length:])
         # Two letters may be a country, and some of these mean something else in YAML: no, on.
-        if alias[0].isdigit() or len(alias) < 3 or alias in _SQL_WORDS.split() or alias in taken:
+        if alias[0].isdigit() or len(alias) < 3 or _SQL_WORD.fullmatch(alias) or alias in taken:
             continue
         return alias
     return f"{words[-1] if words[-1][0].isalpha() else 'input'}_{len(taken) + 1}"
@@ -182,7 +188,7 @@ def _query(derived: Derived) -> list[str]:
         if derived.over is not None:
             value = f"{{{{ {derived.over} }}}}"
             quote = "" if derived.numbers else "'"
-            lines.append(f"WHERE {quoted_name(derived.over)} = {quote}{value}{quote}")
+            lines.append(f"WHERE {_sql_name(derived.over)} = {quote}{value}{quote}")
     return lines
 
 
@@ -194,12 +200,16 @@ def _shared(inputs: Sequence[Input]) -> list[str]:
 
 
 def _select(source: Input, columns: Sequence[str]) -> list[str]:
-    time = quoted_name(source.event_time)
-    items = [time if time == "event_time" else f"{time} AS event_time", *map(quoted_name, columns)]
+    time = _sql_name(source.event_time)
+    items = [time if time == "event_time" else f"{time} AS event_time", *map(_sql_name, columns)]
     if len(items) == 1:
         return [f"SELECT {items[0]}", f"FROM {source.alias}"]
     commas = [f"  {item}," for item in items[:-1]]
     return ["SELECT", *commas, f"  {items[-1]}", f"FROM {source.alias}"]
+
+
+def _sql_name(column: str) -> str:
+    return f"`{column}`" if _SQL_WORD.fullmatch(column) else quoted_name(column)
 
 
 def _render(kind: str, **values: Any) -> str:
