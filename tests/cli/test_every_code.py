@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild.cli.verbs import VERBS
 from odfbuild.engine.contract import Engine
 from odfbuild.report.error_codes import error_codes
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 from tests.cli.wrong import CASES, MARK
 from tests.cli.wrong.spoil import Case
+from tests.report.golden import assert_golden
 
 ROOT = Path(__file__).parents[2]
 _ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
@@ -34,7 +36,8 @@ _ENVIRONMENT = {
 } | {
     "CI": "1",
     "TERM": "xterm-256color",
-    "COLUMNS": "100",
+    "COLUMNS": "80",
+    "TERMINAL_WIDTH": "80",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
@@ -193,7 +196,7 @@ def met(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Met]]:
 
 def _parsed(text: str) -> list[Met]:
     parts = text.split(MARK)[1:-1]
-    assert len(parts) == 3 * len(CASES), text[-2000:]
+    assert len(parts) == 3 * (len(CASES) + len(VERBS)), text[-2000:]
     return [
         Met(code, said, int(exit))
         for code, said, exit in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
@@ -219,6 +222,14 @@ def test_a_wrong_input_meets_its_code(
 
 def test_a_terminal_shows_errors_in_colour(met: Mapping[str, list[Met]]) -> None:
     assert "\x1b[31;1merror[E0100]\x1b[0m" in met["on_terminal"][0].text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_is_as_reviewed(met: Mapping[str, list[Met]], verb: str) -> None:
+    for way in met.values():
+        found = way[len(CASES) + VERBS.index(verb)]
+        assert (found.code, found.exit) == (verb, 0)
+        assert_golden(f"help/{verb}.txt", _ANSI.sub("", found.text))
 
 
 @pytest.mark.spark

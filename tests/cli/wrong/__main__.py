@@ -1,7 +1,7 @@
 """The program that meets every wrong input in one process: `python -m tests.cli.wrong FOLDER`.
 
 It makes each project in `FOLDER`, spoils it in one way, and runs one command on it, as if it were
-started for it; what that says stands between marks.
+started for it; what that says stands between marks. Then it asks every verb for its help.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from odfbuild.cli.main import run
+from odfbuild.cli.verbs import VERBS
 from tests.apply.tiny import Tiny
 from tests.cli.wrong import CASES, MARK
 from tests.cli.wrong.spoil import Case
@@ -71,4 +72,8 @@ def say(text: str) -> None:
 
 if __name__ == "__main__":
     meet(Path(sys.argv[1]))
+    for name in VERBS:
+        say(f"{MARK}{name}{MARK}")
+        said_code = run([name, "--help"])
+        say(f"{MARK}{said_code}")
     say(MARK)
