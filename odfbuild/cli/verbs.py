@@ -44,6 +44,7 @@ VERBS = (
     "verify",
     "reset",
     "gc",
+    "docs",
     "storage",
     "decode",
     "schema",

@@ -122,6 +122,20 @@ def files_below(commit: Commit, folder: str, ending: str) -> Iterator[tuple[str,
             yield name, blob.data_stream.read().decode("ascii", "replace")
 
 
+def last_changes(repo: Repo, folder: str) -> dict[str, CommitInfo]:
+    """The commit that last changed each file below a folder, by its path in the repository."""
+    if not repo.head.is_valid():
+        return {}
+    said = repo.git.log("--no-renames", "--name-only", f"--format={_FIELDS}", "HEAD", "--", folder)
+    found: dict[str, CommitInfo] = {}
+    for record in said.split("\x1e")[1:]:
+        *fields, files = record.split("\x1f")
+        commit = _commit(fields)
+        for file in filter(None, files.split("\n")):
+            found.setdefault(file, commit)
+    return found
+
+
 def commit_of_line(repo: Repo, file: str, line: int | None) -> CommitInfo | None:
     """The commit that last changed a line of a file (`None`: any of it).
 

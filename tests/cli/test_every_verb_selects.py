@@ -71,6 +71,10 @@ def manifests(said: Said) -> set[str]:
     return set(re.findall(r"^  name: (\w+)$", said.out, re.MULTILINE))
 
 
+def sections(said: Said) -> set[str]:
+    return set(re.findall(r'<section id="d-(\w+)">', said.out))
+
+
 SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "render": (("render",), manifests),
     "graph": (("graph",), words),
@@ -85,6 +89,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "verify": (("verify", "--integrity", "--json"), listed("datasets")),
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
     "storage": (("storage", "status", "--json"), listed("datasets")),
+    "docs": (("docs", "build", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
 """A command of each verb that selects, and the names of the datasets that its output is about."""

@@ -1,0 +1,46 @@
+"""The catalogue of a project as one HTML page that needs nothing else. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.odf.yaml_form import to_data
+from odfbuild.project.resources import template_text
+from odfbuild.report.freshness import Age, spelled
+from odfbuild.report.words import count, size
+from odfbuild.report.yaml_text import yaml_lines
+
+if TYPE_CHECKING:
+    from odfbuild.apply.pages import Page
+
+
+def render_pages(
+    project: str,
+    pages: Sequence[Page],
+    status: Mapping[str, str],
+    ages: Mapping[str, Age],
+    at: str,
+) -> str:
+    """The page; `status` says how datasets stand by a plan, `ages` how old they are at `at`."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"count": count, "size": size, "age": spelled, "made_by": _made_by}
+    page = environment.from_string(template_text("report/pages.html.j2"))
+    return page.render(project=project, pages=pages, status=status, ages=ages, at=at)
+
+
+def _made_by(page: Page) -> str | None:
+    """The source or transformation of a dataset as YAML, as it is defined or else committed."""
+    events = page.definition.snapshot.metadata if page.definition else ()
+    kinds = (SetPollingSource, SetTransform)
+    found = next((event for event in events if isinstance(event, kinds)), None)
+    if found is None and page.state is not None:
+        found = page.state.polling_source or page.state.transform
+    if found is None:
+        return None
+    return "\n".join(yaml_lines({k: v for k, v in to_data(found).items() if k != "kind"}))

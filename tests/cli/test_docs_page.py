@@ -1,0 +1,106 @@
+"""`docs build`: the catalogue of a project as one page."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from tests.apply.in_process import Program
+from tests.apply.tiny import QUERY, Tiny
+from tests.cli.repository import commit, own_configuration, tiny
+
+__all__ = ["own_configuration", "tiny"]
+
+INFO = (
+    "    - kind: SetInfo\n      description: Three <script>alert(1)</script> records\n"
+    "      keywords: [daily]\n"
+)
+
+
+class Page(HTMLParser):
+    """What a page consists of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        given = dict(attrs)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        self.links += [given[key] or "" for key in ("href", "src") if key in given]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data.strip())
+
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, self.words))
+
+
+def built(odfbuild: Program, *arguments: str) -> Page:
+    return Page(odfbuild.ok("docs", "build", "-o", "-", *arguments).out)
+
+
+def test_the_page_tells_of_each_dataset(tiny: Tiny, odfbuild: Program) -> None:
+    file = tiny.root / "datasets" / "root.yaml"
+    file.write_text(file.read_text() + INFO)
+    config = tiny.root / "odfbuild.yaml"
+    config.write_text(
+        config.read_text() + "  checks:\n    - {match: [root], notNull: [id]}\n"
+        "  freshness:\n    - {match: [root], maxAge: 1d}\n"
+    )
+    made = commit(tiny, "Describe it")
+    odfbuild.apply()
+    page = built(odfbuild, "--at", "2024-01-05T00:00:00Z")
+    for shown in (
+        "Datasets of tiny",
+        "Three <script>alert(1)</script> records",
+        "3 records",
+        "int64",
+        "up to date",
+        "daily",
+        "notNull: id",
+        "stale",
+        "Ann, 20",
+        f"Describe it {made[:10]}",
+        "datasets/derived.yaml",
+        "value * 10 AS value",
+        "ExecuteTransform",
+        str(tiny.workspace().dataset("root").head()),
+    ):
+        assert shown in page.text, shown
+
+
+def test_the_page_needs_nothing_else(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    page = built(odfbuild)
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe"})
+    assert {link[0] for link in page.links} == {"#"}
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert page.ids == ["d-derived", "d-root"]
+    assert page.links.count("#d-root") == 2  # from the list, and from its reader
+
+
+def test_what_was_never_applied_and_what_is_not_defined_have_a_place(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    tiny.derive("second", QUERY)
+    page = built(odfbuild)
+    assert "nothing: only its chain is here" in page.text
+    assert "none: it was never applied" in page.text
+    assert page.ids == ["d-derived", "d-root", "d-second"]
+
+
+def test_it_is_written_to_a_file(tiny: Tiny, odfbuild: Program) -> None:
+    said = odfbuild.ok("docs", "build", "-s", "root")
+    file = tiny.root / ".odfbuild" / "docs.html"
+    assert said.err == f"Wrote 1 dataset to {file}.\n"
+    assert Page(file.read_text()).ids == ["d-root"]
+    odfbuild.ok("docs", "build", "-o", "page.html")
+    assert "error[E0910]" in odfbuild("docs", "build", "-o", "nowhere/page.html").err
