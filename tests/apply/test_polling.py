@@ -28,7 +28,7 @@ from tests.servers import nginx
 from tests.servers.broker import PASSWORD, USER, mosquitto
 from tests.servers.containers import IMAGE, podman_with_image
 from tests.servers.files import ftp_server
-from tests.servers.objects import BUCKET, s3_endpoint
+from tests.servers.objects import BUCKET, gs_endpoint, s3_endpoint
 
 SECRET = "ganz-geheim-4242"
 Rows = list[int]
@@ -107,6 +107,16 @@ def url_of_an_object(folder: Path, root: Path) -> Iterator[Source]:
 
 
 @contextlib.contextmanager
+def url_of_an_object_of_google(folder: Path, root: Path) -> Iterator[Source]:
+    with gs_endpoint() as put:
+        yield Source(
+            {"kind": "Url", "url": f"gs://{BUCKET}/page.csv"},
+            lambda ids: put("page.csv", as_csv(ids).encode()),
+            lambda: 0,
+        )
+
+
+@contextlib.contextmanager
 def container_that_prints(folder: Path, root: Path) -> Iterator[Source]:
     script = (
         "read v < /data/version; "
@@ -160,6 +170,7 @@ KINDS = [
     url_of_a_web_server,
     url_of_an_ftp_server,
     url_of_an_object,
+    url_of_an_object_of_google,
     container_that_prints,
     messages_of_a_broker,
 ]

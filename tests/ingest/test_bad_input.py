@@ -5,23 +5,16 @@ All sources are those of one project, so that two runs of apply show them all.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from threading import Event
 
 import pytest
-import yaml
 
-from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.apply.run import ApplyOptions, apply_plan
-from odfbuild.apply.survey import survey
-from odfbuild.engine.contract import Engine, Headway
+from odfbuild.apply.outcome import DatasetOutcome, Status
+from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark import source_text
-from tests.apply.in_process import Shared
 from tests.ingest import bad_sources, bad_text
 from tests.ingest.bad_sources import LIMIT, Case, csv, lines
+from tests.ingest.many_sources import apply, arrive, define, heads
 
 pytestmark = pytest.mark.spark
 
@@ -70,59 +63,6 @@ class Runs:
     bad: dict[str, DatasetOutcome]
     mended: dict[str, DatasetOutcome]
     heads: tuple[dict[str, bytes], ...]
-
-
-class _Silent:
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
-        pass
-
-    def started(self, name: str) -> None:
-        pass
-
-    def progressed(self, name: str, blocks: int, records: int) -> None:
-        pass
-
-    def finished(self, outcome: DatasetOutcome) -> None:
-        pass
-
-
-def define(root: Path, case: Case) -> None:
-    source = {
-        "kind": "SetPollingSource",
-        "fetch": {"kind": "FilesGlob", "path": f"data/{case.name}/*", "order": "ByName"},
-        "read": case.read,
-        "merge": case.merge,
-    }
-    if case.prepare:
-        source["prepare"] = case.prepare
-    if case.preprocess:
-        source["preprocess"] = {"kind": "Sql", "engine": "spark", "query": case.preprocess}
-    content = {"name": case.name, "kind": "Root", "metadata": [source]}
-    snapshot = {"kind": "DatasetSnapshot", "version": 1, "content": content}
-    (root / "datasets").mkdir(exist_ok=True)
-    (root / f"datasets/{case.name}.yaml").write_text(yaml.safe_dump(snapshot), "utf-8")
-
-
-def arrive(root: Path, case: Case, file: str, data: bytes) -> None:
-    folder = root / "data" / case.name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / file).write_bytes(data)
-
-
-def apply(root: Path, engine: Engine) -> ApplyOutcome:
-    found = survey(root)
-    options = ApplyOptions(
-        factory=lambda: Shared(engine),
-        listener=_Silent(),
-        locate=found.locate,
-        jobs=os.cpu_count() or 1,
-        cancel=Event(),
-    )
-    return apply_plan(found.plan, found.project, found.workspace, options)
-
-
-def heads(root: Path) -> dict[str, bytes]:
-    return {file.parent.parent.name: file.read_bytes() for file in root.glob("chains/*/refs/head")}
 
 
 @pytest.fixture(scope="module")

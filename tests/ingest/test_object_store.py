@@ -1,4 +1,5 @@
-from typing import Any, ClassVar
+import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -6,7 +7,7 @@ from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch import object_store
 from odfbuild.odf.model import EventTimeSourceFromMetadata, FetchStepUrl
 from tests.ingest.contexts import NOW, Poller
-from tests.servers.objects import BUCKET, s3_endpoint
+from tests.servers.objects import BUCKET, az_endpoint, gs_endpoint, s3_endpoint
 
 BIG = bytes(range(256)) * 40_000
 
@@ -89,31 +90,50 @@ def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, tmp_pa
     assert source.poll() == [b"version two"]
 
 
-def test_other_stores_go_the_same_way(tmp_path, monkeypatch):
-    import fsspec
-    from fsspec.implementations.memory import MemoryFileSystem
+@pytest.mark.parametrize("scheme", ["gs", "az"])
+def test_other_stores_go_the_same_way(scheme, tmp_path, monkeypatch):
+    with gs_endpoint() if scheme == "gs" else az_endpoint(tmp_path / "az") as put:
+        put("a/once.csv", b"one")
+        metadata = EventTimeSourceFromMetadata()
+        url = f"{scheme}://{BUCKET}/a/once.csv"
+        source = Poller(tmp_path, FetchStepUrl(url=url, event_time=metadata))
+        before = datetime.now(UTC) - timedelta(minutes=1)
+        assert source.poll() == [b"one"]
+        assert source.state.kind == "odf/etag"
+        assert before < source.found[0].event_time.to_datetime() < datetime.now(UTC)
+        assert source.poll() == []
+        put("a/once.csv", b"another one")
+        assert source.poll() == [b"another one"]
 
-    class Store(MemoryFileSystem):
-        protocol = "gs"
-        store: ClassVar[dict[str, Any]] = {}
-        pseudo_dirs: ClassVar[list[str]] = [""]
+        # One that breaks off goes on.
+        put("big.bin", BIG)
+        big = Poller(tmp_path / "big", FetchStepUrl(url=f"{scheme}://{BUCKET}/big.bin"))
+        whole, seen = object_store.KeptDownload.write, []
 
-        def info(self, path, **kwargs):
-            found = super().info(path, **kwargs)
-            return {**found, "etag": f"{found['size']}", "updated": "2024-01-01T00:00:00.5Z"}
+        def cut(self, chunks, shown):
+            whole(self, [next(chunks)], shown)
+            raise OSError("the network went away")
 
-    fsspec.register_implementation("gs", Store, clobber=True)
-    Store().pipe("bucket/a.csv", b"one")
-    metadata = EventTimeSourceFromMetadata()
-    source = Poller(tmp_path, FetchStepUrl(url="gs://bucket/a.csv", event_time=metadata))
-    assert source.poll() == [b"one"]
-    assert str(source.found[0].event_time) == "2024-01-01T00:00:00.500Z"
-    assert source.poll() == []
-    Store().pipe("bucket/a.csv", b"longer")
-    assert source.poll() == [b"longer"]
+        def count(self, chunks, shown):
+            seen.append(self.size)
+            whole(self, chunks, shown)
+
+        monkeypatch.setattr(object_store, "_CHUNK", 1 << 20)
+        monkeypatch.setattr(object_store.KeptDownload, "write", cut)
+        with pytest.raises(IngestError, match="the network went away"):
+            big.poll()
+        monkeypatch.setattr(object_store.KeptDownload, "write", count)
+        assert big.poll() == [BIG]
+        assert seen == [1 << 20]
+
+        for missing in (f"{scheme}://{BUCKET}/nothing", f"{scheme}://no-such-place/x"):
+            with pytest.raises(IngestError, match="no such object") as caught:
+                Poller(tmp_path, FetchStepUrl(url=missing), attempts=1).poll()
+            assert caught.value.code == "E0405"
 
 
-def test_a_store_whose_library_is_not_installed_is_explained(tmp_path):
+def test_a_store_whose_library_is_not_installed_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "adlfs", None)
     with pytest.raises(EnvironmentProblem, match="az: addresses need") as caught:
         Poller(tmp_path, FetchStepUrl(url="az://box/x")).poll()
     assert "odfbuild[azure]" in str(caught.value.help)

@@ -1,14 +1,21 @@
-"""An S3 endpoint: moto."""
+"""Endpoints of stores of objects: moto for S3, emulators for Google's and Azure's."""
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
+from tests.servers.programs import free_port, running
+
 BUCKET = "lake"
+Put = Callable[[str, bytes], None]
+"""Stores an object under a key."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +49,50 @@ def s3_endpoint() -> Iterator[Objects]:
             yield Objects(endpoint, client)
         finally:
             server.stop()
+
+
+@contextlib.contextmanager
+def gs_endpoint() -> Iterator[Put]:
+    """An endpoint of Google's kind with an empty bucket, and the environment that leads there."""
+    from gcp_storage_emulator.server import create_server
+
+    port = free_port()
+    for name in ("gcsfs", "gcp_storage_emulator"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
+    server.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+        try:
+            yield _put_through("gs")
+        finally:
+            server.stop()
+
+
+@contextlib.contextmanager
+def az_endpoint(folder: Path) -> Iterator[Put]:
+    """An endpoint of Azure's kind with an empty container, and the environment that leads there."""
+    executable = shutil.which("azurite-blob")
+    if executable is None:
+        pytest.skip("there is no emulator of Azure's store but Azurite (npm install -g azurite)")
+    port = free_port()
+    command = [executable, "--inMemoryPersistence", "--disableTelemetry", "--silent"]
+    command += ["--skipApiVersionCheck", "--blobPort", str(port)]
+    folder.mkdir(exist_ok=True)
+    where = f"http://127.0.0.1:{port}/devstoreaccount1"
+    # The account that every Azurite has; its key is part of the documentation.
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    account = f"AccountName=devstoreaccount1;AccountKey={key};BlobEndpoint={where};"
+    with running(command, port, folder / "log"), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AZURE_STORAGE_CONNECTION_STRING", f"DefaultEndpointsProtocol=http;{account}")
+        put = _put_through("az")
+        fsspec.filesystem("az", skip_instance_cache=True).mkdir(BUCKET)
+        yield put
+
+
+def _put_through(scheme: str) -> Put:
+    def put(key: str, body: bytes) -> None:
+        store = fsspec.filesystem(scheme, skip_instance_cache=True, use_listings_cache=False)
+        store.pipe(f"{BUCKET}/{key}", body)
+
+    return put
