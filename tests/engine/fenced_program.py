@@ -6,6 +6,7 @@ Prints, as JSON, of each attempt what it gave, or the Java exception that it end
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,13 @@ def main(sandbox: str, project: Path, port: int) -> None:
         process = java.lang.ProcessBuilder(command).start()
         return str(jvm.org.apache.commons.io.IOUtils.toString(process.getInputStream(), "UTF-8"))
 
+    def end_parent() -> str:
+        """Send nothing, as signal 0 does, which takes the same right as any other."""
+        command = java.util.ArrayList()
+        for word in ("kill", "-0", str(os.getpid())):
+            command.add(word)
+        return str(java.lang.ProcessBuilder(command).start().waitFor())
+
     def send() -> bool:
         to = java.net.InetAddress.getByName("127.0.0.1")
         packet = java.net.DatagramPacket(bytearray(b"x"), 1, to, port)
@@ -67,6 +75,8 @@ def main(sandbox: str, project: Path, port: int) -> None:
         "write to the project": told(lambda: write(project / "new")),
         "write to scratch": told(lambda: write(scratch / "new")),
         "secret": java.lang.System.getenv("SECRET_OF_A_SOURCE"),
+        "secret of odfbuild": told(lambda: "hush" in text(Path(f"/proc/{os.getpid()}/environ"))),
+        "end odfbuild": told(end_parent),
         "query": query(),
         "large result of a task": session.spark.range(300_000, numPartitions=1).toArrow().num_rows,
         "fences": str(session.fences),

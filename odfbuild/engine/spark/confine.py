@@ -2,8 +2,8 @@
 
 Two of them, neither of which needs privileges or a container. Landlock lets the program read and
 write only below given folders. A seccomp filter refuses to connect sockets or to send to addresses,
-and to reach into other processes; answering those who connect works as ever. Both hold for all that
-the program starts, and nothing takes them away again.
+and to reach into other processes; answering those who connect works as ever. Root loses what it may
+do beyond files. All of that holds for what the program starts, and nothing takes it away again.
 
 Used as a program of its own, `python -I -S confine.py RULES COMMAND…`, because what happens between
 fork and exec must not depend on the threads of the process that forks. `RULES` is JSON:
@@ -16,6 +16,7 @@ Sources: landlock(7), seccomp(2), and the system call tables of Linux.
 # Imports nothing of odfbuild, so that it runs without any path to packages.
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -29,7 +30,10 @@ FAILED = 97
 """Exit code when a fence could not be put up."""
 
 _OLDEST_LANDLOCK = 2  # before, files could not be moved between folders
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 22, 24, 38
+_SECCOMP_MODE_FILTER = 2
+_KEPT_CAPABILITIES = range(5)  # those of root over files of others, which Landlock limits
+_CAPABILITIES = range(64)
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _VERSION_FLAG, _RULE_PATH_BENEATH = 1, 1
 
@@ -58,6 +62,7 @@ def main(arguments: list[str]) -> None:
     """Put the fences up and become the program; ends with `FAILED` if that is refused."""
     rules = json.loads(arguments[0])
     try:
+        _drop_capabilities()
         _call_prctl(_PR_SET_NO_NEW_PRIVS, 1)
         if rules["read"] is not None:
             _fence_files(rules["read"], rules["write"], rules["offline"])
@@ -78,6 +83,17 @@ def landlock_version() -> int:
     except OSError:
         return 0
     return version if version >= _OLDEST_LANDLOCK else 0
+
+
+def _drop_capabilities() -> None:
+    """Keep root from what it could see of other processes, such as their environment.
+
+    Without effect on other users, who have none of these capabilities.
+    """
+    for number in _CAPABILITIES:
+        if number not in _KEPT_CAPABILITIES:
+            with contextlib.suppress(OSError):  # a user without them, a kernel without that one
+                _call_prctl(_PR_CAPBSET_DROP, number)
 
 
 def _fence_files(read: Iterable[str], write: Iterable[str], offline: bool) -> None:
@@ -118,7 +134,7 @@ def _fence_network() -> None:
     program = _filter(*machine)
     code = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _call_prctl(22, 2, ctypes.c_char_p(head))  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+    _call_prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_char_p(head))
 
 
 def _filter(architecture: int, numbers: Sequence[int]) -> bytes:
