@@ -18,7 +18,7 @@ from odfbuild.errors import EnvironmentProblem, GraphError, ProjectError
 from odfbuild.graph.build import build_graph
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.project.definitions import definitions_in
-from odfbuild.project.editor import provide_schema, schema_comment
+from odfbuild.project.editor import provide_schemas, schema_comment
 from odfbuild.project.load import TEMPLATE_SUFFIX
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.scaffold import (
@@ -71,7 +71,7 @@ def write(begun: Begun, config: Config) -> None:
     try:
         make_folder(path.parent)
         write_file(path, begun.text.encode())
-        provide_schema(config.root)
+        provide_schemas(config.root)
     except OSError as error:
         raise EnvironmentProblem(
             f"{begun.file} cannot be written: {error.strerror}",

@@ -22,7 +22,7 @@ def import_(
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.committed import committed_snapshot
-    from odfbuild.project.editor import provide_schema, schema_comment
+    from odfbuild.project.editor import provide_schemas, schema_comment
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -46,7 +46,7 @@ def import_(
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(schema_comment(config.root, file) + text, encoding="utf-8")
-        provide_schema(config.root)
+        provide_schemas(config.root)
     except OSError as error:
         raise EnvironmentProblem(
             f"{file} cannot be written: {error.strerror}",

@@ -37,7 +37,7 @@ def init(
     ] = None,
 ) -> int:
     """Start a project: odfbuild.yaml, a first dataset with a small file to read, .gitignore."""
-    from odfbuild.project.editor import provide_schema, schema_comment
+    from odfbuild.project.editor import provide_schemas, schema_comment
     from odfbuild.project.resources import template_text
 
     state: Context = context.obj
@@ -50,7 +50,8 @@ def init(
         )
     header = schema_comment(root, root / "datasets" / "temperatures.yaml")
     files = {
-        "odfbuild.yaml": _CONFIG.format(name=name or root.name),
+        "odfbuild.yaml": schema_comment(root, root / "odfbuild.yaml")
+        + _CONFIG.format(name=name or root.name),
         "datasets/temperatures.yaml": header + template_text("init/temperatures.yaml"),
         "datasets/temperatures.warm.yaml": header + template_text("init/temperatures.warm.yaml"),
         "data/temperatures/2026-01.csv": template_text("init/2026-01.csv"),
@@ -64,7 +65,7 @@ def init(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         created.append(relative)
-    provide_schema(root)
+    provide_schemas(root)
     state.console.result(
         "\n".join([f"Created in {root}:", *(f"  {path}" for path in created)])
         + "\nNext: odfbuild plan"

@@ -50,7 +50,9 @@ def lint(
         findings = [each for each in findings if not each.can_fix]
     github.tell_findings(state.console, findings, found.project.config.root)
     if as_json or format is Format.json:
-        state.console.data(findings_to_data(findings))
+        names = [each.name for each in found.project.definitions]
+        looked_at = [name for name in names if chosen is None or name in chosen]
+        state.console.data({"datasets": looked_at, "findings": findings_to_data(findings)})
     elif findings:
         state.console.result(render_findings(findings, color=state.console.color))
     else:

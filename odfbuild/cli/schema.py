@@ -11,6 +11,8 @@ from odfbuild.cli.context import Context
 from odfbuild.errors import ProjectError
 
 PLAN = "plan"
+PROJECT = "project"
+DATASET = "dataset"
 
 
 def schema(
@@ -20,7 +22,7 @@ def schema(
         typer.Argument(
             metavar="[KIND]",
             autocompletion=complete.schemas,
-            help="Name of a manifest, event or other object, or 'plan'.",
+            help="A manifest, event or other object; or 'plan', 'project', 'dataset'.",
         ),
     ] = None,
 ) -> int:
@@ -33,14 +35,23 @@ def schema(
 
         state.console.result(schema_text("plan.schema.json"))
         return 0
+    if kind == PROJECT:
+        from odfbuild.project.config import SCHEMA
+
+        state.console.data(SCHEMA)
+        return 0
     if kind is None:
-        names = {**catalogue(), PLAN: "What `odfbuild plan --json` prints and `-o` saves"}
+        names = {
+            **catalogue(),
+            PLAN: "What `odfbuild plan --json` prints and `-o` saves",
+            PROJECT: "What odfbuild.yaml may hold",
+        }
         width = max(map(len, names))
         state.console.result(
             "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in names.items())
         )
         return 0
-    found = schema_named(kind)
+    found = schema_named("DatasetSnapshot" if kind == DATASET else kind)
     if found is None:
         raise _no_such(kind, tuple(catalogue()))
     state.console.data(found)

@@ -48,10 +48,10 @@ def validate(
 
 
 def _help_editors(found: Definitions) -> None:
-    from odfbuild.project.editor import provide_schema
+    from odfbuild.project.editor import provide_schemas
 
     with contextlib.suppress(OSError):  # a project that may only be read is valid, too
-        provide_schema(found.project.config.root)
+        provide_schemas(found.project.config.root)
 
 
 def _raise_about_engines(found: Definitions) -> None:

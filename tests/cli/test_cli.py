@@ -102,6 +102,12 @@ def test_a_new_project_has_changes_to_plan(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["init"]) == 0
+    for file in (tmp_path / "odfbuild.yaml", *(tmp_path / "datasets").iterdir()):
+        first = file.read_text().partition("\n")[0]
+        assert first.startswith("# yaml-language-server: $schema=")
+        json.loads((file.parent / first.partition("=")[2]).read_text())
+    assert run(["fmt", "--check"]) == 0
+    assert run(["lint", "--strict"]) == 0
     assert run(["validate"]) == 0
     assert run(["plan"]) == 0
     assert run(["plan", "--detailed-exitcode"]) == 2

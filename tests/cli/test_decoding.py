@@ -186,6 +186,11 @@ def test_schema_lists_everything_and_prints_each() -> None:
     assert {each.__name__ for each in MetadataEvent.__args__} < set(listed)
     schema = json.loads(printed("schema", "datasetsnapshot"))
     assert schema == json.loads(Path("schemas/DatasetSnapshot.json").read_text())
+    assert json.loads(printed("schema", "dataset")) == schema
+    project = json.loads(printed("schema", "project"))
+    jsonschema.Draft202012Validator.check_schema(project)
+    example = yaml.safe_load(Path("example_project/odfbuild.yaml").read_text())
+    jsonschema.validate(example, project)
     info = json.loads(printed("schema", "SetInfo"))
     jsonschema.validate({"kind": "SetInfo", "keywords": ["a"]}, info)
     with pytest.raises(jsonschema.ValidationError):

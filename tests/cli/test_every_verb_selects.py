@@ -76,6 +76,7 @@ def sections(said: Said) -> set[str]:
 
 
 SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
+    "lint": (("lint", "--json"), listed("datasets")),
     "render": (("render",), manifests),
     "graph": (("graph",), words),
     "status": (("status", "--json"), grouped),
@@ -111,6 +112,8 @@ NOT_SELECTING = {
     "decode": "is about one object",
     "schema": "is about the protocol",
     "version": "is about the program",
+    "doctor": "is about the machine and the whole project",
+    "sql": "names datasets in its query",
     "watermark": "is about one dataset",
     "lock": "is about processes",
     "git": "sets a repository up",

@@ -119,7 +119,7 @@ def test_every_rule_finds_what_it_is_for(odfbuild: Program, tiny: Tiny) -> None:
     said = odfbuild("lint")
     assert said.code == 0
     assert_golden("lint.txt", said.out.rstrip("\n"))
-    found = odfbuild.ok("lint", "--json").data
+    found = odfbuild.ok("lint", "--json").data["findings"]
     assert {each["rule"] for each in found} == set(RULES)
     assert odfbuild("lint", "--strict").code == 1
     # The instances of a template have one flaw, not two.
@@ -142,7 +142,7 @@ def test_levels_are_those_of_the_project(odfbuild: Program, tiny: Tiny) -> None:
 
 
 def test_only_what_is_selected_is_looked_at(odfbuild: Program) -> None:
-    found = odfbuild.ok("lint", "sums", "--json").data
+    found = odfbuild.ok("lint", "sums", "--json").data["findings"]
     assert {each["file"] for each in found} == {"datasets/sums.yaml"}
 
 
@@ -185,5 +185,5 @@ def test_nothing_is_wrong_with_the_example(odfbuild: Program, tmp_path: Path) ->
 )
 def test_what_is_in_order_is_not_reported(odfbuild: Program, tiny: Tiny, query: str) -> None:
     (tiny.root / "datasets" / "fine.yaml").write_text(derived_yaml("fine", "source", query))
-    found = odfbuild.ok("lint", "fine", "--json").data
+    found = odfbuild.ok("lint", "fine", "--json").data["findings"]
     assert [each["rule"] for each in found if each["rule"] != "no-description"] == []
