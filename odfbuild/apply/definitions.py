@@ -54,11 +54,11 @@ def by_another_engine(event: SetTransform | None, engine_version: str) -> SetTra
 
     `None` when it is the same, or the chain says none of an engine that is Spark.
     """
-    if event is None or not engine_version:
+    if event is None:
         return None
     recorded = event.transform.version
     release = release_for(event.transform, engine_version)
-    if recorded == release or (recorded is None and is_spark(event.transform)):
+    if release in ("", recorded) or (recorded is None and is_spark(event.transform)):
         return None
     return replace(event, transform=replace(event.transform, version=release))
 

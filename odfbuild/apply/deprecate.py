@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.apply.definitions import by_another_engine
 from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.translate.runnable import release_for
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
@@ -41,11 +42,15 @@ def older_releases(workspace: Workspace, name: str, engine_version: str) -> tupl
     if state is None or state.transform is None:
         return ()
     found = [
-        block.event.transform.version
+        block.event.transform
         for _, block in workspace.dataset(name).walk(state.head)
         if isinstance(block.event, SetTransform)
     ]
-    older = [each for each in reversed(found) if each not in (None, engine_version)]
+    older = [
+        each.version
+        for each in reversed(found)
+        if each.version not in (None, release_for(each, engine_version))
+    ]
     return tuple(dict.fromkeys(filter(None, older)))
 
 

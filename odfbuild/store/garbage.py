@@ -129,7 +129,7 @@ def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
     """Scratch folders that killed runs left in the cache, and those of their engines."""
     base = workspace.cache / "scratch"
     here = base.iterdir() if base.is_dir() else ()
-    for folder in (*here, *abandoned_engine_folders()):
+    for folder in (*here, *abandoned_engine_folders(base)):
         yield from _aged("", "scratch", folder, before)
 
 

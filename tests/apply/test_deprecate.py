@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from odfbuild.apply import survey
+from odfbuild.apply.definitions import by_another_engine
 from odfbuild.cli.verify import EXIT_MISMATCH
 from odfbuild.engine import release
 from odfbuild.engine.contract import TransformResult, TransformTask
-from odfbuild.odf.model import SetTransform, SqlQueryStep
+from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformSql
 from odfbuild.verify import reproduce
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
@@ -121,3 +122,18 @@ def test_a_definition_may_ask_for_the_installed_release_only(tiny: Tiny, odfbuil
     file.write_text(plain.replace("engine: spark", "engine: spark\n        version: 4.4.0"))
     odfbuild.apply()
     assert releases(tiny) == [OLD, NEW]
+
+
+def test_what_another_engine_computed_so_far_is_pinned_to_spark_from_here_on() -> None:
+    query = SqlQueryStep(query="SELECT a FROM t")
+    foreign = SetTransform(inputs=(), transform=TransformSql(engine="flink", queries=(query,)))
+    for recorded in (None, "0.18.2", f"spark-{OLD}-00000000"):
+        event = replace(foreign, transform=replace(foreign.transform, version=recorded))
+        made = by_another_engine(event, NEW)
+        assert made is not None
+        assert (made.transform.engine, made.transform.queries) == ("flink", (query,))
+        assert (made.transform.version or "").startswith(f"spark-{NEW}-")
+        assert by_another_engine(made, NEW) is None
+    # What cannot be translated is refused elsewhere.
+    other = replace(foreign.transform, queries=(SqlQueryStep(query="SELECT a / b AS c FROM t"),))
+    assert by_another_engine(replace(foreign, transform=other), NEW) is None

@@ -115,29 +115,33 @@ def test_a_run_killed_at_any_change_of_a_file_is_completed_by_the_next(
 
 
 def test_what_a_killed_engine_had_for_itself_is_collected(tmp_path: Path) -> None:
-    """Its folder lies outside of the project; that of a running one is left alone."""
+    """Its folder lies outside of the project; those of running and of other ones are left alone."""
     script = (
         "import os\nfrom odfbuild.store.engine_folders import engine_folder\n"
-        "folder, _ = engine_folder()\n(folder / 'local').mkdir()\n"
+        "import sys\nfrom pathlib import Path\n"
+        "folder, _ = engine_folder(Path(sys.argv[1]))\n(folder / 'local').mkdir()\n"
         "print(folder, flush=True)\nos.kill(os.getpid(), 9)\n"
     )
-    here = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=here, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == KILLED
-    killed = Path(done.stdout.strip())
-    assert killed.is_dir()
     tiny = Tiny.fresh(tmp_path / "p")
-    tiny.derive("derived", DAILY)
+    scratch = tiny.workspace().cache / "scratch"
+    here = {**os.environ, "TMPDIR": str(tmp_path)}
+    folders = []
+    for owner in (scratch, tmp_path / "another" / "scratch"):
+        command = [sys.executable, "-c", script, str(owner)]
+        done = subprocess.run(command, env=here, capture_output=True, text=True, check=False)
+        assert done.returncode == KILLED
+        folders.append(Path(done.stdout.strip()))
+    killed, of_another_project = folders
+    assert killed.is_dir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path))
-        running, lock = engine_folder()
-        assert list(abandoned_engine_folders()) == [killed]
+        running, lock = engine_folder(scratch)
+        assert list(abandoned_engine_folders(scratch)) == [killed]
         kept = collect(tiny.workspace(), None, before=time.time() - 60, dry_run=False)
         assert kept.garbage == ()
         found = collect(tiny.workspace(), None, before=time.time() + 60, dry_run=False)
         assert [each.path for each in found.garbage] == [killed]
         assert running.is_dir()
+        assert of_another_project.is_dir()
         assert not killed.exists()
         os.close(lock)

@@ -75,11 +75,15 @@ def release_for(transform: TransformSql, engine_version: str) -> str:
     """The version that a chain pins for a transformation that `engine_version` of Spark computes.
 
     For another engine's queries it names Spark and stands for the text that ran: the block says by
-    `engine` whose queries they are, and by this what computed them.
+    `engine` whose queries they are, and by this what computed them. Empty where they cannot be
+    translated, and without an `engine_version`.
     """
     if is_spark(transform) or not engine_version:
         return engine_version
-    text = "\0".join(step.query for step in runnable(transform).queries or ())
+    ours = if_runnable(transform)
+    if ours is None:
+        return ""
+    text = "\0".join(step.query for step in ours.queries or ())
     return f"{SPARK}-{engine_version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
