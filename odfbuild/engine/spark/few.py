@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 _FEW_BYTES = 2 << 20
 """Of input files, about 100 000 records: one task reads and groups them."""
-_COMPILED_BYTES = 256 << 10
-"""Of input files: from here on compiled code wins back what compiling it took."""
-_COLLECTED_ROWS = 100_000
-"""Of a result, for each partition: more are written by Spark, however few they came from."""
+_SHORT_BYTES = 256 << 10
+"""Of input files: up to here neither compiled code nor a folder of files wins back its price."""
+_COLLECTED_ROWS = 20_000
+"""Of a result, for each partition: more would take memory, and are written by Spark."""
 MARK = "odfbuild.few"
-"""Setting of a session: whether it works on few records."""
+"""Setting of a session: whether its results are collected."""
 _ONE_TASK = {
-    MARK: "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-_INTERPRETED = {
+_SHORT = {
+    MARK: "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -47,7 +47,7 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     size = sum(file.stat().st_size for file in files)
     if size > _FEW_BYTES:
         return
-    settings = _ONE_TASK if size > _COMPILED_BYTES else _ONE_TASK | _INTERPRETED
+    settings = _ONE_TASK if size > _SHORT_BYTES else _ONE_TASK | _SHORT
     for name, value in settings.items():
         spark.conf.set(name, value)
 
@@ -55,7 +55,7 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
 def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:
     """Write a result of few records to a Parquet file in a new `folder`, in its order.
 
-    `None`, and no folder, where the session works on more, or where the result has too many.
+    `None`, and no folder, where the session does not collect, or where there are too many.
     """
     spark = frame.sparkSession
     if spark.conf.get(MARK, "false") != "true":
