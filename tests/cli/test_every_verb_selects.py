@@ -60,7 +60,8 @@ def grouped(said: Said) -> set[str]:
 
 
 def garbage(said: Said) -> set[str]:
-    return {each["dataset"] for each in said.data["garbage"]}
+    # What other processes of this machine left in its temporary folder belongs to no dataset.
+    return {each["dataset"] for each in said.data["garbage"] if each["dataset"] is not None}
 
 
 def words(said: Said) -> set[str]:
