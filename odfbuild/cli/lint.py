@@ -41,7 +41,7 @@ def lint(
     from odfbuild.report.lint import findings_to_data, render_findings
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of([*(datasets or ()), *(select or ())], exclude, selector))
+    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     found = read_definitions(state.directory, state.given)
     findings = linting.lint(found, chosen)
     if fix:
