@@ -175,6 +175,7 @@ def _timed(jobs: dict[str, Callable[[Path], object]], root: Path, runs: int) -> 
             started = time.monotonic()
             job(folder)
             seconds[name].append(time.monotonic() - started)
+            print(f"  {name}: {seconds[name][-1]:.2f} s", flush=True)
             shutil.rmtree(folder)
     return {name: statistics.median(found[1:]) for name, found in seconds.items()}
 
@@ -244,6 +245,7 @@ def _difference(spark: SparkSession, before: Path, file: Path, folder: Path) -> 
 _DUCKDB = """
 import json, statistics, sys, time
 import duckdb
+duckdb.sql("SET enable_progress_bar = false")
 first, second, folder, runs, columns, values = json.loads(sys.argv[1])
 kinds = {c.split()[0]: c.split()[1].replace("TIMESTAMP", "TIMESTAMPTZ") for c in columns}
 def read(file):
@@ -274,7 +276,7 @@ def _duckdb(python: str, root: Path, first: Path, second: Path, runs: int) -> di
     )
     if done.returncode:
         sys.exit(f"DuckDB failed:\n{done.stderr}")
-    found: dict[str, float] = json.loads(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
