@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from odfbuild.engine import key_index as module
 from odfbuild.engine.key_hash import comparable_type, hash_rows
 from odfbuild.engine.key_index import KeyIndex, key_index
+from odfbuild.errors import IntegrityError
 from odfbuild.store.committed import Committed
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import ARROW_SCHEMA, add_slice, create, info, workspace
@@ -98,7 +99,8 @@ def test_segments_are_made_once_and_read_only_where_keys_can_be(
     assert (found["value"].to_pylist(), len(opened)) == ([66 * 66], 1)
     assert {file: file.stat().st_mtime_ns for file in segments(space)} == before
     shutil.rmtree(space.cache / "side-cars")
-    assert key_index(committed(space), ARROW_SCHEMA, ["value"]) is None
+    with pytest.raises(IntegrityError, match="is missing"):
+        key_index(committed(space), ARROW_SCHEMA, ["value"])
 
 
 def test_damage_of_any_kind_changes_nothing(space: Workspace) -> None:
