@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
+from odfbuild.apply.defect import defect_of
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Drift, Skipped
@@ -87,7 +87,7 @@ def attempt(
     except OdfbuildError as error:
         return ended(Status.FAILED, scrub(error.message), scrub_error(locate(name, error)))
     except Exception as error:  # a defect of ours must not take the other datasets down
-        defect = _defect(name, error, cache)
+        defect = defect_of(error, cache, f"working on '{name}'", name)
         return ended(Status.FAILED, defect.message, defect)
     if progress.renamed_from is not None:
         return ended(Status.COMMITTED, f"renamed from {progress.renamed_from}")
@@ -117,17 +117,4 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
         exit_code=9,
         dataset=name,
         help="wait until it is done, then run the same command again",
-    )
-
-
-def _defect(name: str, error: Exception, cache: Path) -> OdfbuildError:
-    log = cache / "defect.log"
-    log.write_text(scrub("".join(traceback.format_exception(error))), encoding="utf-8")
-    reason = scrub(f"{type(error).__name__}: {error}")
-    return OdfbuildError(
-        f"internal error while working on '{name}': {reason}",
-        code="E0999",
-        dataset=name,
-        notes=(f"the details are in {log}",),
-        help="this is a defect of odfbuild; please report it with that file",
     )

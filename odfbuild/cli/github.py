@@ -23,13 +23,13 @@ def is_github() -> bool:
 
 
 def root_of_project(arguments: Sequence[str]) -> Path | None:
-    """The project that a command line is about, for the places of errors; `None`: there is none."""
+    """The project that a command line is about; `None`: there is none."""
     from odfbuild.errors import OdfbuildError
     from odfbuild.project.config import find_root
 
     given = [Path(value) for key, value in pairwise(arguments) if key in ("-C", "--directory")]
     try:
-        return find_root(given[0] if given else None) if is_github() else None
+        return find_root(given[0] if given else None)
     except OdfbuildError:
         return None
 

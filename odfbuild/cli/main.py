@@ -133,22 +133,41 @@ def run(arguments: list[str]) -> int:
         _show_usage(error)
         return EXIT_USAGE
     except OdfbuildError as error:
-        from odfbuild.cli import github
-
-        if _wants_json(arguments):
-            from odfbuild.report.errors import error_to_data
-
-            console.data({"errors": error_to_data(error)})
-        console.error(error)
-        github.tell_errors(console, [error], github.root_of_project(arguments))
-        return error.exit_code
+        return _failed(error, console, arguments)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough, as with `odfbuild log x | head`.
         sys.stderr.close()
         return 0
+    except Exception as error:
+        return _failed(_defect(error, arguments), console, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: OdfbuildError, console: Console, arguments: list[str]) -> int:
+    from odfbuild.cli import github
+
+    if _wants_json(arguments):
+        from odfbuild.report.errors import error_to_data
+
+        console.data({"errors": error_to_data(error)})
+    console.error(error)
+    github.tell_errors(console, [error], github.root_of_project(arguments))
+    return error.exit_code
+
+
+def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
+    """An exception that nobody foresaw; its details go to the project's cache, if it has one."""
+    import tempfile
+
+    from odfbuild.apply.defect import defect_of
+    from odfbuild.cli import github
+
+    root = github.root_of_project(arguments)
+    cache = root / ".odfbuild" if root is not None else None
+    folder = cache if cache is not None and cache.is_dir() else Path(tempfile.gettempdir())
+    return defect_of(error, folder, f"doing `odfbuild {' '.join(arguments[:1])}`")
 
 
 def _wants_json(arguments: list[str]) -> bool:

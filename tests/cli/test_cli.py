@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,27 @@ def test_what_a_verb_is_called_elsewhere_is_understood(
     said = capsys.readouterr().out
     assert run([verb, "--help"]) == 0
     assert said.replace(f"odfbuild {alias}", f"odfbuild {verb}") == capsys.readouterr().out
+
+
+def test_what_nobody_foresaw_is_one_error_whose_details_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Sore(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("who would tell is gone")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    foreseen_by_nobody = {"ValueError: of all things": ValueError("of all things"), "Sore": Sore()}
+    for shown, error in foreseen_by_nobody.items():
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("odfbuild.cli.context.Context.chosen", fail)
+        monkeypatch.setattr("odfbuild.apply.survey.choose", fail)
+        assert run(["ls", "--json"]) == 1
+        said = capsys.readouterr()
+        assert f"error[E0999]: internal error while doing `odfbuild ls`: {shown}\n" in said.err
+        assert json.loads(said.out)["errors"][0]["code"] == "E0999"
+        assert "test_cli.py" in (tmp_path / "defect.log").read_text()
