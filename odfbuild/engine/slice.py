@@ -8,7 +8,7 @@ Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +94,7 @@ def write_slice(
     latest: int | None = None
     pool = ThreadPoolExecutor(1, thread_name_prefix="slice")
     try:
-        for part in records_of(result, vocab):
+        for part in _evenly(records_of(result, vocab), _BATCH_ROWS):
             batch = _finish(part, schema, vocab, first_offset + rows, system_time, dataset)
             if writer is None:
                 writer = _open_writer(target, schema, vocab)
@@ -137,6 +137,30 @@ def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBat
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
                 if batch.num_rows:
                     yield batch
+
+
+def _evenly(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same records, `rows` at a time: bytes of the file do not tell how they were computed."""
+    waiting: list[pa.RecordBatch] = []
+    number = 0
+    for batch in batches:
+        waiting.append(batch)
+        number += batch.num_rows
+        while number >= rows:
+            missing = rows - (number - waiting[-1].num_rows)
+            last = waiting.pop()
+            yield from _joined([*waiting, last.slice(0, missing)])
+            waiting = [last.slice(missing)] if missing < last.num_rows else []
+            number -= rows
+    if number:
+        yield from _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """One batch; more only where text is too long for one."""
+    if len(batches) == 1:
+        return batches
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()  # type: ignore[no-any-return]
 
 
 def _finish(

@@ -57,8 +57,7 @@ def test_a_query_that_was_found_right_is_not_checked_again(
     share(None, monkeypatch)  # type: ignore[arg-type]
     odfbuild.ok("validate", "--engine")
     tiny.derive("derived", QUERY.replace("10", "11"))
-    with pytest.raises(AttributeError):
-        odfbuild("validate", "--engine")
+    assert "AttributeError" in odfbuild("validate", "--engine").err
 
 
 def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:

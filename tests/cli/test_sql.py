@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +12,6 @@ from odfbuild import Project
 from odfbuild.apply.ask import understand
 from odfbuild.cli.main import run
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.spark.engine import start_engine
 from odfbuild.errors import QueryError
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
@@ -35,20 +33,13 @@ content:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    started = start_engine()
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
-def tiny(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+def tiny(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     """Three records, ten times as much of them, and people of whom one moved and one left."""
     tiny = Tiny.fresh(tmp_path_factory.mktemp("sql") / "p")
     (tiny.root / "datasets" / "people.yaml").write_text(SNAPSHOT)
     (tiny.root / "people").mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        share(engine, patch)
+        share(spark_engine, patch)
         for number, text in enumerate(("1,Ann\n2,Bob\n3,Cyd\n", "1,Anna\n3,Cyd\n")):
             (tiny.root / "people" / f"{number}.csv").write_text(f"id,name\n{text}")
         patch.chdir(tiny.root)
@@ -58,12 +49,12 @@ def tiny(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
 @pytest.fixture
 def odfbuild(
-    engine: Engine,
+    spark_engine: Engine,
     tiny: Tiny,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Program:
-    share(engine, monkeypatch)
+    share(spark_engine, monkeypatch)
     return Program(tiny.root, monkeypatch, capsys)
 
 
