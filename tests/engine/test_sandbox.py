@@ -121,6 +121,7 @@ def test_a_java_that_needs_files_out_of_reach_runs_with_less_and_says_so(tmp_pat
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
     required, allowed = done.stdout.splitlines()
     assert required == "E0902"
     assert allowed.startswith("network|files: this Java does not start behind the fence")

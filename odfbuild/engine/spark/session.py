@@ -75,7 +75,9 @@ class Session:
                     folder.mkdir(parents=True)
         self.fences = sandbox.fences(self.settings, files=reach is not None)
         self._in_use: int | None
-        self.scratch, self._in_use = engine_folder(reach.write[0] if reach else None)
+        self.scratch, self._in_use = engine_folder(
+            reach.write[0] if reach and reach.write else None
+        )
         self._gateway: Gateway | None = None
         try:
             self.spark = self._start()
