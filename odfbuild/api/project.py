@@ -186,17 +186,12 @@ class Project(Looking, Checking):
 
         `StaleHeadError` E0701 when others pushed the same datasets first.
         """
-        from odfbuild.apply import publish
-        from odfbuild.project.repository import repository
+        from odfbuild.apply.publish import publish
 
-        config = self.config()
-        with repository(config.root, "there is nothing to commit to") as repo:
-            target = publish.target_of(repo, remote, branch) if push else None
-            moved = publish.moved_since_commit(repo, config, self.workspace())
-            publish.commit_chains(repo, config, message or publish.message_for(moved))
-            if target is not None:
-                publish.push_chains(repo, config, *target)
-        return moved
+        done = publish(
+            self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
+        )
+        return done.datasets
 
 
 class _Silent:

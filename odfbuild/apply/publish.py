@@ -17,7 +17,7 @@ from odfbuild.errors import ChainError, PlanError, StaleHeadError
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.anchors import REF, files_below
-from odfbuild.project.repository import NOTES, inside
+from odfbuild.project.repository import NOTES, inside, repository
 
 if TYPE_CHECKING:
     from git import Repo
@@ -44,6 +44,36 @@ class MovedDataset:
     records: int = 0
     rewritten: bool = False
     gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of the chains: the new commit (`None`: Git had all), and where it was pushed."""
+
+    datasets: tuple[MovedDataset, ...]
+    commit: str | None = None
+    pushed: str | None = None
+
+
+def publish(
+    config: Config,
+    workspace: Workspace,
+    message: str | None = None,
+    *,
+    push: bool = False,
+    remote: str | None = None,
+    branch: str | None = None,
+) -> Published:
+    """Commit the chains, and with `push` share them; errors as the functions below."""
+    with repository(config.root, "there is nothing to commit to") as repo:
+        target = target_of(repo, remote, branch) if push else None
+        moved = moved_since_commit(repo, config, workspace)
+        made = commit_chains(repo, config, message or message_for(moved))
+        if target is not None:
+            push_chains(repo, config, *target)
+        # Pushing may have put it behind the commits of others.
+        commit = repo.head.commit.hexsha if made else None
+    return Published(moved, commit, "/".join(target) if target else None)
 
 
 def moved_since_commit(

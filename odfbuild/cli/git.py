@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -84,31 +83,17 @@ def commit(
     When others pushed first, the commit goes behind theirs. When they moved one of the same
     datasets, nothing is pushed and the exit code is 5.
     """
-    from odfbuild.apply import publish
-    from odfbuild.project.repository import repository
+    from odfbuild.apply.publish import publish
+    from odfbuild.report.publish import published_to_data, render_published
 
     state: Context = context.obj
-    config = state.config()
-    with repository(config.root, "there is nothing to commit to") as repo:
-        target = publish.target_of(repo, remote, branch) if push else None
-        moved = publish.moved_since_commit(repo, config, state.workspace())
-        made = publish.commit_chains(repo, config, message or publish.message_for(moved))
-        if target is not None:
-            publish.push_chains(repo, config, *target)
-        now = repo.head.commit.hexsha if made and repo.head.is_valid() else None
+    done = publish(
+        state.config(), state.workspace(), message, push=push, remote=remote, branch=branch
+    )
     if as_json or format is Format.json:
-        state.console.data(
-            {
-                "commit": now,
-                "pushed": "/".join(target) if target else None,
-                "datasets": [asdict(each) for each in moved],
-            }
-        )
-        return 0
-    lines = [f"Committed {now[:10]}:"] if now else ["Git has all of the chains."]
-    lines += [f"  {publish.describe(each)}" for each in moved]
-    lines += [f"Pushed to {'/'.join(target)}."] if target else []
-    state.console.result("\n".join(lines))
+        state.console.data(published_to_data(done))
+    else:
+        state.console.result(render_published(done))
     return 0
 
 

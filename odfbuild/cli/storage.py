@@ -47,8 +47,7 @@ def status(
     from odfbuild.report.storage import held_to_data, render_held
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
-    _, found = _survey(state, wanted)
+    _, found = _survey(state, selection_of(select, exclude, selector, datasets))
     if as_json or format is Format.json:
         state.console.data(held_to_data(found))
     else:
@@ -71,18 +70,12 @@ def push(
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
-    workspace, found = _survey(state, wanted)
+    workspace, found = _survey(state, selection_of(select, exclude, selector, datasets))
     copied = transfer.pushable(found)
     if not dry_run:
         transfer.push(workspace, copied)
-    return _report(
-        state,
-        found,
-        copied,
-        "Would push" if dry_run else "Pushed",
-        as_json or format is Format.json,
-    )
+    verb = "Would push" if dry_run else "Pushed"
+    return _report(state, found, copied, verb, as_json or format is Format.json)
 
 
 @storage.command("pull")
@@ -100,18 +93,12 @@ def pull(
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
-    workspace, found = _survey(state, wanted)
+    workspace, found = _survey(state, selection_of(select, exclude, selector, datasets))
     copied = transfer.pullable(found)
     if not dry_run:
         transfer.pull(workspace, copied)
-    return _report(
-        state,
-        found,
-        copied,
-        "Would pull" if dry_run else "Pulled",
-        as_json or format is Format.json,
-    )
+    verb = "Would pull" if dry_run else "Pulled"
+    return _report(state, found, copied, verb, as_json or format is Format.json)
 
 
 def _report(
@@ -130,6 +117,4 @@ def _survey(state: Context, wanted: Selection) -> tuple[Workspace, tuple[Held, .
     from odfbuild.store.transfer import survey
 
     workspace = state.workspace()
-    chosen = state.chosen(wanted)
-    names = [name for name in workspace.aliases() if chosen is None or name in chosen]
-    return workspace, survey(workspace, names)
+    return workspace, survey(workspace, state.committed(workspace, wanted))
