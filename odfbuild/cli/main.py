@@ -21,7 +21,6 @@ from odfbuild.cli.context import Context
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.given import Given
 
-EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 
 _EPILOG = (
@@ -130,8 +129,9 @@ def run(arguments: list[str]) -> int:
     except typer.Abort:
         return EXIT_INTERRUPTED
     except typer.TyperException as error:
-        _show_usage(error)
-        return EXIT_USAGE
+        from odfbuild.cli.usage import usage_error
+
+        return _failed(usage_error(error), console, arguments)
     except OdfbuildError as error:
         return _failed(error, console, arguments)
     except KeyboardInterrupt:
@@ -175,13 +175,3 @@ def _wants_json(arguments: list[str]) -> bool:
     given = "--json" in arguments or "--format=json" in arguments
     named = any(pair == ("--format", "json") for pair in pairwise(arguments))
     return given or named or os.environ.get("ODFBUILD_FORMAT") == "json"
-
-
-def _show_usage(error: typer.TyperException) -> None:
-    """What is wrong with the command line, and where its help is, on stderr."""
-    # Only errors that belong to a command know their context.
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "odfbuild"
-    if message := error.format_message():
-        sys.stderr.write(f"error: {message}\n")
-    sys.stderr.write(f"Try '{command} --help'.\n")

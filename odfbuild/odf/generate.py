@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from odfbuild.odf.fbs_schema import fbs_text
@@ -39,9 +40,12 @@ def differences(folder: Path) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Write or check the files; returns the exit code."""
-    folders = [Path(each) for each in arguments if each != "--check"]
-    folder = folders[0] if folders else DEFAULT_FOLDER
-    if "--check" in arguments:
+    parser = ArgumentParser(prog="python -m odfbuild.odf.generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if files differ")
+    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT_FOLDER)
+    given = parser.parse_args(arguments)
+    folder: Path = given.folder
+    if given.check:
         stale = differences(folder)
         for name in stale:
             print(f"{folder / name} is not up to date: run `python -m odfbuild.odf.generate`")

@@ -19,7 +19,7 @@ _GROUPS = {
     "00": "In general",
     "01": "The files of a project",
     "02": "Names, inputs, selections",
-    "03": "What cannot be planned",
+    "03": "What is asked for",
     "04": "Sources",
     "05": "Queries",
     "06": "Rules of the chain",

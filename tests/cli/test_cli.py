@@ -69,22 +69,40 @@ def _cpu_seconds(command: list[str]) -> float:
     return min(times)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (
-            ["valdate"],
-            "error: No such command 'valdate'. Did you mean 'validate'?\nTry 'odfbuild --help'.\n",
-        ),
-        (["plan", "--nope"], "error: No such option: --nope\nTry 'odfbuild plan --help'.\n"),
-        (["log"], "error: Missing argument 'DATASET'.\nTry 'odfbuild log --help'.\n"),
-    ],
-)
-def test_wrong_usage_says_where_help_is(
-    arguments: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+USAGE = [
+    ("valdate", "there is no command 'valdate'", "did you mean 'validate'? `odfbuild --help`"),
+    ("lock lis", "there is no command 'lis'", "did you mean 'list'? `odfbuild lock --help`"),
+    ("docs", "`odfbuild docs` needs a command: build", "`odfbuild docs --help`"),
+    ("plan --nope", "there is no option '--nope'", "`odfbuild plan --help`"),
+    ("plan --fromat text", "there is no option '--fromat'", "did you mean '--format'?"),
+    ("plan --det", "there is no option '--det'", "did you mean '--detailed-exitcode'?"),
+    ("log", "missing argument 'DATASET'", "`odfbuild log --help`"),
+    ("apply -j 0", "it should be greater than or equal to 1", "`odfbuild apply --help`"),
+    ("ls --format xml", "'xml' is not one of 'text', 'json'", "`odfbuild ls --help`"),
+    ("plan --allow all", "'all' is not 'rebuild:NAME'", "`odfbuild plan --help`"),
+]
+
+
+@pytest.mark.parametrize(("line", "message", "help"), USAGE, ids=[line for line, *_ in USAGE])
+def test_wrong_usage_says_what_was_meant_and_where_help_is(
+    line: str, message: str, help: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(arguments) == 64
-    assert capsys.readouterr() == ("", shown)
+    assert run(line.split()) == 64
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second, third = said.err.splitlines()
+    assert first.startswith("error[E0376]: ") and message in first
+    assert second.startswith("help: ") and help in second
+    assert third == "see: odfbuild explain E0376"
+
+
+@pytest.mark.parametrize("as_json", ["--json", "--format=json", "--format json"])
+def test_wrong_usage_is_json_for_who_asked_for_json(
+    as_json: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "--nope", *as_json.split()]) == 64
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert (error["code"], error["message"]) == ("E0376", "there is no option '--nope'")
 
 
 def test_without_a_project_the_way_to_start_one_is_shown(

@@ -180,6 +180,7 @@ PLANS = (
     Case("E0365", "apply plan.json -e dev", both(config("  environments: {dev: {}}\n"), saved)),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case("E0373", "storage push"),
+    Case("E0376", "plan --nope", exit=64),
 )
 
 SOURCES = (
