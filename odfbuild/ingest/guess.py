@@ -28,7 +28,9 @@ _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]"
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})?"
 )
-_KEY_NAME = re.compile(r"(?:.*_)?(?:id|key|code|uuid|guid|number)|.*[a-z](?:Id|ID)", re.IGNORECASE)
+_KEY_NAME = re.compile(
+    r"(?:.*[_\W])?(?:id|key|code|uuid|guid|number|no|nr)\.?|.*[a-z](?:Id|ID)", re.IGNORECASE
+)
 _TIMES = ("TIMESTAMP", "DATE")
 _MOST_COLUMNS_OF_A_PAIR = 12
 

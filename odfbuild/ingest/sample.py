@@ -94,8 +94,7 @@ def _csv(files: Sequence[Path], form: Form) -> Sample:
     # A number in the first line is data: nobody calls a column 17.
     header = not any(_is_number(cell) for cell in cells)
     names = [cell.strip() for cell in cells] if header else [f"c{n + 1}" for n in range(len(cells))]
-    if "" in names or len(set(map(str.lower, names))) < len(names):
-        reason = "its header has an empty name or one name twice"
+    if reason := _bad_header(names):
         raise _not_understood(files[0], reason, 1, first.rstrip("\r\n"))
     rows = itertools.chain.from_iterable(_rows(file, form, separator, header) for file in files)
     records = [
@@ -103,6 +102,18 @@ def _csv(files: Sequence[Path], form: Form) -> Sample:
     ]
     found = guess(records, is_text=True) if records else Guess(_text_columns(names), 0)
     return Sample(Form("Csv", separator, form.packed), found, header)
+
+
+def _bad_header(names: Sequence[str]) -> str | None:
+    """Why these are no names of columns; `None`: they are."""
+    seen: set[str] = set()
+    for at, name in enumerate(names, 1):
+        if not name:
+            return f"column {at} of its header has no name"
+        if name.lower() in seen:
+            return f"its header has the name '{name}' twice"
+        seen.add(name.lower())
+    return None
 
 
 def _rows(file: Path, form: Form, separator: str, header: bool) -> Iterator[list[str]]:

@@ -15,6 +15,12 @@ from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
 from odfbuild.project.checks import SCHEMA as CHECKS
 from odfbuild.project.checks import checks_from
+from odfbuild.project.environments import (
+    check_environment,
+    environments,
+    nested_states,
+    state_of,
+)
 from odfbuild.project.freshness import SCHEMA as FRESHNESS
 from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
@@ -23,7 +29,7 @@ from odfbuild.project.model import Config
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
-from odfbuild.project.variables import check_environment, environments, variables
+from odfbuild.project.variables import variables
 from odfbuild.project.yaml_source import locate
 
 FILE = "odfbuild.yaml"
@@ -142,23 +148,21 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         )
     if not errors:
         errors.extend(_refused_engine(data, text))
+        errors.extend(nested_states(data, text, FILE))
     if errors:
         raise Errors(errors)
     content = data["content"]  # type: ignore[index]
     declared = content.get("environments") or {}
-    state, storage = content.get("state", "chains"), content.get("storage")
+    storage = content.get("storage")
     if given.env is not None:
         check_environment(root, declared, given.env)
-        own = declared.get(given.env) or {}
-        # Never the chains of another environment: a plan compares with its own only.
-        state = own.get("state", f"{state}-{given.env}")
-        storage = own.get("storage", storage)
+        storage = (declared.get(given.env) or {}).get("storage", storage)
     return Config(
         name=content["name"],
         given=given,
         root=root,
         datasets=root / content.get("datasets", "datasets"),
-        state=root / state,
+        state=root / state_of(content, given.env),
         storage=storage,
         vars=variables(root, content.get("vars") or {}, given),
         ingest=settings_from(content.get("ingest") or {}),

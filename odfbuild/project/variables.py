@@ -17,6 +17,7 @@ from odfbuild.project.given import Given
 from odfbuild.project.plain_yaml import read_documents
 
 FOLDER = "vars"
+"""Where each environment may have a file of variables."""
 PREFIX = "ODFBUILD_VAR_"
 """What such a variable of the process environment begins with."""
 
@@ -39,27 +40,6 @@ def variables(root: Path, declared: Mapping[str, Any], given: Given) -> Mapping[
     if errors:
         raise Errors(errors)
     return found
-
-
-def environments(root: Path, declared: Mapping[str, Any]) -> set[str]:
-    """Environments that odfbuild.yaml declares or that have a file of variables."""
-    return {*declared, *(path.stem for path in (root / FOLDER).glob("*.yaml"))}
-
-
-def check_environment(root: Path, declared: Mapping[str, Any], env: str) -> None:
-    """Raise `ProjectError` E0115 unless the project knows the environment."""
-    known = environments(root, declared)
-    if env in known:
-        return
-    close = get_close_matches(env, known, n=1)
-    raise ProjectError(
-        f"this project has no environment '{env}'",
-        code="E0115",
-        notes=(f"there are: {', '.join(sorted(known)) or 'none'}",),
-        help=f"did you mean '{close[0]}'?"
-        if close
-        else f"write {FOLDER}/{env}.yaml, or add '{env}' to `environments` in odfbuild.yaml",
-    )
 
 
 def _file_of(root: Path, env: str) -> dict[str, Any]:

@@ -340,8 +340,9 @@ def _total(plan: Plan) -> list[str]:
     records = count(sum(p.records or 0 for p in known), "record")
     amount = sum(p.bytes or 0 for p in pending)
     on_disk = f", {size(amount)} of them on disk now" if amount else ""
-    if len(known) < len(running):
-        unknown = count(len(running) - len(known), "dataset")
-        return [f"Will read {records}{on_disk}; {unknown} cannot tell before the run."]
+    unknown = count(len(running) - len(known), "dataset")
+    if not known:
+        return [f"How much {unknown} will read cannot be told before the run."]
     bound = "" if all(p.exact for p in known) else "up to "
-    return [f"Will read {bound}{records}{on_disk}."]
+    besides = f", besides what {unknown} cannot tell before the run" * (len(known) < len(running))
+    return [f"Will read {bound}{records}{on_disk}{besides}."]

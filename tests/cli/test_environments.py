@@ -75,6 +75,32 @@ def test_an_environment_may_say_where_its_chains_are(tiny: Tiny, odfbuild: Progr
     assert not (tiny.root / "chains").exists()
 
 
+def test_chains_of_an_environment_do_not_lie_within_those_of_another(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    """They would look like datasets that nobody defines, to be removed."""
+    config = tiny.root / "odfbuild.yaml"
+    text = config.read_text() + "  environments:\n    prod:\n      state: chains/prod\n"
+    config.write_text(text)
+    for verb in (["plan"], ["plan", "-e", "prod"], ["validate"]):
+        said = odfbuild(*verb)
+        assert said.code == 1
+        assert said.err == (
+            "error[E0380]: the chains of environment 'prod' would lie within those of the project: "
+            "chains/prod is in chains\n"
+            "  --> odfbuild.yaml:12:7\n"
+            "   |\n"
+            "12 |       state: chains/prod\n"
+            "   |       ^^^^^\n"
+            "help: give each a folder of its own, such as `state: chains/default` for the project; "
+            "chains that are there already move along\n"
+            "see: odfbuild explain E0380\n"
+        )
+    config.write_text(text.replace("  state: chains\n", "  state: chains/default\n"))
+    assert "2 to create" in odfbuild.ok("plan").out
+    assert "2 to create" in odfbuild.ok("plan", "-e", "prod").out
+
+
 def test_a_saved_plan_goes_to_the_environment_that_it_was_made_for(
     tiny: Tiny, odfbuild: Program
 ) -> None:

@@ -103,6 +103,9 @@ def test_the_word_for_missing_values_is_found() -> None:
     [
         ([{"value": "5", "id": "1"}, {"value": "6", "id": "2"}], ("id",)),
         ([{"value": "5"}, {"value": "6"}], ()),
+        ([{"Kunden Nr.": "5", "Name": "a"}, {"Kunden Nr.": "6", "Name": "b"}], ("Kunden Nr.",)),
+        ([{"Order ID": "5"}, {"Order ID": "6"}], ("Order ID",)),
+        ([{"casino": "5"}, {"casino": "6"}], ()),
         ([{"name": "a", "n": "1"}, {"name": "b", "n": "1"}], ("name",)),
         ([{"id": "1"}], ()),
         ([{"id": "1"}, {"id": "1"}], ()),
@@ -171,7 +174,8 @@ def test_files_of_all_forms_are_looked_at(tmp_path: Path) -> None:
     ("name", "data", "says"),
     [
         ("a.csv", b"", "its first line is empty"),
-        ("a.csv", b"a,a\n", "an empty name or one name twice"),
+        ("a.csv", b"a,b,A\n", "its header has the name 'A' twice"),
+        ("a.csv", b"a,,b\n", "column 2 of its header has no name"),
         ("a.csv", b"a,b\nx,\xff\n", "not UTF-8"),
         ("a.csv.gz", b"no", "Not a gzipped file"),
         ("a.csv.zip", b"no", "not a zip file"),

@@ -181,6 +181,7 @@ PLANS = (
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case("E0373", "storage push"),
     Case("E0376", "plan --nope", exit=64),
+    Case("E0380", "plan", config("  environments: {dev: {state: chains/dev}}\n"), fresh=True),
 )
 
 SOURCES = (

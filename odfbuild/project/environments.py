@@ -1,0 +1,75 @@
+"""Environments of a project: which there are, and where each keeps its chains.
+
+Chains of two environments may share a folder, but none may lie within that of another: there they
+would look like datasets that nobody defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path, PurePath
+from typing import Any
+
+from odfbuild.errors import ProjectError
+from odfbuild.project.variables import FOLDER
+from odfbuild.project.yaml_source import locate
+
+
+def environments(root: Path, declared: Mapping[str, Any]) -> set[str]:
+    """Environments that odfbuild.yaml declares or that have a file of variables."""
+    return {*declared, *(path.stem for path in (root / FOLDER).glob("*.yaml"))}
+
+
+def check_environment(root: Path, declared: Mapping[str, Any], env: str) -> None:
+    """Raise `ProjectError` E0115 unless the project knows the environment."""
+    known = environments(root, declared)
+    if env in known:
+        return
+    close = get_close_matches(env, known, n=1)
+    raise ProjectError(
+        f"this project has no environment '{env}'",
+        code="E0115",
+        notes=(f"there are: {', '.join(sorted(known)) or 'none'}",),
+        help=f"did you mean '{close[0]}'?"
+        if close
+        else f"write {FOLDER}/{env}.yaml, or add '{env}' to `environments` in odfbuild.yaml",
+    )
+
+
+def state_of(content: Mapping[str, Any], env: str | None) -> str:
+    """The folder of the chains, by the `content` of odfbuild.yaml; `None`: no environment."""
+    state: str = content.get("state", "chains")
+    if env is None:
+        return state
+    # Never the chains of another environment: a plan compares with its own only.
+    own: str = ((content.get("environments") or {}).get(env) or {}).get("state", f"{state}-{env}")
+    return own
+
+
+def nested_states(data: Any, text: str, file: str) -> Iterator[ProjectError]:
+    """`ProjectError` E0380 for each folder of chains that lies within another one.
+
+    `data` is odfbuild.yaml, which is valid, `text` its text.
+    """
+    content = data["content"]
+    declared = content.get("environments") or {}
+    folders = {env: PurePath(state_of(content, env)) for env in (None, *declared)}
+    for env, folder in folders.items():
+        for other, outer in folders.items():
+            if outer not in folder.parents:
+                continue
+            path = ("state",) if env is None else ("environments", env, "state")
+            apart = outer / (other or "default")
+            yield ProjectError(
+                f"the chains of {_named(env)} would lie within those of {_named(other)}: "
+                f"{folder} is in {outer}",
+                code="E0380",
+                location=locate(text, file, 0, ("content", *path)),
+                help=f"give each a folder of its own, such as `state: {apart}` for "
+                f"{_named(other)}; chains that are there already move along",
+            )
+
+
+def _named(env: str | None) -> str:
+    return "the project" if env is None else f"environment '{env}'"
