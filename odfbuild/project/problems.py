@@ -24,13 +24,17 @@ _HELP = {
 
 def located(problem: DecodeError, place: Location) -> ProjectError:
     """The error that a user sees for one problem of a document."""
-    suggested = f"did you mean '{problem.suggestion}'?" if problem.suggestion else None
     return ProjectError(
-        problem.message,
-        code=_CODES[problem.kind],
-        location=place,
-        help=suggested or _HELP[problem.kind],
+        problem.message, code=_CODES[problem.kind], location=place, help=_way_out(problem)
     )
+
+
+def _way_out(problem: DecodeError) -> str:
+    if problem.suggestion:
+        return f"did you mean '{problem.suggestion}'?"
+    if problem.kind == "unknown_field" and problem.path[-1] == "<<":
+        return "YAML 1.2 has no merge keys: write the keys out, or use a template (docs/templates.md)"
+    return _HELP[problem.kind]
 
 
 def is_about_value(problem: DecodeError) -> bool:

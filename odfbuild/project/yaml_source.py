@@ -72,10 +72,18 @@ def compose(text: str, file: str) -> list[Any]:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         column = mark.column + 1 if mark else None
+        place = _place(text, file, line, column)
+        if _is_indent_with_tab((place.snippet or "")[:column]):
+            raise ProjectError(
+                "this is not YAML: tabs cannot indent it",
+                code="E0101",
+                location=place,
+                help="indent with spaces, in an editor that turns tabs into them",
+            ) from None
         raise ProjectError(
             f"this is not YAML: {error.problem or error.context}",
             code="E0101",
-            location=_place(text, file, line, column),
+            location=place,
             notes=(error.context,) if error.context and error.problem else (),
             help="check indentation, quotes and brackets on this line and the one above",
         ) from None
@@ -85,6 +93,10 @@ def compose(text: str, file: str) -> list[Any]:
         ) from None
     finally:
         loader.dispose()
+
+
+def _is_indent_with_tab(beginning: str) -> bool:
+    return "\t" in beginning and not beginning.strip()
 
 
 def _too_deep(place: Location) -> ProjectError:

@@ -100,6 +100,11 @@ fetch:
         signature: Sent(uint7 x)""",
         ),
     },
+    "tabs": {"cities.yaml": _GOOD.replace("    - kind: SetPollingSource", "\t- kind: SetInfo")},
+    "merge-key": {
+        "a.yaml": derived_yaml("a", "cities").replace("      inputs:", "      <<: {}\n      inputs:"),
+        "cities.yaml": _GOOD,
+    },
     "several": {
         "b.yaml": _GOOD.replace("header: true", "heder: true"),
         "a.yaml": _GOOD.replace("kind: Root", "kind: [Root"),
