@@ -33,7 +33,9 @@ def _way_out(problem: DecodeError) -> str:
     if problem.suggestion:
         return f"did you mean '{problem.suggestion}'?"
     if problem.kind == "unknown_field" and problem.path[-1] == "<<":
-        return "YAML 1.2 has no merge keys: write the keys out, or use a template (docs/templates.md)"
+        return (
+            "YAML 1.2 has no merge keys: write the keys out, or use a template (docs/templates.md)"
+        )
     return _HELP[problem.kind]
 
 

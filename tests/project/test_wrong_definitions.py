@@ -102,7 +102,9 @@ fetch:
     },
     "tabs": {"cities.yaml": _GOOD.replace("    - kind: SetPollingSource", "\t- kind: SetInfo")},
     "merge-key": {
-        "a.yaml": derived_yaml("a", "cities").replace("      inputs:", "      <<: {}\n      inputs:"),
+        "a.yaml": derived_yaml("a", "cities").replace(
+            "      inputs:", "      <<: {}\n      inputs:"
+        ),
         "cities.yaml": _GOOD,
     },
     "several": {
