@@ -1,8 +1,5 @@
 """No case is left out because no test asks for its kind."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 # Imported for what they ask of the vectors.
@@ -14,13 +11,9 @@ from tests.conformance import (  # noqa: F401
     test_transform_planning,
     test_transform_runs,
 )
-from tests.conformance.vectors import ASKED, folder
+from tests.conformance.vectors import ASKED, found
 
 
 @pytest.mark.parametrize("family", sorted(name for name, kinds in ASKED.items() if kinds))
 def test_every_kind_of_case_of_a_family_has_a_test(family: str) -> None:
-    file = Path(folder()) / f"{family}.json"
-    if not file.exists():
-        pytest.skip(f"no {family}.json")
-    found = {case["kind"] for case in json.loads(file.read_text("utf-8"))["cases"]}
-    assert found <= ASKED[family]
+    assert {case["kind"] for case in found(family)} <= ASKED[family]

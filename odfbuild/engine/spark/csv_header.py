@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.spark.csv_quotes import quote_of
 from odfbuild.engine.spark.source_text import SourceText
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepCsv
@@ -23,7 +24,9 @@ def split(line: str, read: ReadStepCsv) -> list[str]:
     """Cells of one line."""
     if not line:
         return []
-    quote = read.quote or '"'
+    quote = quote_of(read)
+    if quote is None:
+        return line.split(read.separator or ",")
     escape = None if read.escape in (None, "", quote) else read.escape
     reader = csv.reader(
         [line],

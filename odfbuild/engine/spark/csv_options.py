@@ -6,19 +6,23 @@ from odfbuild.engine.spark.hidden import CORRUPT
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
 
+NONE = "\0"
+"""No character: text that holds it is refused."""
+
 
 def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
     """Spark's options for `read`; raises `IngestError` naming the option that is not supported.
 
-    Without `escape` a quote inside quotes is written twice, as RFC 4180 says.
+    Without `escape` a quote inside quotes is written twice, as RFC 4180 says. An empty `quote`
+    turns quotes off, as the specification says.
     """
     refuse_formats(read, dataset)
     separator = _one_character("separator", read.separator, ",", dataset)
-    quote = _one_character("quote", read.quote, '"', dataset)
+    quote = NONE if read.quote == "" else _one_character("quote", read.quote, '"', dataset)
     if read.escape is None:
         escape = quote
     elif read.escape == "":
-        escape = "\0"
+        escape = NONE
     else:
         escape = _one_character("escape", read.escape, "\\", dataset)
     null = read.null_value or ""

@@ -102,7 +102,10 @@ def _decoded(task: IngestTask, codec: str) -> Iterator[str]:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
                 before = error.object[: error.start].decode(codec, "ignore")
-                raise _not_text(task, codec, finished + before.count("\n") + 1, error) from None
+                line = finished + before.count("\n") + 1
+                raise _not_text(task, codec, line, error.reason) from None
+            except UnicodeError as error:  # such as UTF-16 without the mark at its beginning
+                raise _not_text(task, codec, finished + 1, str(error)) from None
             if "\0" in text:
                 line = finished + text[: text.index("\0")].count("\n") + 1
                 raise _not_text(task, codec, line, None)
@@ -116,13 +119,11 @@ def _decoded(task: IngestTask, codec: str) -> Iterator[str]:
             yield text
 
 
-def _not_text(
-    task: IngestTask, codec: str, line: int, error: UnicodeDecodeError | None
-) -> IngestError:
-    if error is None:
+def _not_text(task: IngestTask, codec: str, line: int, reason: str | None) -> IngestError:
+    if reason is None:
         found = "a NUL character, which no text has"
     else:
-        found = f"bytes that are not {codec.upper()} ({error.reason})"
+        found = f"bytes that are not {codec.upper()} ({reason})"
     return IngestError(
         f"line {line} of '{task.source_name}' holds {found}",
         code="E0425",
