@@ -109,6 +109,8 @@ def test_a_read_step_reads_what_the_reference_reads(case, spark_engine, tmp_path
         assert found.type == (pa.string() if field["type"] == "null" else _type(field["type"]))
         assert found.nullable == field["optional"]
     names = [field["name"] for field in expected["schema"]]
-    rows = [[_to_json(row[name]) for name in names] for row in table.cast(result.schema).to_pylist()]
+    rows = [
+        [_to_json(row[name]) for name in names] for row in table.cast(result.schema).to_pylist()
+    ]
     wanted = [[_to_json(value) for value in row] for row in expected["rows"]]
     assert rows == wanted

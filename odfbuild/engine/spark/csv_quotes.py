@@ -38,11 +38,11 @@ def refuse_open_quotes(task: IngestTask, text: SourceText, read: ReadStepCsv) ->
             number += block.count(b"\n")
 
 
-def _refuse_in(
-    task: IngestTask, block: bytes, before: int, quote: str, read: ReadStepCsv
-) -> None:
+def _refuse_in(task: IngestTask, block: bytes, before: int, quote: str, read: ReadStepCsv) -> None:
     for number, line in enumerate(block.split(b"\n"), before + 1):
-        if line.count(quote.encode()) & 1 and _is_open(line.decode("utf-8", "replace"), quote, read):
+        if line.count(quote.encode()) & 1 and _is_open(
+            line.decode("utf-8", "replace"), quote, read
+        ):
             raise _open(task, number, line.decode("utf-8", "replace").rstrip("\r\n"))
 
 
