@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Step
-from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import new_records, state
 from odfbuild.engine.spark.validate import check_steps
 from odfbuild.errors import Errors
@@ -40,4 +41,4 @@ def _view(spark: SparkSession, each: InputSlices, *, history: bool) -> None:
         frame = state(spark, each, each.files).drop(
             vocab.offset, vocab.operation_type, vocab.system_time
         )
-    frame.createOrReplaceTempView(quote(each.alias))
+    Catalyst(spark).show(frame, each.alias)

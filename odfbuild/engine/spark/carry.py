@@ -23,7 +23,7 @@ PREFIX = "__odf_"
 def hide(frame: DataFrame, alias: str) -> None:
     """Make `frame` the view `alias`, without showing its hidden columns."""
     shown = [quote(name) for name in frame.columns if not name.startswith(PREFIX)]
-    frame.selectExpr(*shown).createOrReplaceTempView(quote(alias))
+    Catalyst(frame.sparkSession).show(frame.selectExpr(*shown), alias)
 
 
 def is_input(plan: Node, inputs: Sequence[str]) -> bool:

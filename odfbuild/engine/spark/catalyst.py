@@ -57,6 +57,28 @@ class Catalyst:
 
         return DataFrame(self._known.datasets.ofRows(self._session, plan), self._spark)
 
+    def show(self, frame: DataFrame, name: str) -> None:
+        """Make `frame` the view `name`, in place of an earlier one.
+
+        Spark's own way is a query of its own, which is planned and told to everybody who listens.
+        """
+        known = self._known
+        known.CreateViewCommand(
+            known.TableIdentifier(name),
+            known.no_items,
+            known.nothing,
+            known.nothing,
+            known.no_properties,
+            known.nothing,
+            frame._jdf.queryExecution().analyzed(),
+            False,  # may exist: replaced
+            True,
+            known.local_view,
+            known.view_schema_mode,
+            True,  # analysed
+            known.no_items,
+        ).run(self._session)
+
     def kind_of(self, expression: Node) -> Kind:
         """What the class of an expression tells about it."""
         name = str(expression.getClass().getName())

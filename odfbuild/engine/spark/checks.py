@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.frames import read_slices
 from odfbuild.errors import CheckError
 
@@ -30,7 +31,7 @@ def violations(
     from pyspark.errors import AnalysisException, ParseException
 
     _only_reads(dataset, query)
-    read_slices(spark, files, schema, vocab).createOrReplaceTempView(VIEW)
+    Catalyst(spark).show(read_slices(spark, files, schema, vocab), VIEW)
     try:
         found = spark.sql(query)
         names = found.columns

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from odfbuild.engine.mode import SUBQUERY
 from odfbuild.engine.spark import functions as lists
@@ -24,6 +25,9 @@ _SUMMED_DIGITS = 28
 """Ten less than a decimal has: sums of fewer than 10^10 such values never overflow."""
 _SET_OPERATIONS = frozenset({"Union", "Distinct", "Except", "Intersect"})
 
+Columns = Callable[[], frozenset[int]]
+"""Asked for where they matter: to name them takes a question to the JVM for each."""
+
 
 class Analysed:
     """A walk over an analysed plan that writes down what it finds."""
@@ -36,9 +40,9 @@ class Analysed:
 
     def check(self, plan: Node) -> None:
         """Look at a whole query."""
-        self._plan(plan, ids_of(plan.output()))
+        self._plan(plan, partial(_outputs, plan))
 
-    def _plan(self, plan: Node, used: frozenset[int]) -> None:
+    def _plan(self, plan: Node, used: Columns) -> None:
         """`used`: the columns of `plan` on which the result depends."""
         kind = name_of(plan)
         if kind.startswith("View"):
@@ -53,21 +57,25 @@ class Analysed:
         if kind == "Sample":
             self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
         if kind in ("GlobalLimit", "Offset"):
-            self._limit(plan, used)
+            self._limit(plan, used())
         if kind == "Window":
-            self._window(plan, used)
+            self._window(plan, used())
         if kind == "Aggregate":
             self._one_of_equals(plan, plan.groupingExpressions())
         if kind in ("Distinct", "Except", "Intersect"):
             self._one_of_equals(plan, children[0].output())
         for expression in items(plan.expressions()):
             self._expression(expression)
-        below = self._used_below(plan, kind, used)
         for child in children:
-            outputs = ids_of(child.output())
-            self._plan(child, outputs if kind in _SET_OPERATIONS else outputs & below)
+            self._plan(child, partial(self._used_of, child, plan, kind, used))
         for inner in self.catalyst.inner_plans(plan):
-            self._plan(inner, ids_of(inner.output()))
+            self._plan(inner, partial(_outputs, inner))
+
+    def _used_of(self, child: Node, plan: Node, kind: str, used: Columns) -> frozenset[int]:
+        outputs = _outputs(child)
+        return (
+            outputs if kind in _SET_OPERATIONS else outputs & self._used_below(plan, kind, used())
+        )
 
     def _used_below(self, plan: Node, kind: str, used: frozenset[int]) -> frozenset[int]:
         if kind == "Project":
@@ -102,7 +110,7 @@ class Analysed:
         if of.holds_plan:
             inner = expression.plan()
             self.findings.construct(expression, SUBQUERY)
-            self._plan(inner, ids_of(inner.output()))
+            self._plan(inner, partial(_outputs, inner))
         if kind == "CommonExpressionDef":
             self._common[str(expression.id())] = expression.child()
         if of.is_replaceable:
@@ -250,6 +258,10 @@ class Analysed:
                 "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
                 f"name every column that is used: ORDER BY {order}",
             )
+
+
+def _outputs(plan: Node) -> frozenset[int]:
+    return ids_of(plan.output())
 
 
 def _find(expression: Node, kind: str) -> Iterator[Node]:

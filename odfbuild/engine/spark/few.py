@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.spark.catalyst import Catalyst
+from odfbuild.engine.spark.jvm import classes_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +49,7 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     if size > _FEW_BYTES:
         return
     settings = _ONE_TASK if size > _SHORT_BYTES else _ONE_TASK | _SHORT
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    classes_in(spark._jvm).set(spark, settings)
 
 
 def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:

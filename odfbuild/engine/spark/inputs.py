@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.frames import quote, read_slices, union
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _READ_IN_TURN = 16
 def empty_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view without records, with the columns of an input."""
     frame = read_slices(spark, (), each.schema, each.vocab)
-    frame.createOrReplaceTempView(quote(each.alias))
+    Catalyst(spark).show(frame, each.alias)
 
 
 def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:

@@ -6,8 +6,12 @@ for a query of one line.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = _CATALYST + "plans.logical."
@@ -37,10 +41,19 @@ class Classes:
         self.kinds: dict[str, Any] = {}
         """What was found out about classes, by name."""
 
+        self._sessions = companion("org.apache.spark.sql.classic.SparkSession")
+        self._settings: dict[frozenset[tuple[str, str]], Any] = {}
         self.skip = companion("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
         self.datasets = companion("org.apache.spark.sql.classic.Dataset")
         self.nothing = jvm.scala.Option.empty()
         self.whole_number = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+        self.no_items = companion("scala.collection.immutable.Nil")
+        self.no_properties = companion("scala.collection.immutable.Map").empty()
+        self.local_view = companion(_CATALYST + "analysis.LocalTempView")
+        self.view_schema_mode = getattr(
+            companion("org.apache.spark.sql.execution.command.CreateViewCommand"),
+            "apply$default$11",
+        )()
         self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
 
         self.Project = known(_PLANS + "Project")
@@ -58,6 +71,20 @@ class Classes:
         self.LessThanOrEqual = known(_EXPRESSIONS + "LessThanOrEqual")
         self.Literal = known(_EXPRESSIONS + "Literal")
         self.ArrayList = known("java.util.ArrayList")
+        self.HashMap = known("java.util.HashMap")
+        self.TableIdentifier = known(_CATALYST + "TableIdentifier")
+        self.CreateViewCommand = known("org.apache.spark.sql.execution.command.CreateViewCommand")
+
+    def set(self, spark: SparkSession, settings: Mapping[str, str]) -> None:
+        """Set up a session, in one question to the JVM."""
+        key = frozenset(settings.items())
+        known = self._settings.get(key)
+        if known is None:
+            known = self.HashMap()
+            for name, value in settings.items():
+                known.put(name, value)
+            self._settings[key] = known
+        self._sessions.applyModifiableSettings(spark._jsparkSession, known)
 
 
 @lru_cache(maxsize=1)

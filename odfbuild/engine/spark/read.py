@@ -17,6 +17,7 @@ import pyarrow as pa
 from odfbuild.engine.contract import Drift, IngestTask
 from odfbuild.engine.spark.bad_places import Source
 from odfbuild.engine.spark.bad_records import BadRecords
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.csv_header import check_header, named_header
 from odfbuild.engine.spark.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.csv_quotes import refuse_open_quotes
@@ -87,7 +88,7 @@ def read_source(
         frame = guard(frame, task, source, bad)
         return _renamed(frame, task, source) if task.read.schema is None else (frame, source)
     frame = guard(frame, task, source, bad)
-    frame.drop(ROW).createOrReplaceTempView("input")
+    Catalyst(spark).show(frame.drop(ROW), "input")
     result, row_wise = preprocess(spark, task.dataset, task.preprocess)
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     return result, replace(source, drift=source.drift.and_then(drift))

@@ -26,6 +26,7 @@ from odfbuild.engine.spark.java import (
     last_lines,
     launch,
 )
+from odfbuild.engine.spark.jvm import classes_in
 from odfbuild.errors import EngineProblem
 from odfbuild.store.engine_folders import engine_folder
 
@@ -89,8 +90,7 @@ class Session:
     def request(self) -> SparkSession:
         """A session of its own for one request: own views, same pinned settings."""
         session = self.spark.newSession()
-        for name, value in PINNED.items():
-            session.conf.set(name, value)
+        classes_in(session._jvm).set(session, PINNED)
         return session
 
     def within_reach(self, file: Path, scratch: Path) -> Path:

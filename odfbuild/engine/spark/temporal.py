@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.carry import PREFIX
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.sql_words import Word, closing, words_of
 from odfbuild.errors import QueryError
@@ -84,9 +85,10 @@ def make_view(spark: SparkSession, table: Versions) -> None:
     time = quote(vocab.event_time)
     key = ", ".join(map(quote, table.key))
     following = f"OVER (PARTITION BY {key} ORDER BY {time}, {quote(vocab.offset)})"
-    spark.table(quote(table.input.alias)).selectExpr(
+    frame = spark.table(quote(table.input.alias)).selectExpr(
         "*", f"{time} AS {_SINCE}", f"LEAD({time}) {following} AS {_UNTIL}"
-    ).createOrReplaceTempView(table.view)
+    )
+    Catalyst(spark).show(frame, table.view)
 
 
 def rewrite(sql: str, names: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of, position_of, text_of
 from odfbuild.engine.spark.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
 from odfbuild.engine.spark.findings import Findings, Report, Step, closest, from_spark, words
-from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.spark.function_list import ALLOWED
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def check_steps(
                     report.plan, "E0504", f"step '{step.alias}' has the name of an input"
                 )
                 break
-            report.result.createOrReplaceTempView(quote(step.alias))
+            catalyst.show(report.result, step.alias)
             names.append(step.alias)
     return report
 
@@ -80,7 +79,7 @@ def result_of(spark: SparkSession, steps: Sequence[Step]) -> tuple[Node, DataFra
         plan = catalyst.analyse(catalyst.parse(step.sql))
         frame = catalyst.frame(plan)
         if step.alias is not None:
-            frame.createOrReplaceTempView(quote(step.alias))
+            catalyst.show(frame, step.alias)
     return plan, frame
 
 

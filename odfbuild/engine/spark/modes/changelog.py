@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.carry import PREFIX
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import (
     state,
@@ -38,7 +39,7 @@ MORE = PREFIX + "more"
 def history_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view of what the whole history of an input amounts to."""
     files = [one.path for one in (*each.earlier(), *each.slices)]
-    state(spark, each, files).createOrReplaceTempView(quote(each.alias))
+    Catalyst(spark).show(state(spark, each, files), each.alias)
 
 
 def difference(

@@ -34,7 +34,7 @@ _HIDDEN = (_OPERATION, _OFFSET, _INPUT)
 
 def increment_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view of the new records of an input, in order."""
-    new_records(spark, each).createOrReplaceTempView(quote(each.alias))
+    Catalyst(spark).show(new_records(spark, each), each.alias)
 
 
 def traced_view(spark: SparkSession, number: int, each: InputSlices) -> None:

@@ -167,4 +167,4 @@ def _join_view(
     frame = upto_last(read_slices(spark, kept, each.schema, each.vocab), each)
     if new:
         frame = from_first(frame, each)
-    frame.createOrReplaceTempView(quote(each.alias))
+    Catalyst(spark).show(frame, each.alias)
