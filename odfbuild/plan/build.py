@@ -14,8 +14,9 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.circumstances import ChainIdentities, Circumstances
+from odfbuild.plan.forgotten import forgotten
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.plan.place import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
@@ -23,13 +24,6 @@ from odfbuild.store.collector import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider
-
-_NO_DEFINITION = (
-    Reason(
-        code=ReasonCode.NO_DEFINITION,
-        message="it has a chain and no definition; nothing is deleted",
-    ),
-)
 
 
 class Order(Protocol):
@@ -84,11 +78,12 @@ def build_plan(
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
     with paused_collector():
         planned = [planner.plan(definitions[name]) for name in order]
-    planned += [
-        _forgotten(name, projection)
-        for name, projection in sorted(projections.items())
+    without = {
+        name: projection
+        for name, projection in projections.items()
         if name.lower() not in planner.decided and name not in left_out
-    ]
+    }
+    planned += forgotten(without, planned)
     return Plan(
         project=project.config.name,
         env=project.config.env,
@@ -121,14 +116,3 @@ class _Planner:
         from odfbuild.plan.decide import Decider
 
         return Decider(self._given)
-
-
-def _forgotten(name: str, projection: Projection) -> DatasetPlan:
-    return DatasetPlan(
-        name=name,
-        kind=projection.kind,
-        id=projection.dataset_id,
-        expected_head=projection.head,
-        actions=(Action.FORGET,),
-        reasons=_NO_DEFINITION,
-    )

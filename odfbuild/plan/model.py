@@ -55,6 +55,8 @@ class ReasonCode(Enum):
     UPSTREAM_PLANNED = "upstream_planned"
     UP_TO_DATE = "up_to_date"
     NO_DEFINITION = "no_definition"
+    STILL_READ = "still_read"
+    LOOKS_RENAMED = "looks_renamed"
     BREAKING = "breaking"
     REBUILD = "rebuild"
     ENGINE_CHANGED = "engine_changed"

@@ -121,6 +121,9 @@ def _row(dataset: DatasetPlan, readers: Readers) -> Row:
             what=_what(dataset, action),
             place=place,
             refusal=dataset.refusal,
+            reasons=tuple(
+                reason_line(reason) for reason in dataset.reasons if reason.code in _OF_FORGOTTEN
+            ),
             causes=tuple(_causes(dataset)),
         )
     changed = Action.APPEND in dataset.actions
@@ -186,6 +189,9 @@ _SAID_ALREADY = {
     # Why it does not run as well is told by the whole trees.
     ReasonCode.SOURCE_UNCHANGED,
 }
+
+
+_OF_FORGOTTEN = {ReasonCode.STILL_READ, ReasonCode.LOOKS_RENAMED}
 
 
 def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:

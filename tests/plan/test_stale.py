@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.model import DatasetKind, MergeStrategyAppend, MergeStrategySnapshot, SetInfo
 from odfbuild.plan.document import plan_digest
-from odfbuild.plan.model import Action, Pending, ReasonCode
+from odfbuild.plan.model import Action, DatasetPlan, Pending, ReasonCode
 
 from .worlds import UNCHANGED, Chain, World, news, pipeline, polling, transform
 
@@ -191,6 +191,39 @@ def test_a_chain_without_definition_is_forgotten_and_never_deleted():
     plan = world.planned("worst")
     assert plan.actions == (Action.FORGET,)
     assert not world.plan().has_changes
+
+
+def test_who_reads_a_forgotten_dataset_is_named():
+    world = pipeline()
+    del world.definitions["flights"]
+    assert said(world.planned("flights"))[1:] == [
+        ("still_read", "late reads it and gets nothing new from it")
+    ]
+
+
+def test_a_new_dataset_that_is_defined_like_a_forgotten_one_may_be_that_one():
+    world = pipeline()
+    for old, new in (("flights", "air.flights"), ("worst", "air.worst")):
+        snapshot = world.definitions.pop(old).snapshot
+        world.define(new, snapshot.kind, *snapshot.metadata)
+    hint = (
+        "air.{0} is defined like it and begins a new history; to go on with this one, write "
+        "`moved: {{{0}: air.{0}}}` in odfbuild.yaml"
+    )
+    assert said(world.planned("flights"))[2:] == [("looks_renamed", hint.format("flights"))]
+    assert said(world.planned("worst"))[1:] == [("looks_renamed", hint.format("worst"))]
+
+
+def test_a_likeness_to_several_datasets_tells_nothing():
+    world = pipeline()
+    snapshot = world.definitions.pop("worst").snapshot
+    for new in ("one", "two"):
+        world.define(new, snapshot.kind, *snapshot.metadata)
+    assert [code for code, _ in said(world.planned("worst"))] == ["no_definition"]
+
+
+def said(plan: DatasetPlan) -> list[tuple[str, str]]:
+    return [(reason.code.value, reason.message) for reason in plan.reasons]
 
 
 def test_inputs_come_before_their_readers():
