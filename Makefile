@@ -39,7 +39,7 @@ example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages nginx mosquitto podman runc zsh fish flatc=flatbuffers-compiler
+	@tools/system_packages git nginx mosquitto podman runc zsh fish flatc=flatbuffers-compiler
 
 test: .venv/.dev system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
