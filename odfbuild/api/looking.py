@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
 from odfbuild.apply.names import existing
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.blame import Blamed
     from odfbuild.apply.drift import Drifted
     from odfbuild.apply.linting import Finding
+    from odfbuild.apply.proof import Holds
     from odfbuild.apply.standing import ProjectStanding
     from odfbuild.apply.vintage import Vintage
     from odfbuild.graph.build import Graph
@@ -111,6 +112,28 @@ class Looking(Base):
         with asked as found:
             assert found.schema is not None
             return read_answer(found.parts, found.schema)
+
+    def prove(self, query: str, *, history: bool = False) -> dict[str, Any]:
+        """Ask like `sql`, and sign the answer: the document that `sql --prove` writes.
+
+        Raises `QueryError`s, also for a query whose rows may be others the next time.
+        """
+        from odfbuild.apply.ask import understand
+        from odfbuild.apply.proof import prove
+
+        workspace = self.workspace()
+        question = understand(query, workspace.aliases())
+        return prove(workspace, question, self._start_engine, history=history)
+
+    def check_proof(self, document: Any, *, signer: str | None = None) -> Holds:
+        """Check somebody's proof by asking again, at the blocks that it names.
+
+        With `signer`, a `did:key`, nobody else may have signed. Raises `IntegrityError` when it
+        does not hold, `PlanError` when it cannot be told here or is no proof.
+        """
+        from odfbuild.apply.proof import check_proof
+
+        return check_proof(self.workspace(), document, self._start_engine, signer=signer)
 
     def plan(
         self,

@@ -75,27 +75,53 @@ def understand(sql: str, aliases: Sequence[str]) -> Question:
     return Question(sql, "`".join(pieces), tuple(found), quoted)
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a question reads as a relation: a dataset of the workspace, as it was at a block."""
+
+    name: str
+    state: Projection
+
+
+Sources = Mapping[str, Source]
+"""By the names that the question gives them."""
+
+
+def at_heads(workspace: Workspace, question: Question) -> Sources:
+    """The datasets of a question as they are now."""
+    states = workspace.projections(question.datasets)
+    return {name: Source(name, state) for name, state in states.items()}
+
+
 @contextmanager
 def answered(
     workspace: Workspace,
     question: Question,
     factory: EngineFactory,
+    sources: Sources | None = None,
     *,
     history: bool = False,
     limit: int | None = None,
+    repeatable: bool = False,
     name: str = "query",
 ) -> Iterator[EngineResult]:
     """The answer, at most `limit` rows of it, as Parquet files that are gone afterwards.
 
-    Raises `QueryError`s, with places in the query as it was asked (file `name`).
+    From `sources`, by default the datasets as they are now. With `repeatable`, a query is refused
+    whose rows may be others the next time. Raises `QueryError`s, with places in the query as it
+    was asked (file `name`).
     """
+    if sources is None:
+        sources = at_heads(workspace, question)
     scratch = workspace.cache / "scratch"
     prepare_cache_folder(scratch)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         engine = factory()
         try:
-            task = _task(workspace, question, Path(folder), history, limit)
-            found = engine.query(task)
+            inputs = _inputs(workspace, question, sources)
+            found = engine.query(
+                QueryTask(question.sql, inputs, Path(folder), history, limit, repeatable)
+            )
         except OdfbuildError as error:
             for each in error.errors if isinstance(error, Errors) else (error,):
                 each.dataset = None
@@ -106,14 +132,11 @@ def answered(
         yield found
 
 
-def _task(
-    workspace: Workspace, question: Question, scratch: Path, history: bool, limit: int | None
-) -> QueryTask:
-    projections = workspace.projections(question.datasets)
+def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple[InputSlices, ...]:
     inputs = tuple(
-        _input(workspace, alias, state)
-        for alias, state in projections.items()
-        if state.schema is not None
+        _input(workspace, alias, source)
+        for alias, source in sources.items()
+        if source.state.schema is not None
     )
     without = sorted(set(question.datasets) - {each.alias for each in inputs})
     if len(without) == len(question.datasets):
@@ -122,12 +145,13 @@ def _task(
             code="E0519",
             help="run `odfbuild apply` first",
         )
-    return QueryTask(question.sql, inputs, scratch, history, limit)
+    return inputs
 
 
-def _input(workspace: Workspace, alias: str, state: Projection) -> InputSlices:
+def _input(workspace: Workspace, alias: str, source: Source) -> InputSlices:
+    state = source.state
     assert state.schema is not None
-    files = workspace.committed(alias, state).files()
+    files = workspace.committed(source.name, state).files()
     return InputSlices(
         alias=alias,
         schema=schema_of(state.schema),

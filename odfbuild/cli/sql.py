@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,6 +56,15 @@ def sql(
         typer.Option("--format", help="Form of the answer (default: by the file's ending, text)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    prove: Annotated[
+        Path | None,
+        typer.Option(
+            "--prove",
+            metavar="FILE",
+            help="Write query, blocks read, answer and a signature to this file, for others to "
+            "check with `verify --proof`.",
+        ),
+    ] = None,
 ) -> int:
     """Ask committed datasets a question in Spark SQL; commits nothing.
 
@@ -63,6 +75,13 @@ def sql(
 
     state: Context = context.obj
     text, name = _query(query, file)
+    if prove is not None:
+        if any((limit, out, format, as_json)):
+            raise typer.BadParameter(
+                "it writes the whole answer, as JSON; write a LIMIT into the query",
+                param_hint="--prove",
+            )
+        return _prove(state, text, history, prove)
     form = _form(AnswerFormat.json if as_json else format, out)
     shown = limit or (_SHOWN if form is AnswerFormat.text and out is None else None)
     # One more than is shown tells whether there are more.
@@ -73,6 +92,23 @@ def sql(
         workspace, question, state.start_engine, history=history, limit=wanted, name=name
     ) as found:
         _show(state, found, form, out, shown)
+    return 0
+
+
+def _prove(state: Context, text: str, history: bool, file: Path) -> int:
+    from odfbuild.apply.ask import understand
+    from odfbuild.apply.proof import prove
+    from odfbuild.report.words import count
+
+    workspace = state.workspace()
+    document = prove(
+        workspace, understand(text, workspace.aliases()), state.start_engine, history=history
+    )
+    written = json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+    _write(file, lambda to: to.write(written))
+    signer = document["proof"]["verificationMethod"]
+    rows = count(len(document["output"]["data"]), "row")
+    state.console.result(f"Wrote {file}: {rows}, signed by {signer}.")
     return 0
 
 
@@ -104,7 +140,6 @@ def _form(format: AnswerFormat | None, out: Path | None) -> AnswerFormat:
 def _show(
     state: Context, found: EngineResult, form: AnswerFormat, out: Path | None, shown: int | None
 ) -> None:
-    from odfbuild.errors import EnvironmentProblem
     from odfbuild.report.answer import render_answer, write_answer
 
     assert found.schema is not None
@@ -115,19 +150,28 @@ def _show(
         if out is None:
             write_answer(found.parts, found.schema, form, sys.stdout.buffer)
             return
-        staged = out.with_name(f".{out.name}.part")
-        try:
-            with staged.open("wb") as to:
-                write_answer(found.parts, found.schema, form, to)
-            staged.replace(out)
-        finally:
-            staged.unlink(missing_ok=True)
+        schema, parts = found.schema, found.parts
+        _write(out, lambda to: write_answer(parts, schema, form, to))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--format") from None
+    state.console.note(f"Wrote {out}.")
+
+
+def _write(file: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Make a file, whole or not at all."""
+    from odfbuild.errors import EnvironmentProblem
+
+    staged = file.with_name(f".{file.name}.part")
+    try:
+        with staged.open("wb") as to:
+            write(to)
+        staged.replace(file)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{out} cannot be written: {error.strerror}",
+            f"{file} cannot be written: {error.strerror}",
             code="E0910",
             help="give a file in a folder that exists and that you may write to",
         ) from None
-    state.console.note(f"Wrote {out}.")
+    finally:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)

@@ -24,7 +24,8 @@ def tail(
     as_json: JsonOption = False,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
-    from odfbuild.report.listing import records_to_data, render_records
+    from odfbuild.odf.records import records_to_data
+    from odfbuild.report.listing import render_records
     from odfbuild.store.committed import Committed
 
     state: Context = context.obj

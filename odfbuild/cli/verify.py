@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,6 +49,16 @@ def verify(
     logical: Annotated[
         bool, typer.Option("--logical", help="Recompute the logical hash of every slice, too.")
     ] = False,
+    proof: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check an answer that `sql --prove` wrote, and what it was read from.",
+        ),
+    ] = None,
+    signer: Annotated[
+        str | None, typer.Option(metavar="DID", help="Who must have signed it (did:key:…).")
+    ] = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -62,6 +73,15 @@ def verify(
     from odfbuild.verify.reproduce import Extent, upstream
 
     state: Context = context.obj
+    as_json = as_json or format is Format.json
+    if proof is not None:
+        if any((datasets, select, exclude, selector, integrity, since, sample, recursive, logical)):
+            raise typer.BadParameter(
+                "it says itself which datasets it is about", param_hint="--proof"
+            )
+        return _check(state, proof, signer, as_json)
+    if signer is not None:
+        raise typer.BadParameter("it is about a --proof", param_hint="--signer")
     workspace = state.workspace()
     names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
     if recursive:
@@ -76,7 +96,7 @@ def verify(
         extent=Extent(since=after, sample=sample),
         factory=None if integrity else state.start_engine,
     )
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(findings_to_data(names, verdict.findings, verdict.reproduction))
     else:
         text = render_findings(
@@ -84,3 +104,17 @@ def verify(
         )
         state.console.result(text)
     return EXIT_MISMATCH if verdict.findings else 0
+
+
+def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int:
+    from odfbuild.apply.proof import check_proof, read_proof
+    from odfbuild.report.proof import proof_to_data, render_proof
+
+    found = check_proof(
+        state.workspace(), read_proof(file), state.start_engine, signer=signer, name=str(file)
+    )
+    if as_json:
+        state.console.data(proof_to_data(found))
+    else:
+        state.console.result(render_proof(found, str(file)))
+    return 0

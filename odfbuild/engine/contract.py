@@ -245,7 +245,7 @@ class QueryTask:
     """A question over `inputs`, whose aliases are the relations that `sql` may read.
 
     They show what their records amount to, without system columns; with `history` all records. At
-    most `limit` rows are wanted.
+    most `limit` rows are wanted. With `repeatable`, the same rows must come whenever it is asked.
     """
 
     sql: str
@@ -253,6 +253,7 @@ class QueryTask:
     scratch: Path
     history: bool = False
     limit: int | None = None
+    repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +333,9 @@ class Engine(Protocol):
     def query(self, task: QueryTask) -> EngineResult:
         """Answer a raw query; its order counts, if it has one.
 
-        Raises `QueryError`s as `validate` does. A query may ask for what a transformation must not,
-        such as any ten records; it sees nothing but its inputs all the same.
+        Raises `QueryError`s as `validate` does. A query that need not be repeatable may ask for
+        what a transformation must not, such as any ten records; it sees nothing but its inputs all
+        the same.
         """
         ...
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from odfbuild.report.records import records_to_data, render_records
+from odfbuild.odf.records import records_to_data
+from odfbuild.report.records import render_records
 
 OPERATION = "op"
 """Numbers in a column of this name are shown as operations, as everywhere."""

@@ -1,20 +1,14 @@
-"""Records of a dataset: `tail`."""
+"""Records of a dataset: `tail`, `sql`."""
 
 from __future__ import annotations
 
-import math
-from base64 import b64encode
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.odf.timestamp import Timestamp
+from odfbuild.odf.records import records_to_data
 from odfbuild.report.table import render_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-OPERATIONS = ("+A", "-R", "-C", "+C")
-"""Append, retract, correct from, correct to: by number of the operation column."""
 
 
 def render_records(table: pa.Table, op_column: str = "op") -> str:
@@ -28,50 +22,6 @@ def render_records(table: pa.Table, op_column: str = "op") -> str:
     )
     rows = [[_text(value) for value in row.values()] for row in records_to_data(table, op_column)]
     return render_table(table.column_names, rows, right)
-
-
-def records_to_data(table: pa.Table, op_column: str = "op") -> list[dict[str, Any]]:
-    """Records as plain values: operations by sign, times as RFC 3339 text, bytes as base64."""
-    return [
-        {
-            name: _operation(value) if name == op_column else _plain(value)
-            for name, value in record.items()
-        }
-        for record in table.to_pylist()
-    ]
-
-
-def _operation(value: Any) -> Any:
-    known = isinstance(value, int) and 0 <= value < len(OPERATIONS)
-    return OPERATIONS[value] if known else value
-
-
-def _plain(value: Any) -> Any:
-    plain: Any
-    match value:
-        case bool() | int() | str() | None:
-            plain = value
-        case float():
-            plain = value if math.isfinite(value) else str(value)
-        case datetime():
-            plain = _time(value)
-        case date():
-            plain = value.isoformat()
-        case bytes():
-            plain = b64encode(value).decode()
-        case dict():
-            plain = {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            plain = [_plain(item) for item in value]
-        case _:
-            plain = str(value)
-    return plain
-
-
-def _time(value: datetime) -> str:
-    if value.tzinfo is None:
-        return value.isoformat()
-    return str(Timestamp.from_datetime(value))
 
 
 def _text(value: Any) -> str:

@@ -16,11 +16,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, EnvironmentProblem, StaleHeadError
+from odfbuild.errors import ChainError, StaleHeadError
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import FOLDERS, DatasetStore
 from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder, write_file
+from odfbuild.store.keys import new_pair, prepare_key_folder
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
@@ -154,42 +155,12 @@ def reserve(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
 
 def make_identity(store: DatasetStore, keys: Path) -> DatasetId:
     """A fresh Ed25519 pair: mark the folder with the DID, then store the key (PKCS8 PEM)."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-        PublicFormat,
-    )
-
-    private = Ed25519PrivateKey.generate()
-    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    dataset_id = DatasetId(public)
+    dataset_id, pem = new_pair()
     write_file(store.path / MARKER, dataset_id.multibase.encode())
     prepare_key_folder(keys)
-    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     # Staged under the DID, so that clearing finds it also when we are killed before the rename.
     write_file(keys / dataset_id.multibase, pem, mode=0o600, token=dataset_id.multibase)
     return dataset_id
-
-
-def prepare_key_folder(keys: Path) -> None:
-    """Create the key store for its owner only, hidden from Git.
-
-    `EnvironmentProblem` E0930 when others may enter it.
-    """
-    make_folder(keys, mode=0o700)
-    mode = keys.stat().st_mode & 0o777
-    if mode & 0o077:
-        raise EnvironmentProblem(
-            f"the folder of private keys is open to others (mode {mode:o})",
-            code="E0930",
-            notes=(f"folder: {keys}",),
-            help=f"chmod 700 {keys}",
-        )
-    ignore = keys / ".gitignore"
-    if not ignore.exists():
-        write_file(ignore, b"*\n", mode=0o600)
 
 
 def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> None:

@@ -18,7 +18,7 @@ from odfbuild.cli.main import app, run
 from tests.project.write_project import listing
 from tests.report.golden import assert_golden
 
-_COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
+_COMMAND = [sys.executable, "-m", "odfbuild"]
 _HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")
 
 

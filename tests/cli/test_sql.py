@@ -128,6 +128,7 @@ def test_a_query_comes_from_a_file_or_from_standard_input(
         ("DROP TABLE root", "error[E05"),
         ("SELECT * FROM root, csv.`/etc/passwd`", "is not an input of this query"),
         ("SELECT reflect('java.lang.System', 'getenv') FROM root", "reflect()"),
+        ("SELECT id, value AS ID FROM root", "error[E0511]: the result has two columns called"),
         ("SELECT count( FROM root", "error[E0501]"),
     ],
 )

@@ -11,11 +11,12 @@ from odfbuild.engine.contract import BadRecord, Skipped
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.arrow_schema import to_raw
 from odfbuild.odf.model import SetDataSchema
+from odfbuild.odf.records import records_to_data
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
 from odfbuild.report.findings import findings_to_data, render_findings
 from odfbuild.report.outcome import outcome_to_data, render_outcome
-from odfbuild.report.records import records_to_data, render_records
+from odfbuild.report.records import render_records
 from odfbuild.report.words import count, size
 from odfbuild.verify.finding import Finding
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
 from odfbuild.engine.spark.catalyst import Catalyst
-from odfbuild.engine.spark.findings import Step
+from odfbuild.engine.spark.findings import Step, unfit_columns
 from odfbuild.engine.spark.frames import to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import new_records, state
 from odfbuild.engine.spark.validate import check_steps
@@ -21,11 +21,15 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     for each in task.inputs:
         _view(spark, each, history=task.history)
     names = [each.alias for each in task.inputs]
-    # Rows may come in any order and be any that fit: nothing is committed that has to be the same.
     report = check_steps(spark, "", [Step(None, task.sql)], names)
-    if report.errors:
-        raise report.errors[0] if len(report.errors) == 1 else Errors(report.errors)
+    # Else rows may be any that fit: nothing is committed that has to be the same.
+    errors = [*report.errors, *(report.order_bound if task.repeatable else ())]
+    if errors:
+        raise errors[0] if len(errors) == 1 else Errors(errors)
     assert report.result is not None
+    twice = [each for each in unfit_columns(report.result, "") if each.code == "E0511"]
+    if twice:
+        raise twice[0]
     frame = report.result if task.limit is None else report.result.limit(task.limit)
     return EngineResult(
         parts=write_parts(frame, task.scratch / "answer"), schema=to_arrow_schema(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -406,6 +407,28 @@ def open_keys(tiny: Tiny) -> None:
     keys.chmod(0o777)
 
 
+def proof(case: str) -> Spoil:
+    """A proof of the reference, by its case of the conformance vectors."""
+
+    def spoil(tiny: Tiny) -> None:
+        (request,) = (
+            each["request"]
+            for each in json.loads(PROOFS.read_text())["cases"]
+            if each["id"] == case
+        )
+        (tiny.root / "proof.json").write_text(json.dumps(request))
+
+    return spoil
+
+
+def no_signer(tiny: Tiny) -> None:
+    (tiny.root / "q.sql").write_text("SELECT id FROM root")
+    (tiny.root / ".odfbuild-keys" / "signer.pem").write_text("no key")
+
+
+PROOFS = Path(__file__).parents[2] / "conformance" / "data" / "query_proofs.json"
+
+
 STORES = (
     Case("E0620", "plan", twin),
     Case("E0622", "apply -y", occupied, fresh=True),
@@ -436,7 +459,16 @@ STORES = (
         data_file("root", lambda f: f.write_bytes(bytes(len(f.read_bytes())))),
         exit=3,
     ),
+    Case(
+        "E0817",
+        "verify --proof proof.json",
+        proof("query_proof/verify-bad-signature"),
+        exit=3,
+    ),
+    Case("E0818", "verify --proof proof.json", proof("query_proof/verify-ok")),
+    Case("E0819", "verify --proof odfbuild.yaml"),
     Case("E0910", "plan -o nowhere/plan.json"),
     Case("E0911", "storage push", config("  storage: odfbuild.yaml\n")),
     Case("E0930", "apply -y", open_keys, fresh=True),
+    Case("E0931", "sql -f q.sql --prove a.json", no_signer),
 )

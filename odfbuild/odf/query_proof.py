@@ -1,0 +1,185 @@
+"""Proofs of answers: what was asked of which blocks, what came out, and who stands for it.
+
+A commitment holds the hashes of the request, of the answer and of the queries below it, each
+SHA3-256 over canonical JSON; an Ed25519 signature over the commitment makes it a proof. Pure: who
+checks one asks the chains, and asks the query again, by himself. Source: the query commitments of
+the reference implementation; Ed25519Signature2020; did:key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.odf.identity import DatasetId, decode_multibase
+from odfbuild.odf.multihash import Multihash
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PROOF_TYPE = "Ed25519Signature2020"
+
+
+class Flaw(StrEnum):
+    """Why a proof does not hold, as the reference says it."""
+
+    INPUT_HASH = "InvalidRequest::InputHash"
+    SUB_QUERIES_HASH = "InvalidRequest::SubQueriesHash"
+    BAD_SIGNATURE = "InvalidRequest::BadSignature"
+    DATASET_NOT_FOUND = "VerificationFailed::DatasetNotFound"
+    BLOCK_NOT_FOUND = "VerificationFailed::DatasetBlockNotFound"
+    OUTPUT_MISMATCH = "VerificationFailed::OutputMismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """The hashes that a signature stands for."""
+
+    input_hash: Multihash
+    output_hash: Multihash
+    sub_queries_hash: Multihash
+
+    @classmethod
+    def to(cls, input: Any, output: Any, sub_queries: Any) -> Commitment:
+        """The commitment to plain data: a request, its answer, the queries below it."""
+        return cls(hash_of(input), hash_of(output), hash_of(sub_queries))
+
+    @classmethod
+    def parse(cls, data: Any) -> Commitment:
+        """Read the JSON form; `ValueError` when it is none."""
+        return cls(
+            *(Multihash.parse(_text(data, key)) for key in _COMMITMENT_KEYS),
+        )
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The JSON form."""
+        hashes = (self.input_hash, self.output_hash, self.sub_queries_hash)
+        return {key: str(each) for key, each in zip(_COMMITMENT_KEYS, hashes, strict=True)}
+
+
+_COMMITMENT_KEYS = ("inputHash", "outputHash", "subQueriesHash")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Who signed a commitment (`did:key`), and the signature (64 bytes)."""
+
+    signer: str
+    signature: bytes
+
+    @classmethod
+    def parse(cls, data: Any) -> Proof:
+        """Read the JSON form; `ValueError` when it is none of this type."""
+        if _text(data, "type") != PROOF_TYPE:
+            raise ValueError(f"a proof of type {data['type']!r}, not {PROOF_TYPE}")
+        return cls(_text(data, "verificationMethod"), decode_multibase(_text(data, "proofValue")))
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The JSON form."""
+        from multiformats import multibase
+
+        return {
+            "type": PROOF_TYPE,
+            "verificationMethod": self.signer,
+            "proofValue": multibase.encode(self.signature, "base64url"),
+        }
+
+    def holds_for(self, commitment: Commitment) -> bool:
+        """Whether the signature is the signer's, over this commitment."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        if not self.signer.startswith("did:key:"):
+            return False
+        try:
+            key = DatasetId.from_bytes(decode_multibase(self.signer.removeprefix("did:key:"))).key
+            public = Ed25519PublicKey.from_public_bytes(key)
+            public.verify(self.signature, canonical_json(commitment.data))
+        except (ValueError, InvalidSignature):
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetAt:
+    """A dataset that a request read: what the query calls it, its identity, the block."""
+
+    alias: str
+    id: DatasetId
+    block: Multihash
+
+    @classmethod
+    def parse(cls, data: Any) -> DatasetAt:
+        """Read the JSON form; `ValueError` when it is none."""
+        return cls(
+            _text(data, "alias"),
+            DatasetId.parse(_text(data, "id")),
+            Multihash.parse(_text(data, "blockHash")),
+        )
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The JSON form."""
+        return {"alias": self.alias, "id": str(self.id), "blockHash": str(self.block)}
+
+    def flaw(self, blocks: Container[Multihash] | None) -> Flaw | None:
+        """Whether it can be read where its chain has `blocks` (`None`: there is no such chain)."""
+        if blocks is None:
+            return Flaw.DATASET_NOT_FOUND
+        return None if self.block in blocks else Flaw.BLOCK_NOT_FOUND
+
+
+def datasets_of(request: Any) -> tuple[DatasetAt, ...]:
+    """The datasets that a request read; `ValueError` when they are not said."""
+    found = _part(_part(request, "input", dict), "datasets", list)
+    return tuple(DatasetAt.parse(each) for each in found)
+
+
+def sign(commitment: Commitment, key: Ed25519PrivateKey) -> Proof:
+    """Sign a commitment."""
+    public = key.public_key().public_bytes_raw()
+    return Proof(DatasetId(public).did_key, key.sign(canonical_json(commitment.data)))
+
+
+def flaw_of_request(request: Any) -> Flaw | None:
+    """What is wrong with `input`, `subQueries`, `commitment` and `proof` taken by themselves.
+
+    `ValueError` when the data is not in the form of a proof.
+    """
+    commitment = Commitment.parse(_part(request, "commitment", dict))
+    proof = Proof.parse(_part(request, "proof", dict))
+    if hash_of(_part(request, "input", dict)) != commitment.input_hash:
+        return Flaw.INPUT_HASH
+    if hash_of(_part(request, "subQueries", list)) != commitment.sub_queries_hash:
+        return Flaw.SUB_QUERIES_HASH
+    return None if proof.holds_for(commitment) else Flaw.BAD_SIGNATURE
+
+
+def hash_of(data: Any) -> Multihash:
+    """SHA3-256 of the canonical JSON of plain data."""
+    return Multihash.sha3_256(canonical_json(data))
+
+
+def canonical_json(data: Any) -> bytes:
+    """JSON with sorted keys, no spaces, and escapes for all that is not ASCII.
+
+    Numbers are in the shortest form that reads back as the same; `ValueError` for NaN and
+    infinity, which JSON has not.
+    """
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _part(data: Any, key: str, kind: type) -> Any:
+    found = data.get(key) if isinstance(data, dict) else None
+    if not isinstance(found, kind):
+        raise ValueError(f"no '{key}'")
+    return found
+
+
+def _text(data: Any, key: str) -> str:
+    return str(_part(data, key, str))
