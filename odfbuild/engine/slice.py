@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfbuild.engine.ahead import ahead
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.required import all_optional, as_required, missing_in
 from odfbuild.engine.sorted_runs import merged
 from odfbuild.errors import QueryError
-from odfbuild.odf.digest import LogicalHasher, physical_hash
+from odfbuild.odf.digest import HashedFile, LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
 
@@ -89,16 +90,18 @@ def write_slice(
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
+    file: HashedFile | None = None
     writer: pq.ParquetWriter | None = None
     rows = 0
     latest: int | None = None
     pool = ThreadPoolExecutor(1, thread_name_prefix="slice")
     try:
-        for part in _evenly(records_of(result, vocab), _BATCH_ROWS):
-            batch = _finish(part, schema, vocab, first_offset + rows, system_time, dataset)
-            if writer is None:
-                writer = _open_writer(target, schema, vocab)
-            # Both work outside of Python's lock.
+        # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
+        parts = _evenly(ahead(records_of(result, vocab)), _BATCH_ROWS)
+        for batch in ahead(_finished(parts, schema, vocab, first_offset, system_time, dataset)):
+            if file is None or writer is None:
+                file = HashedFile(target)
+                writer = _open_writer(file, schema, vocab)
             written = pool.submit(writer.write_batch, batch)
             hasher.update(batch)
             written.result()
@@ -109,9 +112,11 @@ def write_slice(
         pool.shutdown()
         if writer is not None:
             writer.close()
-    if rows == 0:
+        if file is not None:
+            file.close()
+    if file is None:
         return None
-    digest, size = physical_hash(target)
+    digest, size = file.hash()
     return StagedSlice(
         path=target,
         data=DataSlice(
@@ -161,6 +166,20 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
     if len(batches) == 1:
         return batches
     return pa.Table.from_batches(batches).combine_chunks().to_batches()  # type: ignore[no-any-return]
+
+
+def _finished(
+    parts: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    first_offset: int,
+    system_time: Timestamp,
+    dataset: str,
+) -> Iterator[pa.RecordBatch]:
+    """The records with their system columns, in the types of the dataset."""
+    for part in parts:
+        yield _finish(part, schema, vocab, first_offset, system_time, dataset)
+        first_offset += part.num_rows
 
 
 def _finish(
@@ -215,7 +234,7 @@ def _committed_type(found: pa.DataType) -> pa.DataType:
     return found
 
 
-def _open_writer(target: Path, schema: pa.Schema, vocab: Vocabulary) -> pq.ParquetWriter:
+def _open_writer(target: HashedFile, schema: pa.Schema, vocab: Vocabulary) -> pq.ParquetWriter:
     text = [column.name for column in schema if pa.types.is_string(column.type)]
     return pq.ParquetWriter(
         target,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from odfbuild.engine import slice as module
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import dataset_schema, write_slice
+from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.timestamp import Timestamp
 
 RESULT = pa.schema(
@@ -53,6 +54,7 @@ def written(folder: Path, pieces: list[pa.Table]) -> bytes:
     )
     assert staged is not None
     assert staged.data.offset_interval.end == sum(piece.num_rows for piece in pieces) - 1
+    assert (staged.data.physical_hash, staged.data.size) == physical_hash(staged.path)
     return staged.path.read_bytes()
 
 

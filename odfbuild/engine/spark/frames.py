@@ -198,8 +198,13 @@ def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
     collected = few.collect(frame, folder)
     if collected is not None:
         return collected
-    # Read once and thrown away: a dictionary costs more to find than it saves.
-    options = {"parquet.block.size": str(16 << 20), "parquet.enable.dictionary": "false"}
+    # Read once and thrown away: dictionaries, statistics and checksums cost more than they save.
+    options = {
+        "parquet.block.size": str(16 << 20),
+        "parquet.enable.dictionary": "false",
+        "parquet.column.statistics.enabled": "false",
+        "parquet.page.write-checksum.enabled": "false",
+    }
     frame.write.options(**options).parquet(str(folder))
     return tuple(sorted(folder.glob("part-*")))
 
