@@ -27,7 +27,7 @@ def probe_all(
     A source that looks as it did when the last plan was made is not probed again.
     """
     root = str(project.config.root)
-    states = {name.lower(): projection for name, projection in projections.items()}
+    aliases = {name.lower(): name for name in projections}
     facts: dict[str, SourceFacts] = {}
     refusals: dict[str, OdfbuildError] = {}
     for definition in definitions:
@@ -41,7 +41,8 @@ def probe_all(
             memory.watched(definition, NOTHING_TO_WATCH)
             continue
         memory.watched(definition, None)
-        chain = states.get(name.lower())
+        alias = aliases.get(definition.folded)
+        chain = projections[alias] if alias is not None else None
         reason = reason_to_rest(source.fetch, chain, fetch_uncacheable)
         if reason is not None:
             facts[name] = SourceFacts("unchanged", message=reason)

@@ -123,14 +123,17 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
     project = load_project(start, given)
     workspace = _workspace(project)
-    heads = workspace.heads()
-    projections = workspace.projections_at(heads)
+    heads: Mapping[str, bytes] = workspace.heads()
+    chains = workspace.projections_at(heads)
+    projections: Mapping[str, Projection] = chains
     renames = renames_of(project, projections)
     # From here on all is looked at as if datasets had their new names already.
     heads, projections = renamed(heads, renames), renamed(projections, renames)
-    graph = build_graph(project, projections)
-    slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
     with remembered(project.config, heads) as memory:
+        if not memory.knows_heads:
+            chains.read()  # so that all that is wrong with chains is told at once
+        graph = build_graph(project, projections)
+        slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         facts, refusals = probe_all(project, project.definitions, projections, memory)
         places = partial(_place_of, project)
         plan = build_plan(

@@ -32,7 +32,7 @@ def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
     errors: list[OdfbuildError] = []
     by_name: dict[str, Definition] = {}
     for definition in project.definitions:
-        first = by_name.setdefault(definition.name.lower(), definition)
+        first = by_name.setdefault(definition.folded, definition)
         if first is not definition:
             errors.append(_duplicate(project, first, definition))
     aliases = {name.lower(): name for name in committed}
@@ -42,16 +42,20 @@ def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
     for definition in by_name.values():
         found = []
         for number, ref in enumerate(definition.inputs):
-            if ref.startswith("did:"):
+            name = aliases.get(ref)
+            if name is None and ref.startswith("did:"):
                 if names_by_id is None:
-                    names_by_id = {str(state.dataset_id): name for name, state in committed.items()}
+                    names_by_id = {
+                        str(state.dataset_id): aliases[name.lower()]
+                        for name, state in committed.items()
+                    }
                 name = names_by_id.get(ref)
-            else:
+            elif name is None:
                 name = aliases.get(ref.lower())
             if name is None:
                 errors.append(_unknown(project, definition, ref, number, aliases))
             else:
-                found.append(aliases.get(name.lower(), name))
+                found.append(name)
         inputs[definition.name] = tuple(found)
     readers = _readers(inputs)
     order, rest = _sort(inputs, readers)
@@ -66,17 +70,21 @@ def _sort(
     inputs: Mapping[str, tuple[str, ...]], readers: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[str, ...], set[str]]:
     """Names layer by layer, alphabetical within a layer, and those that are part of a cycle."""
-    missing = {name: {i for i in found if i in inputs} for name, found in inputs.items()}
-    layer = sorted(name for name, needed in missing.items() if not needed)
+    waiting = dict.fromkeys(inputs, 0)
+    for name, found in readers.items():
+        if name in inputs:
+            for reader in found:
+                waiting[reader] += 1
+    layer = sorted([name for name, missing in waiting.items() if not missing])
     order: list[str] = []
     while layer:
         order += layer
-        ready = set()
+        ready = []
         for name in layer:
             for reader in readers.get(name, ()):
-                missing[reader].discard(name)
-                if not missing[reader]:
-                    ready.add(reader)
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    ready.append(reader)
         layer = sorted(ready)
     return tuple(order), set(inputs) - set(order)
 
@@ -84,7 +92,7 @@ def _sort(
 def _readers(inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     readers: dict[str, list[str]] = {}
     for name, found in inputs.items():
-        for each in dict.fromkeys(found):
+        for each in found if len(found) < 2 else dict.fromkeys(found):
             readers.setdefault(each, []).append(name)
     return {name: tuple(sorted(found)) for name, found in readers.items()}
 

@@ -1,7 +1,7 @@
 """What probing a source looked at, so that the next plan can tell that it looks the same.
 
-A watch is plain values: names of the files that matched, size and time of modification of those
-that would be read. Looking again costs a listing and a few `stat`s; nothing is opened.
+A watch is plain values: names of the files that matched, size and times of those that would be
+read. Looking again costs a listing and a few `stat`s; nothing is opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odfbuild.store.disposable import RACY_NS
 from odfbuild.store.remote import scheme_of
 
 Watch = tuple[Any, ...]
-"""Pattern or `None`, digest of the names that match it, and for each file its path and mark."""
+"""Pattern or `None`, what stands for the names that match it, for each file its path and mark."""
 
 NOTHING_TO_WATCH: Watch = (None, b"", ())
 """No source, or one about which planning learns nothing but from its definition."""
@@ -68,13 +68,15 @@ def looks_the_same(seen: Watch, root: str) -> bool:
 
 
 def _names(files: list[str]) -> bytes:
-    names = "\n".join(sorted(files))
-    return hashlib.blake2b(names.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    names = "\n".join(sorted(files) if len(files) > 1 else files)
+    told = names.encode("utf-8", "surrogateescape")
+    return told if len(files) < 2 else hashlib.blake2b(told, digest_size=16).digest()
 
 
-def _mark(path: str) -> tuple[int, int] | None:
+def _mark(path: str) -> tuple[int, int, int] | None:
     try:
         found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_mtime_ns, found.st_size
+    # A copy may keep the time of modification; nobody can set that of the change.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -79,8 +79,8 @@ def build_plan(
     with paused_collector():
         planned = [planner.plan(definitions[name]) for name in order]
     without = {
-        name: projection
-        for name, projection in projections.items()
+        name: projections[name]
+        for name in projections
         if name.lower() not in planner.decided and name not in left_out
     }
     planned += forgotten(without, planned)
@@ -101,9 +101,9 @@ class _Planner:
 
     def plan(self, definition: Definition) -> DatasetPlan:
         """The plan of one dataset whose inputs are planned already."""
-        self.decided.add(definition.name.lower())
-        memory, alias = self._given.memory, self._given.identities.alias
-        inputs = tuple([alias(ref) for ref in definition.inputs])
+        self.decided.add(definition.folded)
+        memory = self._given.memory
+        inputs = definition.inputs and self._given.identities.aliases(definition.inputs)
         recalled = memory.recall(definition, inputs)
         if recalled is not None:
             return recalled

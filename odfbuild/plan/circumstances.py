@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
@@ -20,9 +21,13 @@ class ChainIdentities(Mapping[str, DatasetId]):
     """DIDs by alias in lower case, looked up where they are asked for."""
 
     def __init__(self, projections: Mapping[str, Projection]) -> None:
-        self.states = {name.lower(): projection for name, projection in projections.items()}
         self._projections = projections
         self._aliases: dict[str, str] | None = None
+
+    @cached_property
+    def states(self) -> dict[str, Projection]:
+        """Projections by alias in lower case."""
+        return {name.lower(): projection for name, projection in self._projections.items()}
 
     def __getitem__(self, folded: str) -> DatasetId:
         return self.states[folded].dataset_id
@@ -32,6 +37,13 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
     def __len__(self) -> int:
         return len(self.states)
+
+    def aliases(self, refs: tuple[str, ...]) -> tuple[str, ...]:
+        """The aliases behind references, as `alias` tells them."""
+        for ref in refs:
+            if ref.startswith("did:"):
+                return tuple(map(self.alias, refs))
+        return refs
 
     def alias(self, ref: str) -> str:
         """The alias behind a reference; a DID that no chain has stays one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import marshal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reaso
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
-from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of
+from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
 
 _FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, Outlook])
 
@@ -59,6 +59,8 @@ class Memory:
         self.lineages = lineages or Lineages()
         self._entries = entries
         self._heads = heads
+        self._standing: dict[str, Entry] = {}
+        """Of datasets whose definition and chain are as they were."""
         self._watches: dict[str, Any] = {}
         self._recalled: set[str] = set()
         self._outlooks: dict[str, Outlook | None] = {}
@@ -66,15 +68,22 @@ class Memory:
 
     def watch(self, definition: Definition) -> Any:
         """How its source looked last time; `None` if its definition or chain changed since."""
-        name = definition.name.lower()
+        name = definition.folded
         entry = self._entries.get(name)
         if entry is None or entry[_KEY] != definition.key or entry[_HEAD] != self._heads.get(name):
             return None
+        self._standing[name] = entry
         return entry[_WATCH]
 
     def watched(self, definition: Definition, watch: Any) -> None:
         """How its source looks now; `None` when that cannot be relied on. Told of all defined."""
-        self._watches[definition.name.lower()] = watch
+        self._watches[definition.folded] = watch
+
+    @property
+    def knows_heads(self) -> bool:
+        """Whether every chain is as it was when a decision about its dataset was kept."""
+        kept = {name: entry[_HEAD] for name, entry in self._entries.items()}
+        return self._heads.items() <= kept.items()
 
     @property
     def is_changed(self) -> bool:
@@ -85,12 +94,10 @@ class Memory:
 
     def recall(self, definition: Definition, inputs: tuple[str, ...]) -> DatasetPlan | None:
         """The decision about a dataset whose inputs were decided already, if it still holds."""
-        name = definition.name.lower()
-        entry = self._entries.get(name)
+        name = definition.folded
+        entry = self._standing.get(name)
         if (
             entry is None
-            or entry[_KEY] != definition.key
-            or entry[_HEAD] != self._heads.get(name)
             or entry[_WATCH] != self._watches.get(name)
             or entry[_INPUTS] != inputs
             or (inputs and not self._upstream_is_the_same(entry, inputs))
@@ -98,7 +105,7 @@ class Memory:
             return None
         self.kept[name] = entry
         self._recalled.add(name)
-        return KeptPlan.of(self, definition, inputs, entry)
+        return KeptPlan.of(self, definition, entry)
 
     def outlook(self, name: str) -> Outlook | None:
         """What a dataset that was decided already will bring to its readers."""
@@ -116,7 +123,7 @@ class Memory:
         outlook: Outlook | None,
     ) -> None:
         """Keep a decision that was made just now."""
-        name = definition.name.lower()
+        name = definition.folded
         self._outlooks[name] = outlook
         watch = self._watches.get(name)
         if definition.key is None or watch is None or plan.refusal is not None:
@@ -134,7 +141,7 @@ class Memory:
             self._heads.get(name),
             watch,
             inputs,
-            self._heads_of(inputs),
+            self._heads_of(inputs, self._watches),
             tuple(action.value for action in plan.actions),
             None if plan.reasons is UP_TO_DATE else self._freeze_reasons(plan.reasons),
             pending and tuple([getattr(pending, name) for name in _PENDING_FIELDS]),
@@ -143,10 +150,13 @@ class Memory:
         )
 
     def _upstream_is_the_same(self, entry: Entry, inputs: tuple[str, ...]) -> bool:
-        # What is neither kept nor defined was not defined then: its head says all.
-        return entry[_INPUT_HEADS] == self._heads_of(inputs) and all(
-            name in self._recalled or (name not in self._entries and name not in self._watches)
-            for name in map(str.lower, inputs)
+        return self._recalled.issuperset(map(str.lower, inputs)) or (
+            # What is not defined now must not have been then, and its head says all.
+            entry[_INPUT_HEADS] == self._heads_of(inputs, self._recalled)
+            and all(
+                name in self._recalled or (name not in self._entries and name not in self._watches)
+                for name in map(str.lower, inputs)
+            )
         )
 
     def _freeze_reasons(self, reasons: tuple[Reason, ...]) -> bytes:
@@ -189,8 +199,10 @@ class Memory:
         reasons = self.thaw_reasons(entry[_REASONS])
         return Outlook(certain, records, exact, tuple([reasons[place] for place in causes]))
 
-    def _heads_of(self, names: tuple[str, ...]) -> tuple[bytes | None, ...]:
-        return tuple([self._heads.get(name.lower()) for name in names])
+    def _heads_of(
+        self, names: tuple[str, ...], without: Container[str]
+    ) -> tuple[bytes | None, ...]:
+        return tuple([self._heads.get(n) for n in map(str.lower, names) if n not in without])
 
 
 def _freeze_rest(plan: DatasetPlan) -> bytes:
@@ -224,20 +236,15 @@ class KeptPlan(DatasetPlan):
     _entry: Entry
 
     @classmethod
-    def of(
-        cls, memory: Memory, definition: Definition, inputs: tuple[str, ...], entry: Entry
-    ) -> KeptPlan:
+    def of(cls, memory: Memory, definition: Definition, entry: Entry) -> KeptPlan:
         """From an entry."""
         self = cls.__new__(cls)
-        put = object.__setattr__
-        put(self, "name", definition.name)
-        put(self, "inputs", inputs)
-        put(self, "actions", _actions(entry[_ACTION_VALUES]))
-        put(self, "columns", None)
-        put(self, "refusal", None)
-        put(self, "_memory", memory)
-        put(self, "_definition", definition)
-        put(self, "_entry", entry)
+        _put_name(self, definition.name)
+        _put_actions(self, _actions(entry[_ACTION_VALUES]))
+        _put_refusal(self, None)
+        _put_memory(self, memory)
+        _put_definition(self, definition)
+        _put_entry(self, entry)
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -256,7 +263,11 @@ class KeptPlan(DatasetPlan):
         plain = self._entry[_PENDING]
         if plain is None:
             return None
-        return Pending(**dict(zip(_PENDING_FIELDS, plain, strict=True)))
+        # Of all that run it is looked at: filling slots takes half the time of `__init__`.
+        pending = Pending.__new__(Pending)
+        for put, value in zip(_put_pending, plain, strict=True):
+            put(pending, value)
+        return pending
 
     def _thaw_reasons(self) -> tuple[Reason, ...]:
         return self._memory.thaw_reasons(self._entry[_REASONS])
@@ -279,10 +290,17 @@ def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
     return lambda plan: _FORM.thaw(plan._rest(position))
 
 
+_put_name, _put_actions, _put_refusal = setters(DatasetPlan, "name", "actions", "refusal")
+_put_definition, _put_entry, _put_memory = setters(KeptPlan, *KeptPlan.__slots__)
+_put_pending = setters(Pending, *_PENDING_FIELDS)
+
 _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "snapshot": lambda plan: plan._definition.snapshot,
+    "inputs": lambda plan: plan._entry[_INPUTS],
+    "columns": lambda plan: None,
     "location": lambda plan: plan._definition.location,
-    "mode": lambda plan: mode_of(plan._definition.snapshot, plan.actions),
+    # What has no inputs has no transformation, so its definition need not be looked at.
+    "mode": lambda plan: mode_of(plan._definition.snapshot, plan.actions) if plan.inputs else None,
     "pending": KeptPlan._thaw_pending,
     "reasons": KeptPlan._thaw_reasons,
     "changes": KeptPlan._thaw_changes,

@@ -81,7 +81,7 @@ def _twice(old: str, other: str, new: str) -> ProjectError:
     )
 
 
-def renamed(values: dict[str, Value], renames: Mapping[str, str]) -> dict[str, Value]:
+def renamed(values: Mapping[str, Value], renames: Mapping[str, str]) -> Mapping[str, Value]:
     """Values by name, as if the renames (old names by new ones) were done."""
     if not renames:
         return values

@@ -39,12 +39,14 @@ class ChainSlices:
         read: Callable[[str, Multihash], MetadataBlock],
     ) -> None:
         # Names of datasets are compared without regard to case.
-        self._chains = {alias.lower(): (alias, state) for alias, state in projections.items()}
+        self._aliases = {alias.lower(): alias for alias in projections}
+        self._projections = projections
         self._read = read
 
     def since(self, dataset: str, block: Multihash | None) -> Interval | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
         from odfbuild.odf.step import interval_between
 
-        alias, state = self._chains[dataset.lower()]
-        return interval_between(state.head, block, partial(self._read, alias))
+        alias = self._aliases[dataset.lower()]
+        head = self._projections[alias].head
+        return interval_between(head, block, partial(self._read, alias))

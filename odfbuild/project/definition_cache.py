@@ -1,9 +1,10 @@
 """Decoded definitions of files that have not changed.
 
-Disposable: a file counts as unchanged while its size and time of modification are the same, unless
-it was written so recently that the clock could not tell. Templates also depend on variables and on
-the files that they may include. What is kept of a definition is its document as plain values, which
-cost little to keep; it is decoded again when it is looked at, and most never are.
+Disposable: a file counts as unchanged while its size and the times of its modification and of its
+change are the same, unless it was written so recently that the clock could not tell. Templates also
+depend on variables and on the files that they may include. What is kept of a definition is its
+document as plain values, which cost little to keep; it is read and decoded again when it is looked
+at, and most never are.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.project.model import Config, Definition
-from odfbuild.store.disposable import RACY_NS, code_stamp, read_disposable, write_disposable
-from odfbuild.store.frozen import equality
+from odfbuild.store.disposable import RACY_NS, code_stamp, map_disposable, write_disposable
+from odfbuild.store.frozen import equality, setters
 
 if TYPE_CHECKING:
     from odfbuild.project.definitions import Decoded
+
+_DOCUMENT, _INSTANCE, _NAME, _FOLDED, _INPUTS, _KEY, _START, _END = range(8)
+"""Positions in the plain values of a definition; the last two say where its document lies."""
 
 _SAME_BYTES = 2
 """The newest form of `marshal` whose bytes do not tell which values are shared in memory."""
@@ -28,48 +32,49 @@ _SAME_BYTES = 2
 class KeptDefinition(Definition):
     """A definition from the cache: equal to the one kept, thawed where it is looked at."""
 
-    __slots__ = ("_kept",)
+    # As slots, these cost a third of what the properties do that they stand for.
+    __slots__ = ("_frozen", "_plain", "folded", "inputs", "key", "name")
 
-    _kept: tuple[str, tuple[str, ...], bytes, bytes]
+    _plain: tuple[Any, ...]
+    _frozen: bytes | memoryview
 
     @classmethod
-    def of(cls, file: str, plain: tuple[Any, ...]) -> KeptDefinition:
-        """From the plain values of an entry."""
+    def of(cls, file: str, plain: tuple[Any, ...], frozen: bytes | memoryview) -> KeptDefinition:
+        """From the plain values of an entry, and the bytes of its document."""
         self = cls.__new__(cls)
-        put = object.__setattr__
-        put(self, "file", file)
-        put(self, "document", plain[0])
-        put(self, "instance", plain[1])
-        put(self, "_kept", plain[2:])
+        _put_name(self, plain[_NAME])
+        _put_folded(self, plain[_FOLDED])
+        _put_inputs(self, plain[_INPUTS])
+        _put_key(self, plain[_KEY])
+        _put_plain(self, plain)
+        _put_file(self, file)
+        _put_frozen(self, frozen)
         return self
 
-    @property
-    def name(self) -> str:
-        """See `Definition.name`."""
-        return self._kept[0]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """See `Definition.inputs`."""
-        return self._kept[1]
-
-    @property
-    def key(self) -> bytes:
-        """See `Definition.key`."""
-        return self._kept[2]
-
     def __getattr__(self, name: str) -> Any:
-        # Only called for a slot that is not filled yet.
-        if name != "snapshot":
-            raise AttributeError(name)
-        from odfbuild.project.definitions import snapshot_of
+        # Only called for slots that are not filled yet.
+        if name == "document":
+            value: Any = self._plain[_DOCUMENT]
+        elif name == "instance":
+            value = self._plain[_INSTANCE]
+        elif name == "snapshot":
+            from odfbuild.project.definitions import snapshot_of
 
-        snapshot = snapshot_of(marshal.loads(self._kept[3]))
-        object.__setattr__(self, "snapshot", snapshot)
-        return snapshot
+            start, end = self._plain[_START], self._plain[_END]
+            value = snapshot_of(marshal.loads(self._frozen[start:end]))
+        else:
+            raise AttributeError(name)
+        object.__setattr__(self, name, value)
+        return value
 
     __eq__ = equality(Definition)
     __hash__ = Definition.__hash__
+
+
+(_put_file,) = setters(Definition, "file")
+_put_frozen, _put_plain, _put_folded, _put_inputs, _put_key, _put_name = setters(
+    KeptDefinition, *KeptDefinition.__slots__
+)
 
 
 class DefinitionCache:
@@ -78,10 +83,15 @@ class DefinitionCache:
     def __init__(self, config: Config) -> None:
         self._file = config.cache / "definitions.bin"
         self._stamp = _stamp(config)
-        # By path of a file: size and time of modification, name in messages, definitions.
-        self._known: dict[str, tuple[Any, ...]] = read_disposable(self._file, self._stamp) or {}
+        # By path of a file: what tells that it changed, name in messages, definitions.
+        self._known: dict[str, tuple[Any, ...]] = {}
+        self._frozen = memoryview(b"")
+        found = map_disposable(self._file, self._stamp)
+        if found is not None:
+            self._known, self._frozen = found
         self._used: dict[str, tuple[Any, ...]] = {}
-        self._changed = False
+        self._new: list[bytes] = []
+        self._end = len(self._frozen)
 
     def get(self, path: str) -> tuple[Definition, ...] | None:
         """Definitions of a file, if it is as it was when they were decoded."""
@@ -89,35 +99,63 @@ class DefinitionCache:
         if entry is None or entry[0] != _mark(path):
             return None
         self._used[path] = entry
-        return tuple([KeptDefinition.of(entry[1], plain) for plain in entry[2]])
+        _, file, plain = entry
+        if len(plain) == 1:
+            return (KeptDefinition.of(file, plain[0], self._frozen),)
+        return tuple([KeptDefinition.of(file, each, self._frozen) for each in plain])
 
     def put(self, path: str, found: tuple[Decoded, ...]) -> tuple[Definition, ...]:
         """Remember what a file defines, and give it back with its keys."""
-        self._changed = True
         mark = _mark(path)
         if not found or time.time_ns() - mark[0] <= RACY_NS:
             return tuple([each.definition for each in found])
         file = found[0].definition.file
-        plain = tuple(map(_plain, found))
-        self._used[path] = (mark, file, plain)
-        kept = tuple([KeptDefinition.of(file, each) for each in plain])
-        for each, now in zip(found, kept, strict=True):
+        entries, kept = [], []
+        for each in found:
+            frozen = marshal.dumps(each.data, _SAME_BYTES)
+            entries.append(_entry(each.definition, frozen, self._end))
+            self._new.append(frozen)
+            self._end += len(frozen)
+            now = KeptDefinition.of(file, entries[-1], b"")
             object.__setattr__(now, "snapshot", each.definition.snapshot)
-        return kept
+            kept.append(now)
+        self._used[path] = (mark, file, tuple(entries))
+        return tuple(kept)
 
     def save(self) -> None:
         """Write the cache if it changed; a failure to do so costs only time."""
-        if self._changed or len(self._used) != len(self._known):
-            write_disposable(self._file, self._stamp, self._used)
+        if not self._new and len(self._used) == len(self._known):
+            return
+        parts: list[bytes | memoryview] = [self._frozen, *self._new]
+        live = sum(
+            [each[_END] - each[_START] for _, _, found in self._used.values() for each in found]
+        )
+        if self._end > 2 * live:
+            # Most of it is of definitions that are gone.
+            parts = self._move_together(b"".join(parts))
+        write_disposable(self._file, self._stamp, self._used, parts)
+
+    def _move_together(self, frozen: bytes) -> list[bytes | memoryview]:
+        """The documents that are used, one after the other; entries tell their new places."""
+        parts: list[bytes | memoryview] = []
+        end = 0
+        for path, (mark, file, found) in self._used.items():
+            moved = []
+            for each in found:
+                parts.append(frozen[each[_START] : each[_END]])
+                start, end = end, end + len(parts[-1])
+                moved.append((*each[:_START], start, end))
+            self._used[path] = (mark, file, tuple(moved))
+        return parts
 
 
-def _plain(found: Decoded) -> tuple[Any, ...]:
-    definition = found.definition
-    frozen = marshal.dumps(found.data, _SAME_BYTES)
+def _entry(definition: Definition, frozen: bytes, start: int) -> tuple[Any, ...]:
+    """The plain values of a definition whose document lies at `start` of those that are frozen."""
     place = f"{definition.file}\n{definition.document}\n{definition.instance}\n"
     key = hashlib.blake2b(place.encode() + frozen, digest_size=16).digest()
-    name, inputs = definition.name, definition.inputs
-    return (definition.document, definition.instance, name, inputs, key, frozen)
+    where = (definition.document, definition.instance)
+    told = (definition.name, definition.folded, definition.inputs, key)
+    return (*where, *told, start, start + len(frozen))
 
 
 def _stamp(config: Config) -> bytes:
@@ -129,9 +167,10 @@ def _stamp(config: Config) -> bytes:
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 3\n" + code_stamp() + environment
+    return b"odfbuild definitions 4\n" + code_stamp() + environment
 
 
-def _mark(path: str) -> tuple[int, int]:
+def _mark(path: str) -> tuple[int, int, int]:
     found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
-    return found.st_mtime_ns, found.st_size
+    # A copy may keep the time of modification; nobody can set that of the change.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

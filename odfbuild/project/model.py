@@ -109,6 +109,11 @@ class Definition:
         return str(self.snapshot.name)
 
     @property
+    def folded(self) -> str:
+        """The alias in lower case: case does not count where datasets are told apart."""
+        return self.name.lower()
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """What its transformation reads: aliases and DIDs, as text."""
         for event in reversed(self.snapshot.metadata):

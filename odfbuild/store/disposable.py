@@ -1,7 +1,8 @@
 """The disposable folder `.odfbuild/`, and files in it that may be lost, damaged or outdated.
 
 Such a file begins with a stamp, which says what it was made from, and a checksum. One that is not
-there, not whole or of another stamp is no file: deleting it changes nothing but time.
+there, not whole or of another stamp is no file: deleting it changes nothing but time. Then come
+plain values, which are read at once, and bytes of which a part is looked at when it is needed.
 """
 
 from __future__ import annotations
@@ -10,19 +11,26 @@ import hashlib
 import marshal
 import os
 import shutil
+import struct
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 import odfbuild
-from odfbuild.store.files import read_small, stage
+from odfbuild.store.files import stage
 
 RACY_NS = 2_000_000_000
 """Changes within this time after a file was written may not show in its time of modification."""
+
+_HEADER = struct.Struct("<IQ")
+"""Checksum of all that follows it, size of the plain values."""
+_LAYOUT = 2
+"""Where the checksum begins: a file that was laid out in another way is not whole."""
 
 _CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of odfbuild; deleting it changes nothing but time.
@@ -57,26 +65,42 @@ def scratch_folder(cache: Path, prefix: str) -> Iterator[Path]:
 
 def read_disposable(file: Path, stamp: bytes) -> Any:
     """The plain values in `file`; `None` unless it is whole and begins with `stamp`."""
+    found = map_disposable(file, stamp)
+    return found and found[0]
+
+
+def map_disposable(file: Path, stamp: bytes) -> tuple[Any, memoryview] | None:
+    """The plain values in `file`, and the bytes after them; `None` as above.
+
+    The file is mapped, not read: what nobody looks at takes no memory. Nobody writes to it under
+    this name, so it stays as it is.
+    """
     try:
-        data = read_small(file)
-    except OSError:
+        with file.open("rb", buffering=0) as opened:
+            data = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
+    except (OSError, ValueError):  # not there, or empty
         return None
-    start = len(stamp) + 4
-    if len(data) < start or not data.startswith(stamp):
+    start = len(stamp) + _HEADER.size
+    if len(data) < start or data[: len(stamp)] != stamp:
         return None
-    payload = memoryview(data)[start:]
-    if zlib.crc32(payload) != int.from_bytes(data[len(stamp) : start], "little"):
+    checksum, size = _HEADER.unpack_from(data, len(stamp))
+    if zlib.crc32(data[len(stamp) + 4 :], _LAYOUT) != checksum:
         return None
-    return marshal.loads(payload)
+    return marshal.loads(data[start : start + size]), data[start + size :]
 
 
-def write_disposable(file: Path, stamp: bytes, plain: Any) -> bool:
-    """Write plain values by rename; false when the folder cannot be written to."""
-    payload = marshal.dumps(plain)
-    data = stamp + zlib.crc32(payload).to_bytes(4, "little") + payload
+def write_disposable(
+    file: Path, stamp: bytes, plain: Any, parts: Iterable[bytes | memoryview] = ()
+) -> bool:
+    """Write plain values and bytes by rename; false when the folder cannot be written to."""
+    values = marshal.dumps(plain)
+    data = bytearray().join((stamp, _HEADER.pack(0, len(values)), values, *parts))
+    checksum = zlib.crc32(memoryview(data)[len(stamp) + 4 :], _LAYOUT)
+    _HEADER.pack_into(data, len(stamp), checksum, len(values))
     try:
         prepare_cache_folder(file.parent)
-        stage(file.parent, data).replace(file)
+        # Without waiting for the disk: one that a power cut damages is not whole.
+        stage(file.parent, data, durable=False).replace(file)
     except OSError:
         return False  # a read-only checkout: the next reader computes again
     return True

@@ -37,15 +37,26 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     sync_folder(folder.parent)
 
 
-def stage(folder: Path, data: bytes, mode: int = 0o666, token: str | None = None) -> Path:
-    """Write `data` to a new staging file in `folder` and sync it; `token` is its last name."""
+def stage(
+    folder: Path,
+    data: bytes | bytearray,
+    mode: int = 0o666,
+    token: str | None = None,
+    *,
+    durable: bool = True,
+) -> Path:
+    """Write `data` to a new staging file in `folder`, and sync it if it is to be `durable`.
+
+    `token` is the last part of its name.
+    """
     staged = folder / f"{PENDING}{token or secrets.token_hex(8)}"
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        if durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
     return staged
@@ -82,15 +93,20 @@ def read_small(path: str | Path) -> bytes:
     """Bytes of a small file, without the cost of a file object."""
     fd = os.open(path, os.O_RDONLY)
     try:
-        data = os.read(fd, 4_096)
-        if len(data) < 4_096:
-            return data
-        parts = [data]
-        while more := os.read(fd, 1 << 20):
-            parts.append(more)
-        return b"".join(parts)
+        return read_open(fd)
     finally:
         os.close(fd)
+
+
+def read_open(fd: int) -> bytes:
+    """Bytes of a small file that is open."""
+    data = os.read(fd, 4_096)
+    if len(data) < 4_096:
+        return data
+    parts = [data]
+    while more := os.read(fd, 1 << 20):
+        parts.append(more)
+    return b"".join(parts)
 
 
 @contextlib.contextmanager

@@ -102,13 +102,13 @@ class Form:
             return lambda plain: cls(plain[1])
         # Filling slots directly takes half the time of the generated `__init__`, which checks
         # nothing.
-        setters = [vars(cls)[name].__set__ for name in names_of(cls)]
+        fillers = setters(cls, *names_of(cls))
         new = cls.__new__
         thaw = self.thaw
 
         def build(plain: tuple[Any, ...]) -> Any:
             made = new(cls)
-            for fill, value in zip(setters, plain[1:], strict=True):
+            for fill, value in zip(fillers, plain[1:], strict=True):
                 fill(made, thaw(value) if type(value) in _NESTED else value)
             return made
 
@@ -143,6 +143,11 @@ def equality(base: Any) -> Callable[[Any, object], Any]:
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     return equal
+
+
+def setters(cls: type, *names: str) -> tuple[Callable[[Any, Any], None], ...]:
+    """What fills these slots of an object of a frozen class, at a third of the usual cost."""
+    return tuple(vars(cls)[name].__set__ for name in names)
 
 
 def classes_in(*modules: ModuleType) -> list[type]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import read_small
+from odfbuild.store.files import read_open, read_small
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
@@ -62,15 +62,13 @@ class Workspace:
         `ChainError` E0620 when two aliases differ only in case.
         """
         heads: dict[str, bytes] = {}
-        for name in _folders(self.state):
-            text = _head_text(f"{self.state}/{name}")
+        for name, text in _children(str(self.state)):
             if text is not None:
                 heads[name] = text
                 continue
-            for inner in _folders(self.state / name):
-                text = _head_text(f"{self.state}/{name}/{inner}")
-                if text is not None:
-                    heads[f"{name}/{inner}"] = text
+            for inner, deeper in _children(f"{self.state}/{name}"):
+                if deeper is not None:
+                    heads[f"{name}/{inner}"] = deeper
         if len({alias.lower() for alias in heads}) < len(heads):
             raise _same_but_for_case(heads)
         return heads
@@ -125,16 +123,23 @@ class Workspace:
         """
         heads = self.heads()
         if aliases is None:
-            return self.projections_at(heads)
+            return self.projections_at(heads).read()
         wanted = {alias.lower() for alias in aliases}
         return self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
 
-    def projections_at(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
-        """Projections of all datasets at those `heads`, which `heads` gave; errors as above."""
-        with self._mutex:
-            self._projections.load()
-            self._projections.keep_only(heads)
-        return self._project_all(heads)
+    def projections_at(self, heads: Mapping[str, bytes]) -> Projections:
+        """Projections of all datasets at those `heads`, which `heads` gave; errors as above.
+
+        They are raised when the first projection is looked at: nothing is read before.
+        """
+
+        def read() -> dict[str, Projection]:
+            with self._mutex:
+                self._projections.load()
+                self._projections.keep_only(heads)
+            return self._project_all(heads)
+
+        return Projections(heads, read)
 
     def _project_all(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
         with self._mutex:
@@ -249,6 +254,60 @@ class Workspace:
         with self._mutex:
             self._stores.clear()
             self._by_id.clear()
+
+
+class Projections(Mapping[str, "Projection"]):
+    """Projections by alias, sorted; the names are known, and all are read when one is asked for.
+
+    While all is as it was when the last plan was made, none is.
+    """
+
+    def __init__(self, aliases: Iterable[str], read: Callable[[], dict[str, Projection]]) -> None:
+        self._aliases = dict.fromkeys(sorted(aliases))
+        self._read_all = read
+        self._found: dict[str, Projection] | None = None
+
+    def read(self) -> dict[str, Projection]:
+        """All of them; what is wrong with any chain is raised here."""
+        if self._found is None:
+            self._found = self._read_all()
+        return self._found
+
+    def __getitem__(self, alias: str) -> Projection:
+        return self.read()[alias]
+
+    def __contains__(self, alias: object) -> bool:
+        return alias in self._aliases
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._aliases)
+
+    def __len__(self) -> int:
+        return len(self._aliases)
+
+
+def _children(folder: str) -> Iterator[tuple[str, bytes | None]]:
+    """The folders in a folder, each with the text of its head if it has one."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        with os.scandir(opened) as entries:
+            names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
+        for name in names:
+            # From the open folder: the kernel need not find it again for each of thousands.
+            try:
+                head = os.open(f"{name}/refs/head", os.O_RDONLY, dir_fd=opened)
+            except (FileNotFoundError, NotADirectoryError):
+                yield name, None
+                continue
+            try:
+                yield name, read_open(head)
+            finally:
+                os.close(head)
+    finally:
+        os.close(opened)
 
 
 def _folders(folder: Path) -> list[str]:

@@ -42,6 +42,7 @@ def plan(world: World, entries: dict[str, tuple]) -> tuple[Plan, Memory]:
     memory = Memory(entries, heads)
     for name, definition in world.definitions.items():
         facts = world.facts.get(name)
+        memory.watch(definition)
         memory.watched(definition, repr(facts))
     slices = ChainSlices(projections, lambda name, block: world.chains[name].blocks[block])
     made = build_plan(world.project, world, projections, world.facts, slices, memory=memory)
