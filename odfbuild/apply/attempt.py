@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
-from odfbuild.apply.defect import defect_of
+from odfbuild.apply.unforeseen import unforeseen
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Drift, Skipped
@@ -87,7 +87,7 @@ def attempt(
     except OdfbuildError as error:
         return ended(Status.FAILED, scrub(error.message), scrub_error(locate(name, error)))
     except Exception as error:  # a defect of ours must not take the other datasets down
-        defect = defect_of(error, cache, f"working on '{name}'", name)
+        defect = unforeseen(error, cache, f"working on '{name}'", name)
         return ended(Status.FAILED, defect.message, defect)
     if progress.renamed_from is not None:
         return ended(Status.COMMITTED, f"renamed from {progress.renamed_from}")

@@ -10,9 +10,21 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from odfbuild.errors import OdfbuildError
+
+
+def take_any_text() -> None:
+    """Let stdout and stderr take text that their encoding lacks: `?` stands in for a character."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not _is_utf8(stream):
+            stream.reconfigure(errors="replace")
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,7 @@ class Console:
 
     def data(self, value: Any) -> None:
         """Print what was asked for, as JSON."""
-        self.result(json.dumps(value, indent=2, ensure_ascii=False))
+        self.result(json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout)))
 
     def note(self, text: str) -> None:
         """Say something on the side; `--quiet` silences it."""
@@ -55,7 +67,7 @@ class Console:
 
     def log(self, record: dict[str, Any]) -> None:
         """Write a log record to stderr, as a line of JSON."""
-        sys.stderr.write(json.dumps(record, ensure_ascii=False) + "\n")
+        sys.stderr.write(json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr)) + "\n")
         sys.stderr.flush()
 
     def command(self, line: str) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.anywhere import GlobalsAnywhere
-from odfbuild.cli.console import Console
+from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.given import Given
@@ -121,6 +121,7 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns the exit code, and never raises for what a user did."""
     if os.environ.get(complete.ASKED_BY) == "complete_bash":
         return complete.answer_bash(lambda: app([], prog_name="odfbuild"))
+    take_any_text()
     console = Console("--no-color" in arguments)
     try:
         code = app(arguments or ["--help"], prog_name="odfbuild", standalone_mode=False)
@@ -161,13 +162,13 @@ def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
     """An exception that nobody foresaw; its details go to the project's cache, if it has one."""
     import tempfile
 
-    from odfbuild.apply.defect import defect_of
+    from odfbuild.apply.unforeseen import unforeseen
     from odfbuild.cli import github
 
     root = github.root_of_project(arguments)
     cache = root / ".odfbuild" if root is not None else None
     folder = cache if cache is not None and cache.is_dir() else Path(tempfile.gettempdir())
-    return defect_of(error, folder, f"doing `odfbuild {' '.join(arguments[:1])}`")
+    return unforeseen(error, folder, f"doing `odfbuild {' '.join(arguments[:1])}`")
 
 
 def _wants_json(arguments: list[str]) -> bool:

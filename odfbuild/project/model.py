@@ -15,6 +15,7 @@ from odfbuild.project.checks import Declared
 from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
+from odfbuild.store.disposable import cache_folder
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
@@ -59,7 +60,7 @@ class Config:
     @property
     def cache(self) -> Path:
         """Disposable files of the environment: deleting them changes nothing but time."""
-        folder = self.root / ".odfbuild"
+        folder = cache_folder(self.root)
         return folder if self.env is None else folder / "env" / self.env
 
     @property

@@ -38,6 +38,19 @@ _CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 """
 
 
+def user_cache() -> Path:
+    """Disposable files of this user, for all projects."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
+
+
+def cache_folder(root: Path) -> Path:
+    """Disposable files of the project in `root`: beside the user's own where it is read-only."""
+    folder = root / ".odfbuild"
+    if os.access(folder if folder.is_dir() else root, os.W_OK):
+        return folder
+    return user_cache() / "projects" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
 def prepare_cache_folder(folder: Path) -> None:
     """Create the cache folder, hidden from Git and from backups."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,12 @@ used, so a stale archive costs nothing but time.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from odfbuild.store.disposable import user_cache
 
 if TYPE_CHECKING:
     from odfbuild.engine.spark.java import Java
@@ -22,7 +23,7 @@ _SETTLED_SECONDS = 60.0
 
 def folder() -> Path:
     """Where archives lie."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
+    return user_cache()
 
 
 def path(java: Java, spark_home: Path) -> Path:

@@ -36,7 +36,7 @@ from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session import Session
 from odfbuild.engine.spark.transform import checked, derive, preprocess, screen
-from odfbuild.errors import OdfbuildError, QueryError
+from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,7 +176,11 @@ class SparkEngine:
         except OdfbuildError:
             raise
         except Exception as error:
-            raised = why_lost(error, session, dataset) or _from_run_time(error, dataset)
+            raised = (
+                why_lost(error, session, dataset)
+                or _no_room(error, dataset)
+                or _from_run_time(error, dataset)
+            )
             if raised is None:
                 raise
             raise raised from None
@@ -211,6 +215,20 @@ def headway_of(session: Session, dataset: str) -> Headway | None:
 
 def _preprocess(spark: SparkSession, dataset: str, transform: TransformSql) -> DataFrame:
     return preprocess(spark, dataset, transform)[0]
+
+
+def _no_room(error: Exception, dataset: str) -> EnvironmentProblem | None:
+    """An error of a disk that took no more of what Spark wrote; `None` for anything else."""
+    found = re.search(r"No space left on device|Disk quota exceeded", str(error))
+    if found is None:
+        return None
+    return EnvironmentProblem(
+        f"Spark cannot write for '{dataset}': {found[0]}",
+        code="E0910",
+        dataset=dataset,
+        notes=("nothing of it was committed",),
+        help="make room on the disk of the project, then run the same command again",
+    )
 
 
 def _from_run_time(error: Exception, dataset: str) -> QueryError | None:

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -159,6 +159,15 @@ _PASSED_ON = re.compile(
 """Variables that Spark and Java know. Secrets of sources are not its business."""
 
 
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a JVM gets of those of this process.
+
+    Names of files are UTF-8, and case is that of no language, whatever the user speaks.
+    """
+    kept = {name: value for name, value in environment.items() if _PASSED_ON.fullmatch(name)}
+    return {**kept, "LC_ALL": "C.UTF-8"}
+
+
 def launch(
     java: Java, conf: dict[str, str], scratch: Path, memory: str, confine: Confine
 ) -> Gateway:
@@ -168,7 +177,7 @@ def launch(
     answer = exchange / "connection"
     log = scratch / "jvm.log"
     environment = {
-        **{name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)},
+        **passed_on(os.environ),
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
         "SPARK_HOME": str(home),
         "JAVA_HOME": str(java.home),
