@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
-from odfbuild.apply.unforeseen import unforeseen
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
+from odfbuild.apply.unforeseen import unforeseen
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error

@@ -60,7 +60,10 @@ def test_a_disk_that_takes_nothing_is_no_defect(number: int, way_out: str, tmp_p
 
 def test_a_defect_is_told_whole_where_no_file_can_be_written(tmp_path: Path) -> None:
     error = unforeseen(ValueError("odd"), tmp_path / "nowhere", "doing it")
-    assert (error.code, error.message) == ("E0999", "internal error while doing it: ValueError: odd")
+    assert (error.code, error.message) == (
+        "E0999",
+        "internal error while doing it: ValueError: odd",
+    )
     assert error.notes == ("ValueError: odd",)
     assert error.help == "this is a defect of odfbuild; please report it with these lines"
 
@@ -68,11 +71,11 @@ def test_a_defect_is_told_whole_where_no_file_can_be_written(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("verb", "shown"), [("graph", "root\n?? derived\n"), ("plan --json", "Z\\u00fcrich")]
 )
-def test_text_that_the_terminal_cannot_show_is_replaced(
-    tiny: Tiny, verb: str, shown: str
-) -> None:
+def test_text_that_the_terminal_cannot_show_is_replaced(tiny: Tiny, verb: str, shown: str) -> None:
     definition = tiny.root / "datasets" / "root.yaml"
-    definition.write_text(definition.read_text() + "    - kind: SetInfo\n      description: Zürich\n")
+    definition.write_text(
+        definition.read_text() + "    - kind: SetInfo\n      description: Zürich\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", "from odfbuild.cli.main import main; main()", *verb.split()],
         cwd=tiny.root,
