@@ -20,6 +20,15 @@ def is_name(text: str) -> bool:
     return _HOSTNAME.fullmatch(text) is not None
 
 
+def name_like(text: str) -> str | None:
+    """The name that is nearest to `text`, such as `a-b` to `a_b`; `None` when there is none."""
+    if "/" in text or not text.isascii():
+        return None
+    parts = (re.sub(r"[^a-zA-Z0-9]+", "-", part).strip("-") for part in text.split("."))
+    name = ".".join(part for part in parts if part)
+    return name if is_name(name) and name != text else None
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetId:
     """Identity of a dataset: the Ed25519 public key that was made with it (32 bytes)."""
@@ -90,7 +99,10 @@ class DatasetAlias:
         """Read `name` or `account/name`; `ValueError` when a part is not a name."""
         parts = text.split("/")
         if len(parts) > 2 or not all(is_name(part) for part in parts):
-            raise ValueError(f"not a dataset name: {text!r}")
+            raise ValueError(
+                f"not a dataset name: {text!r}; names are letters and digits, "
+                "with single '-' and '.' between them"
+            )
         return cls(parts[-1], parts[0] if len(parts) == 2 else None)
 
     @property

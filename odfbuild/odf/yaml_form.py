@@ -24,7 +24,7 @@ from odfbuild.odf.decode_errors import (
     wrong_type,
 )
 from odfbuild.odf.extra import extra_problem
-from odfbuild.odf.identity import DatasetAlias, DatasetId, parse_ref
+from odfbuild.odf.identity import DatasetAlias, DatasetId, name_like, parse_ref
 from odfbuild.odf.introspect import (
     FieldType,
     Scalar,
@@ -297,7 +297,9 @@ def _integer(low: int, high: int) -> _Decoder:
     return decode
 
 
-def _parsed(parse: Callable[[str], Any], what: str) -> _Decoder:
+def _parsed(
+    parse: Callable[[str], Any], what: str, nearest: Callable[[str], str | None] = lambda _: None
+) -> _Decoder:
     def decode(data: Any, path: Path, errors: list[DecodeError]) -> Any:
         if not isinstance(data, str):
             errors.append(wrong_type(path, what, data))
@@ -305,7 +307,7 @@ def _parsed(parse: Callable[[str], Any], what: str) -> _Decoder:
         try:
             return parse(data)
         except ValueError as error:
-            errors.append(DecodeError(path, str(error), data))
+            errors.append(DecodeError(path, str(error), data, nearest(data)))
             return _BROKEN
 
     return decode
@@ -316,6 +318,10 @@ def _base64(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("not base64 text") from None
+
+
+def _name_in_ref(text: str) -> str | None:
+    return None if text.startswith("did:") else name_like(text)
 
 
 def _open_map(data: Any, path: Path, errors: list[DecodeError]) -> Any:
@@ -338,8 +344,8 @@ _SCALARS: dict[str, _Decoder] = {
     "bytes": _parsed(_base64, "base64 text"),
     "multihash": _parsed(Multihash.parse, "a multihash"),
     "id": _parsed(DatasetId.parse, "a did:odf"),
-    "ref": _parsed(parse_ref, "the name or DID of a dataset"),
-    "alias": _parsed(DatasetAlias.parse, "the name of a dataset"),
+    "ref": _parsed(parse_ref, "the name or DID of a dataset", _name_in_ref),
+    "alias": _parsed(DatasetAlias.parse, "the name of a dataset", name_like),
     "timestamp": _parsed(Timestamp.parse, "a date and time (RFC 3339)"),
     "open_map": _open_map,
 }

@@ -18,7 +18,7 @@ _HELP = {
     "unknown_field": "remove it; docs/reference lists the keys of every object",
     "missing_field": "add it; docs/reference lists the keys of every object",
     "invalid_type": "write a value of that type",
-    "invalid_value": "write one of the values that are allowed",
+    "invalid_value": "docs/reference/objects.md says what may stand there",
 }
 
 

@@ -46,6 +46,10 @@ WRONG = {
         + root_yaml("towns").replace("kind: Root", "kind: Rot")
         + "---\n"
     },
+    "no-name": {
+        "a.yaml": root_yaml("my_cities"),
+        "b.yaml": derived_yaml("names", "Große Städte").replace("name: names", "name: a/b_c"),
+    },
     "not-a-definition": {"chart.yaml": "apiVersion: v2\nname: a chart\n"},
     "undefined-name": {
         "x.yaml.j2": "matrix:\n  city: [kyiv]\n---\n" + root_yaml("cities.{{ cty }}"),
