@@ -1,16 +1,25 @@
 """Few records and many take different ways to the same result."""
 
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from odfbuild.engine.spark import few
+from odfbuild.engine.spark.at_hand import computed, handed_over
+from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.frames import write_parts
+from odfbuild.engine.spark.frames import read_slices, write_parts
 from odfbuild.engine.spark.inputs import new_records
+from odfbuild.engine.spark.modes.map import increment_view
+from odfbuild.engine.spark.transform import checked
+from odfbuild.errors import QueryError
 from tests.engine.inputs import read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark
@@ -81,3 +90,114 @@ def test_many_files_stay_in_order(spark_engine: SparkEngine, tmp_path: Path, fil
     step = task(tmp_path, sql("SELECT event_time, population FROM cities"), given)
     found = read(spark_engine.transform(step).parts)
     assert found["population"].to_pylist() == list(range(10 * files))
+
+
+_EACH_TYPE = pa.table(
+    {
+        "offset": pa.array([0, 1, 2], pa.int64()),
+        "op": pa.array([0, 0, 0], pa.int32()),
+        "system_time": pa.array([0, 0, 0], pa.timestamp("ms", "UTC")),
+        "event_time": pa.array(
+            [-62_135_596_800_000, -1, 253_402_300_799_999], pa.timestamp("ms", "UTC")
+        ),
+        "flag": pa.array([True, None, False]),
+        "tiny": pa.array([-128, None, 127], pa.int8()),
+        "short": pa.array([-(1 << 15), None, 1], pa.int16()),
+        "big": pa.array([-(1 << 63), None, (1 << 63) - 1], pa.int64()),
+        "single": pa.array([float("nan"), None, -0.0], pa.float32()),
+        "double": pa.array([float("-inf"), None, 5e-324]),
+        "text": pa.array(["", None, "Лев\u0000🦁"]),
+        "bytes": pa.array([b"", None, b"\xff\x00"]),
+        "day": pa.array([-719_162, None, 2_932_896], pa.date32()),
+        "wide": pa.array(
+            [Decimal("-1e-3"), None, Decimal("12345678901234567890.123")], pa.decimal128(38, 3)
+        ),
+        "slim": pa.array([Decimal("0.5"), None, Decimal("-9.9")], pa.decimal128(3, 1)),
+    }
+)
+
+
+def test_records_handed_over_are_the_records_of_the_file(
+    spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    given = replace(slices(tmp_path, _EACH_TYPE), schema=_EACH_TYPE.schema)
+    names = [name for name in _EACH_TYPE.column_names if name != "offset"]
+    query = f"SELECT {', '.join(names)} FROM cities"
+    with spark_engine.request("few") as spark:
+        frame = read_slices(spark, given.files, given.schema, given.vocab, tmp_path)
+        assert not frame.inputFiles()
+        Catalyst(spark).show(frame, "cities")
+        by_job = spark.sql(query).toArrow()
+        few.compute_in_place(spark)
+        in_place = computed(spark.sql(query), tmp_path)
+        read_by_spark = read_slices(spark, given.files, given.schema, given.vocab)
+        assert read_by_spark.inputFiles()
+        expected = read_by_spark.select(*names).toArrow()
+    assert in_place is not None
+    for found in (by_job, in_place):
+        assert found.schema == expected.schema
+        # Not as values: 0.0 equals -0.0, and NaN nothing.
+        assert repr(found.to_pylist()) == repr(expected.to_pylist())
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pa.array([[1]], pa.list_(pa.int32())),
+        pa.array([1], pa.uint32()),
+        pa.array([1], pa.timestamp("ns", "UTC")),
+        pa.array([(1 << 62)], pa.timestamp("ms", "UTC")),
+        pa.array(["x" * (3 << 20)]),
+    ],
+    ids=str,
+)
+def test_what_arrow_and_spark_hold_differently_or_is_large_is_not_handed_over(
+    spark_engine: SparkEngine, tmp_path: Path, unlike: pa.Array
+) -> None:
+    file = tmp_path / "unlike.parquet"
+    pq.write_table(pa.table({"unlike": unlike}), file)
+    kind = StructType([StructField("unlike", StringType())])
+    with spark_engine.request("few") as spark:
+        assert handed_over(spark, [file], kind, tmp_path) is None
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_only_quick_expressions_are_computed_where_nothing_can_cancel_them(
+    spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    given = slices(tmp_path, rows(0, 3))
+    step = task(tmp_path, sql("SELECT 1"), given)
+    quick = {
+        "SELECT event_time, upper(city) AS city, population * 2 + 1 AS n FROM cities": True,
+        "SELECT event_time, CASE WHEN city LIKE 'a%' THEN 1 END AS n FROM cities": False,
+        "SELECT event_time, aggregate(sequence(1, population), 0L, (a, b) -> a + b) AS n"
+        " FROM cities": False,
+        "SELECT event_time, repeat(city, 1000) AS n FROM cities": False,
+        "SELECT event_time, regexp_replace(city, '(a+)+$', '') AS n FROM cities": False,
+        "SELECT event_time, explode(array(1, 2)) AS n FROM cities": False,
+    }
+    view = partial(increment_view, tmp_path)
+    for query, expected in quick.items():
+        with spark_engine.request("few") as spark:
+            report = checked(spark, "few", sql(query), step.inputs, step.vocab, view=view)
+            assert report.quick is expected, (query, report.expressions)
+            assert computed(report.result, tmp_path) is None
+            if expected:
+                few.compute_in_place(spark)
+                report = checked(spark, "few", sql(query), step.inputs, step.vocab, view=view)
+                assert computed(report.result, tmp_path) is not None
+
+
+def test_an_error_in_a_record_is_told_alike_however_it_was_computed(
+    spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    query = sql("SELECT event_time, 1 / (population - 1) AS n FROM cities")
+    told = []
+    for number, count in enumerate((3, 30_000)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(QueryError) as caught:
+            spark_engine.transform(task(folder, query, slices(folder, rows(0, count))))
+        told.append((caught.value.code, caught.value.message))
+    assert told[0] == told[1]
+    assert told[0][0] == "E0517"

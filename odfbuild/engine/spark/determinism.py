@@ -93,6 +93,8 @@ class Analysed:
     def _expression(self, expression: Node) -> None:
         of = self.catalyst.kind_of(expression)
         kind = of.name
+        if not of.is_replaceable:
+            self.findings.report.expressions.add(kind)
         if kind in ("AttributeReference", "Literal"):
             return
         if kind in lists.CLOCK_EXPRESSIONS:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odfbuild.engine.spark.at_hand import IN_PLACE, MOST_BYTES, computed
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.jvm import classes_in
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _FEW_BYTES = 2 << 20
 """Of input files, about 100 000 records: one task reads and groups them."""
-_SHORT_BYTES = 256 << 10
-"""Of input files: up to here neither compiled code nor a folder of files wins back its price."""
 _COLLECTED_ROWS = 20_000
 """Of a result, for each partition: more would take memory, and are written by Spark."""
 MARK = "odfbuild.few"
@@ -30,12 +29,18 @@ MARK = "odfbuild.few"
 _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
 }
 _SHORT = {
     MARK: "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+
+
+def compute_in_place(spark: SparkSession) -> None:
+    """Let the optimiser compute the records at hand, before a query of quick expressions runs."""
+    classes_in(spark._jvm).set(spark, IN_PLACE)
 
 
 def tune(spark: SparkSession, files: Iterable[Path]) -> None:
@@ -48,7 +53,7 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     size = sum(file.stat().st_size for file in files)
     if size > _FEW_BYTES:
         return
-    settings = _ONE_TASK if size > _SHORT_BYTES else _ONE_TASK | _SHORT
+    settings = _ONE_TASK if size > MOST_BYTES else _ONE_TASK | _SHORT
     classes_in(spark._jvm).set(spark, settings)
 
 
@@ -60,13 +65,18 @@ def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:
     spark = frame.sparkSession
     if spark.conf.get(MARK, "false") != "true":
         return None
-    catalyst = Catalyst(spark)
-    plan = frame._jdf.queryExecution().analyzed()
-    bounded = catalyst.frame(catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan))
-    found: pa.Table = bounded.toArrow()
-    if found.num_rows > _COLLECTED_ROWS:
+    found = computed(frame, folder.parent) or _collected(frame)
+    if found is None:
         return None
     folder.mkdir()
     target = folder / "part-0.parquet"
     pq.write_table(found, target, compression="lz4", use_dictionary=False)
     return (target,)
+
+
+def _collected(frame: DataFrame) -> pa.Table | None:
+    catalyst = Catalyst(frame.sparkSession)
+    plan = frame._jdf.queryExecution().analyzed()
+    bounded = catalyst.frame(catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan))
+    found: pa.Table = bounded.toArrow()
+    return found if found.num_rows <= _COLLECTED_ROWS else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.spark.at_hand import QUICK
 from odfbuild.engine.spark.catalyst import Node, position_of, text_of
 from odfbuild.errors import Location, QueryError
 
@@ -50,6 +51,13 @@ class Report:
     not_row_wise: list[Construct] = field(default_factory=list)
     plan: Node | None = None
     result: DataFrame | None = None
+    expressions: set[str] = field(default_factory=set)
+    """Names of the classes of all expressions."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether what it computes of a record takes no longer than the record is long."""
+        return self.row_wise and self.expressions <= QUICK
 
     @property
     def row_wise(self) -> bool:

@@ -12,6 +12,7 @@ from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark import few
+from odfbuild.engine.spark.at_hand import handed_over
 from odfbuild.engine.spark.jvm import classes_in
 from odfbuild.errors import QueryError
 
@@ -129,24 +130,29 @@ def empty_frame(spark: SparkSession, schema: spark_types.StructType) -> DataFram
 
 
 def read_slices(
-    spark: SparkSession, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
+    spark: SparkSession,
+    files: Sequence[Path],
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    scratch: Path | None = None,
 ) -> DataFrame:
     """Records of data files in the shape of `schema`, whatever physical form each file has.
 
-    Offsets are bigint and operations int, also where a peer wrote unsigned ones; columns that were
-    added later are null in older files.
+    With a folder `scratch`, few of them are read here, and handed over. Offsets are bigint and
+    operations int, also where a peer wrote unsigned ones; columns that were added later are null in
+    older files.
     """
     if not files:
         return empty_frame(spark, _shape(schema, vocab))
-    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
     for file in files:
         layout = pq.read_schema(file)
         key = tuple((field.name, str(field.type)) for field in layout)
-        groups.setdefault(key, []).append(str(file))
+        groups.setdefault(key, []).append(file)
         layouts[key] = layout
     return union(
-        [_read(spark, names, layouts[key], schema, vocab) for key, names in groups.items()]
+        [_read(spark, each, layouts[key], schema, vocab, scratch) for key, each in groups.items()]
     )
 
 
@@ -160,18 +166,22 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 def _read(
     spark: SparkSession,
-    names: Sequence[str],
+    files: Sequence[Path],
     layout: pa.Schema,
     schema: pa.Schema,
     vocab: Vocabulary,
+    scratch: Path | None,
 ) -> DataFrame:
     """Records of files that are all laid out as `layout`, in the shape of `schema`."""
     wanted = _shape(schema, vocab)
+    names = [str(file) for file in files]
     if any(field.type in _WIDER for field in layout):
         frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
     else:
         found = to_spark_schema(layout)
-        frame = spark.read.schema(found).parquet(*names)
+        frame = handed_over(spark, files, found, scratch) if scratch is not None else None
+        if frame is None:
+            frame = spark.read.schema(found).parquet(*names)
         if found == wanted:
             return frame
     return frame.selectExpr(*_conform(layout, wanted))

@@ -31,14 +31,16 @@ def empty_view(spark: SparkSession, each: InputSlices) -> None:
     Catalyst(spark).show(frame, each.alias)
 
 
-def new_records(spark: SparkSession, each: InputSlices) -> DataFrame:
-    """The new records of an input, in order of offsets."""
+def new_records(spark: SparkSession, each: InputSlices, scratch: Path | None = None) -> DataFrame:
+    """The new records of an input, in order of offsets; with `scratch`, few are handed over."""
     if not each.slices or each.first is None or each.last is None:
         return read_slices(spark, (), each.schema, each.vocab)
     offset = quote(each.vocab.offset)
     if len(each.files) <= _READ_IN_TURN:
         # Spark keeps the order of one file, but not that of several.
-        frame = union([read_slices(spark, [file], each.schema, each.vocab) for file in each.files])
+        frame = union(
+            [read_slices(spark, [file], each.schema, each.vocab, scratch) for file in each.files]
+        )
     else:
         frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
     if _only_new(each):

@@ -47,6 +47,8 @@ class Classes:
         self.datasets = companion("org.apache.spark.sql.classic.Dataset")
         self.nothing = jvm.scala.Option.empty()
         self.whole_number = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+        self.local = load(_PLANS + "LocalRelation")
+        self.converters = companion("org.apache.spark.sql.execution.arrow.ArrowConverters")
         self.no_items = companion("scala.collection.immutable.Nil")
         self.no_properties = companion("scala.collection.immutable.Map").empty()
         self.local_view = companion(_CATALYST + "analysis.LocalTempView")
@@ -71,6 +73,9 @@ class Classes:
         self.LessThanOrEqual = known(_EXPRESSIONS + "LessThanOrEqual")
         self.Literal = known(_EXPRESSIONS + "Literal")
         self.ArrayList = known("java.util.ArrayList")
+        self.Arrow = known("org.apache.spark.sql.api.python.PythonSQLUtils")
+        self.ArrowStream = known("org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter")
+        self.FileOutputStream = known("java.io.FileOutputStream")
         self.HashMap = known("java.util.HashMap")
         self.TableIdentifier = known(_CATALYST + "TableIdentifier")
         self.CreateViewCommand = known("org.apache.spark.sql.execution.command.CreateViewCommand")

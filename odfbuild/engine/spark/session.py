@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, Sandbox, in_force
 from odfbuild.engine.spark import sandbox
+from odfbuild.engine.spark.at_hand import BY_JOBS_ONLY
 from odfbuild.engine.spark.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.java import (
     LOOPBACK,
@@ -44,6 +45,8 @@ _COMMON = {
     # What stands in VALUES is looked at before it is computed: TIMESTAMP 'now' is the clock.
     "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
     "spark.submit.deployMode": "client",
+    # What takes long can be cancelled where it runs as a job, and nowhere else.
+    **BY_JOBS_ONLY,
     "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
 }
 _EMBEDDED = {
@@ -167,6 +170,8 @@ class Session:
             raise did_not_start(_first_sentence(error), self._gateway.log) from None
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+        # Each request has a session of its own; this one only takes in records that are at hand.
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         session.sparkContext.setLogLevel("OFF")
         if not settings.embedded:
             await_workers(session.sparkContext, settings.master)

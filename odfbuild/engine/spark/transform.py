@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +49,8 @@ def steps_of(transform: TransformSql) -> list[Step]:
 def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
     # Most queries handle each record alone, and are checked over what they are to read.
-    report = checked(
-        spark, task.dataset, task.transform, task.inputs, task.vocab, view=map.increment_view
-    )
+    view = partial(map.increment_view, task.scratch)
+    report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
     task = replace(task, transform=runnable(task.transform, task.dataset))
     shape = None if report.row_wise else _shape(spark, report, task)
     retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
@@ -62,6 +62,8 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.MAP if retracting and task.vocab.operation_type not in schema.names:
             parts = _map_with_operations(spark, task)
         case Mode.MAP:
+            if report.quick:
+                few.compute_in_place(spark)
             parts = _written(_result(report), task)
         case Mode.STREAM if isinstance(shape, Windowed):
             parts = _windows(spark, task, shape)

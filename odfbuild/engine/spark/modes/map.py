@@ -32,9 +32,9 @@ _INPUT = PREFIX + "input"
 _HIDDEN = (_OPERATION, _OFFSET, _INPUT)
 
 
-def increment_view(spark: SparkSession, each: InputSlices) -> None:
-    """Make a view of the new records of an input, in order."""
-    Catalyst(spark).show(new_records(spark, each), each.alias)
+def increment_view(scratch: Path, spark: SparkSession, each: InputSlices) -> None:
+    """Make a view of the new records of an input, in order; few of them pass through `scratch`."""
+    Catalyst(spark).show(new_records(spark, each, scratch), each.alias)
 
 
 def traced_view(spark: SparkSession, number: int, each: InputSlices) -> None:
