@@ -18,19 +18,26 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
+    AttachmentsEmbedded,
     Checkpoint,
     DatasetKind,
     DataSlice,
+    DisablePollingSource,
+    DisablePushSource,
     ExecuteTransform,
     ExecuteTransformInput,
+    FetchStepUrl,
     MergeStrategyAppend,
     MetadataBlock,
     MetadataEvent,
     OffsetInterval,
     ReadStepNdJson,
     Seed,
+    SetAttachments,
     SetDataSchema,
     SetInfo,
+    SetLicense,
+    SetPollingSource,
     SetTransform,
     SetVocab,
     SourceState,
@@ -122,6 +129,20 @@ class Chains:
                 return SetVocab()
             case "SetInfo":
                 return SetInfo(description=spec["hash"])
+            case "SetLicense":
+                return SetLicense(short_name="x", name="x", website_url="https://example.org")
+            case "SetAttachments":
+                return SetAttachments(attachments=AttachmentsEmbedded(items=()))
+            case "SetPollingSource":
+                return SetPollingSource(
+                    fetch=FetchStepUrl(url="file:x"),
+                    read=ReadStepNdJson(),
+                    merge=MergeStrategyAppend(),
+                )
+            case "DisablePollingSource":
+                return DisablePollingSource()
+            case "DisablePushSource":
+                return DisablePushSource(source_name="default")
             case "AddPushSource":
                 return AddPushSource(
                     source_name="default", read=ReadStepNdJson(), merge=MergeStrategyAppend()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from odfbuild.apply.derive import read_inputs, stage_transform
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, Vocabulary
+from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.odf.arrow_schema import schema_of
@@ -22,7 +23,6 @@ from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
     ExecuteTransform,
-    MergeStrategySnapshot,
     ReadStepCsv,
     SetTransform,
     SqlQueryStep,
@@ -31,19 +31,24 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+from tests.conformance.arrow_values import type_of
+from tests.conformance.test_writer_scenarios import merge_of
 from tests.conformance.vectors import cases
 from tests.engine.inputs import slices, task
 
 pytestmark = pytest.mark.spark
 
 VOCAB = Vocabulary()
-TYPES = {
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "string": pa.string(),
-    "timestamp[ms,UTC]": pa.timestamp("ms", "UTC"),
+TYPES = {"string": pa.string(), "date": pa.date32()}
+DDL = {
+    "bool": "BOOLEAN",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float64": "DOUBLE",
+    "string": "STRING",
+    "date": "DATE",
+    "timestamp[ms,UTC]": "TIMESTAMP",
 }
-DDL = {"int32": "INT", "string": "STRING"}
 DIFFERS = {
     # A function that only DataFusion has.
     "transform/engine/json-function": {"error": "InvalidQuery"},
@@ -60,7 +65,7 @@ Both stand in docs/compatibility.md.
 
 def field(text: str) -> pa.Field:
     name, kind, need = text.split()
-    return pa.field(name, TYPES[kind], nullable=need != "required")
+    return pa.field(name, TYPES.get(kind) or type_of(kind), nullable=need != "required")
 
 
 def ddl(text: str) -> str:
@@ -71,7 +76,14 @@ def ddl(text: str) -> str:
 def rows_of(table: pa.Table) -> list[list[Any]]:
     """Rows as the vectors spell them."""
     return [
-        [v.isoformat().replace("+00:00", "Z") if hasattr(v, "isoformat") else v for v in row]
+        [
+            v.isoformat().replace("+00:00", "Z")
+            if hasattr(v, "isoformat")
+            else str(v)
+            if isinstance(v, Decimal)
+            else v
+            for v in row
+        ]
         for row in zip(*table.to_pydict().values(), strict=True)
     ]
 
@@ -107,18 +119,10 @@ def test_a_query_gives_what_it_gives_in_the_reference(
 def _run(
     case: dict[str, Any], engine: Engine, folder: Path
 ) -> tuple[StagedSlice | None, pa.Schema]:
-    (given,) = case["inputs"]
-    schema = pa.schema([field(text) for text in given["schema"]])
-    columns = [
-        [datetime.fromisoformat(v) for v in values] if pa.types.is_timestamp(f.type) else values
-        for f, values in zip(schema, zip(*given["data"]["rows"], strict=True), strict=True)
-    ]
-    source = slices(folder, pa.table(columns, schema=schema), alias=given["alias"])
-    interval = given["offset_interval"]
-    source = replace(source, schema=schema, first=interval["start"], last=interval["end"])
+    inputs = [_input(given, folder) for given in case["inputs"]]
     steps = [SqlQueryStep(alias=q.get("alias"), query=q["query"]) for q in case["queries"]]
     query = TransformSql(engine="spark", queries=tuple(steps))
-    result = engine.transform(task(folder, query, source))
+    result = engine.transform(task(folder, query, *inputs))
     committed = dataset_schema(result.schema, VOCAB)
     staged = write_slice(
         result,
@@ -132,6 +136,31 @@ def _run(
     return staged, committed
 
 
+def _input(given: dict[str, Any], folder: Path) -> InputSlices:
+    schema = pa.schema([field(text) for text in given["schema"]])
+    rows = given["data"]["rows"] if given.get("data") else []
+    columns = [
+        pa.array([_value(row[i], f.type) for row in rows], f.type) for i, f in enumerate(schema)
+    ]
+    if not rows:
+        return InputSlices(alias=given["alias"], schema=schema, vocab=VOCAB)
+    source = slices(folder, pa.table(columns, schema=schema), alias=given["alias"])
+    interval = given["offset_interval"]
+    if interval is None:
+        return replace(source, schema=schema, slices=(), first=None, last=None)
+    return replace(source, schema=schema, first=interval["start"], last=interval["end"])
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_timestamp(kind):
+        return datetime.fromisoformat(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(value)
+    return date.fromisoformat(value) if pa.types.is_date(kind) else value
+
+
 class Pipeline:
     """A root that takes CSV and a derivative of it, worked by the functions of `apply`."""
 
@@ -139,11 +168,11 @@ class Pipeline:
         self.engine, self.folder = engine, folder
         self.workspace = Workspace(folder / "chains", folder / "keys", folder / "cache")
         merge, read = case["root"]["merge"], case["root"]["read"]
-        assert (merge["kind"], read["kind"]) == ("Snapshot", "Csv")
+        assert read["kind"] == "Csv"
         self.source = AddPushSource(
             source_name="default",
             read=ReadStepCsv(ddl_schema=tuple(map(ddl, read["schema"])), header=read["header"]),
-            merge=MergeStrategySnapshot(primary_key=tuple(merge["primary_key"])),
+            merge=merge_of(merge),
         )
         start = Timestamp.parse("2050-01-01T00:00:00Z")
         self.workspace.create("root", DatasetKind.Root, [self.source], start)

@@ -62,7 +62,7 @@ def _schema(specs):
     return pa.schema(fields)
 
 
-def _merge(spec):
+def merge_of(spec):
     key = tuple(spec.get("primary_key") or ())
     match spec["kind"]:
         case "Append":
@@ -159,7 +159,7 @@ ROUNDS = [one for one in cases("writer_scenarios") if "rounds" in (one.values[0]
 def test_rounds_of_writes_leave_the_blocks_and_records_of_the_reference(
     case, spark_engine, tmp_path
 ):
-    dataset = Dataset(tmp_path, spark_engine, _merge(case["merge"]))
+    dataset = Dataset(tmp_path, spark_engine, merge_of(case["merge"]))
     legacy = "legacy" in (case.get("note") or "")
     if case.get("initial_schema"):
         dataset.commit(SetDataSchema(schema=to_odf(_schema(case["initial_schema"]))))
@@ -236,7 +236,7 @@ def test_links_to_objects_are_counted_and_must_lead_somewhere(spark_engine, tmp_
     "case", [one for one in cases("writer_scenarios") if "csv" in (one.values[0] or {})]
 )
 def test_a_slice_has_the_layout_of_the_reference(case, spark_engine, tmp_path):
-    dataset = Dataset(tmp_path, spark_engine, _merge(case["merge"]))
+    dataset = Dataset(tmp_path, spark_engine, merge_of(case["merge"]))
     times = {"system_time": "2010-01-01T12:00:00Z", "source_event_time": "2000-01-01T12:00:00Z"}
     events = dataset.write({**case, **times})
     hash_of_file = events[-1].new_data.physical_hash
@@ -286,10 +286,10 @@ def _event(spec):
             return SetVocab(event_time_column=spec["eventTimeColumn"])
         case "SetPollingSource":
             fetch, read = FetchStepUrl(url="file:x"), ReadStepCsv()
-            return SetPollingSource(fetch=fetch, read=read, merge=_merge(spec["merge"]))
+            return SetPollingSource(fetch=fetch, read=read, merge=merge_of(spec["merge"]))
         case "AddPushSource":
             read = ReadStepCsv()
-            return AddPushSource(source_name="x", read=read, merge=_merge(spec["merge"]))
+            return AddPushSource(source_name="x", read=read, merge=merge_of(spec["merge"]))
         case "SetDataSchema" if isinstance(spec.get("schema"), list):
             return SetDataSchema(schema=to_odf(_schema(spec["schema"])))
     return from_data(MetadataEvent, spec)

@@ -117,6 +117,16 @@ def test_operations_carry_over_through_steps_unions_and_generators(
     assert found["op"].to_pylist() == [0, 0, 1, 1, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("operation", ["7", "-1", "CAST(NULL AS INT)"])
+def test_an_operation_that_is_none_is_not_committed(
+    spark_engine: Engine, tmp_path: Path, operation: str
+) -> None:
+    query = sql(f"SELECT event_time, {operation} AS op FROM cities")
+    with pytest.raises(QueryError, match="which is no operation") as caught:
+        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
+    assert caught.value.code == "E0517"
+
+
 def test_validation_gives_the_schema_without_any_data(spark_engine: Engine) -> None:
     query = sql("SELECT event_time, city, population * 1.5 AS more FROM cities")
     found = spark_engine.validate("tests", query, [CITIES], VOCAB)
@@ -135,6 +145,9 @@ REFUSED = {
     "SELECT city FROM cities": ("E0515", None, None, "event_time"),
     "SELECT CAST(event_time AS STRING) AS event_time FROM cities": ("E0516", None, None, "CAST"),
     "SELECT event_time, offset FROM cities": ("E0514", None, None, ""),
+    "SELECT event_time, CAST(op AS STRING) AS op FROM cities": ("E0514", None, None, "AS INT"),
+    "SELECT event_time, CAST(op AS BIGINT) AS op FROM cities": ("E0514", None, None, "AS INT"),
+    "SELECT event_time, OP FROM cities": ("E0514", None, None, "`op`"),
     "SELECT event_time, 1 AS a, 2 AS A FROM cities": ("E0511", None, None, ""),
     "SELECT event_time, NULL AS a FROM cities": ("E0510", None, None, ""),
     "SELECT event_time, map('a', 1) AS a FROM cities": ("E0510", None, None, ""),

@@ -169,7 +169,9 @@ def checked(
     names = [each.alias for each in inputs] + [table.view for table in tables]
     report = _checked_steps(spark, dataset, transform, names)
     frame = _result(report)
+    operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
+    problems += [operation] if operation else []
     if problems:
         raise Errors(problems)
     report.result = _with_operation(frame, vocab)
@@ -272,14 +274,42 @@ def _system_columns(frame: DataFrame, dataset: str, vocab: Vocabulary) -> list[Q
     return errors
 
 
+def _unfit_operation(frame: DataFrame, dataset: str, vocab: Vocabulary) -> QueryError | None:
+    name = vocab.operation_type
+    field = next((f for f in frame.schema.fields if f.name.lower() == name.lower()), None)
+    if field is None:
+        return None
+    if field.name != name:
+        message = (
+            f"the result has a column '{field.name}', which is a system column but for its case"
+        )
+        help_ = f"leave it out, or write it as `{name}`"
+    elif field.dataType.typeName() not in ("byte", "short", "integer"):
+        kind = field.dataType.simpleString().upper()
+        message = f"'{name}' is {kind}, but an operation is a small number"
+        help_ = f"CAST({name} AS INT)"
+    else:
+        return None
+    return QueryError(
+        message,
+        code="E0514",
+        dataset=dataset,
+        notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
+        help=help_,
+    )
+
+
 def _with_operation(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
-    """Operations as int, where the query carries them."""
+    """Operations as int, where the query carries them; a code that is none makes it fail."""
     if vocab.operation_type not in frame.columns:
         return frame
     name = quote(vocab.operation_type)
+    found = f"coalesce(CAST({name} AS STRING), 'NULL')"
+    why = f"concat('a record of the result has ', {found}, ', which is no operation (0 to 3)')"
+    operation = (
+        f"CASE WHEN {name} BETWEEN 0 AND 3 THEN CAST({name} AS INT) "
+        f"ELSE CAST(raise_error({why}) AS INT) END AS {name}"
+    )
     return frame.selectExpr(
-        *(
-            f"CAST({name} AS INT) AS {name}" if c == vocab.operation_type else quote(c)
-            for c in frame.columns
-        )
+        *(operation if c == vocab.operation_type else quote(c) for c in frame.columns)
     )
