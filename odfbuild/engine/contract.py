@@ -18,6 +18,7 @@ from odfbuild.engine.mode import Choice
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.engine.ranges import Ranges
     from odfbuild.errors import Location
     from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, TransformSql
     from odfbuild.odf.timestamp import Timestamp
@@ -240,6 +241,43 @@ class TransformResult(EngineResult):
     choice: Choice
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvenanceTask:
+    """Tell where records of a step come from that was recorded in a chain.
+
+    `step` is the request that made them; `file` is the slice that it gave, with `schema`, and
+    `offsets` are the records of it that are asked for.
+    """
+
+    step: TransformTask
+    file: Path
+    schema: pa.Schema
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The records of the inputs that one record needs to come out as it does (why-provenance).
+
+    `records` are their offsets by the alias of the input. Of the inputs in `whole` no single
+    records can be told, and why: all that the step read of them counts. An input in neither
+    contributed nothing. `before`: the record takes another one back, and these are the records that
+    the other one came from, just before the step.
+    """
+
+    records: Mapping[str, Ranges]
+    whole: Mapping[str, str] = field(default_factory=dict)
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where records come from, by their offset, and the mode in which they were made."""
+
+    choice: Choice
+    origins: Mapping[int, Origin]
+
+
 @dataclass(frozen=True, slots=True)
 class QueryTask:
     """A question over `inputs`, whose aliases are the relations that `sql` may read.
@@ -314,6 +352,13 @@ class Engine(Protocol):
 
     def transform(self, task: TransformTask) -> TransformResult:
         """Carry out a transformation step."""
+        ...
+
+    def provenance(self, task: ProvenanceTask) -> Provenance:
+        """Tell which records of the inputs records of a step came from.
+
+        The step is done again with a query that tells; nothing was kept for it.
+        """
         ...
 
     def ingest(self, task: IngestTask) -> EngineResult:

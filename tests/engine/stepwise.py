@@ -119,6 +119,7 @@ class Derived:
     done: list[int] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
+    tasks: list[TransformTask] = field(default_factory=list)
     records: int = 0
     watermark: Timestamp | None = None
     mode: Mode | None = None
@@ -134,17 +135,16 @@ class Derived:
         scratch = self.folder / f"step-{len(list(self.folder.iterdir()))}"
         scratch.mkdir()
         previous = tuple(self.files)
-        result = self.engine.transform(
-            TransformTask(
-                dataset="derived",
-                transform=self.transform,
-                inputs=inputs,
-                vocab=VOCAB,
-                scratch=scratch,
-                watermark_before=self.watermark,
-                previous=lambda: previous,
-            )
+        task = TransformTask(
+            dataset="derived",
+            transform=self.transform,
+            inputs=inputs,
+            vocab=VOCAB,
+            scratch=scratch,
+            watermark_before=self.watermark,
+            previous=lambda: previous,
         )
+        result = self.engine.transform(task)
         self.watermark = output_watermark(self.watermark, [each.watermark for each in inputs])
         self.mode, self.reason = result.choice.mode, result.choice.reason
         self.schema = self.schema or dataset_schema(result.schema, VOCAB)
@@ -160,6 +160,7 @@ class Derived:
         )
         if staged is None:
             return []
+        self.tasks.append(task)
         self.files.append(staged.path)
         self.hashes.append(str(staged.data.logical_hash))
         self.records += staged.records

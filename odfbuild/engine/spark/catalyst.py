@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.jvm import Classes, classes_in
@@ -130,6 +131,36 @@ class Builder:
         rows = [self._sequence([*items(row), *further]) for row in items(plan.projections())]
         output = self._sequence([*items(plan.output()), *further])
         return self._known.Expand(self._sequence(rows), output, child)
+
+    def aggregate(self, keys: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
+        """The rows of `child` in groups of equal `keys`: one row of `columns` for each."""
+        return self._known.Aggregate(
+            self._sequence(keys), self._sequence(columns), child, self._known.nothing
+        )
+
+    def join(self, left: Node, right: Node, conditions: Sequence[Node]) -> Node:
+        """The pairs of rows for which all `conditions` hold."""
+        condition = reduce(self.both, conditions) if conditions else None
+        return self._known.Join(
+            left, right, self._known.inner, self._known.just(condition), self._known.no_hint
+        )
+
+    def lateral(self, plan: Node, left: Node, right: Node) -> Node:
+        """A `LateralJoin` between another left side and another subquery."""
+        return self._known.LateralJoin(
+            left, plan.right().withNewPlan(right), plan.joinType(), plan.condition()
+        )
+
+    def alias(self, column: Node, name: str) -> Node:
+        """A column under a name of its own."""
+        known = self._known
+        id = known.named_expressions.newExprId()
+        nothing = self._sequence([])
+        return known.Alias(column, name, id, nothing, known.nothing, nothing)
+
+    def same(self, left: Node, right: Node) -> Node:
+        """`left <=> right`: equal, or both null."""
+        return self._known.EqualNullSafe(left, right)
 
     def filter(self, condition: Node, child: Node) -> Node:
         """The rows of `child` for which `condition` holds."""

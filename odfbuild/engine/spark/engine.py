@@ -17,6 +17,8 @@ from odfbuild.engine.contract import (
     Headway,
     IngestTask,
     InputSlices,
+    Provenance,
+    ProvenanceTask,
     QueryTask,
     Surroundings,
     TransformResult,
@@ -32,6 +34,7 @@ from odfbuild.engine.spark.frames import to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view
 from odfbuild.engine.spark.limits import within
 from odfbuild.engine.spark.merge import merge
+from odfbuild.engine.spark.provenance import trace
 from odfbuild.engine.spark.read import read_source
 from odfbuild.engine.spark.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session import Session
@@ -102,6 +105,16 @@ class SparkEngine:
         def work(again: bool) -> TransformResult:
             with self.request(task.dataset) as spark:
                 return derive(spark, _afresh(task) if again else task)
+
+        return self._recovery.carry_out(work)
+
+    def provenance(self, task: ProvenanceTask) -> Provenance:
+        """See `contract.Engine`."""
+
+        def work(again: bool) -> Provenance:
+            with self.request(task.step.dataset) as spark:
+                step = _afresh(task.step) if again else task.step
+                return trace(spark, replace(task, step=step))
 
         return self._recovery.carry_out(work)
 

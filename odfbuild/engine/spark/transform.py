@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
-from odfbuild.engine.mode import SUBQUERY, Mode
+from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.spark import few
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
@@ -46,8 +46,22 @@ def steps_of(transform: TransformSql) -> list[Step]:
     return [Step(step.alias, rewrite(step.query, tables)) for step in transform.queries or ()]
 
 
-def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
-    """Bring a result up to date, in the mode that fits its query and its inputs."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a step is carried out: what checking the query found, and the mode that fits.
+
+    The task's queries are in the SQL of the engine. `retracting` are inputs that hold retractions.
+    """
+
+    task: TransformTask
+    report: Report
+    shape: Windowed | Joined | None
+    retracting: Sequence[str]
+    choice: Choice
+
+
+def decide(spark: SparkSession, task: TransformTask) -> Decision:
+    """Check a query over views of what is new, and choose the mode."""
     # Most queries handle each record alone, and are checked over what they are to read.
     view = partial(map.increment_view, task.scratch)
     report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
@@ -57,21 +71,28 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     choice = choose(report, shape, retracting)
     if choice.mode is not Mode.MAP:
         _refuse_operation(report, task)
-    schema = to_arrow_schema(_result(report), [task.vocab.event_time])
-    match choice.mode:
-        case Mode.MAP if retracting and task.vocab.operation_type not in schema.names:
+    return Decision(task, report, shape, retracting, choice)
+
+
+def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
+    """Bring a result up to date, in the mode that fits its query and its inputs."""
+    found = decide(spark, task)
+    task = found.task
+    schema = to_arrow_schema(_result(found.report), [task.vocab.event_time])
+    match found.choice.mode:
+        case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             parts = _map_with_operations(spark, task)
         case Mode.MAP:
-            if report.quick:
+            if found.report.quick:
                 few.compute_in_place(spark)
-            parts = _written(_result(report), task)
-        case Mode.STREAM if isinstance(shape, Windowed):
-            parts = _windows(spark, task, shape)
+            parts = _written(_result(found.report), task)
+        case Mode.STREAM if isinstance(found.shape, Windowed):
+            parts = _windows(spark, task, found.shape)
         case Mode.STREAM:
             parts = _pairs(spark, task)
         case Mode.CHANGELOG:
             parts = _changelog(spark, task, schema)
-    return TransformResult(parts=parts, schema=schema, choice=choice)
+    return TransformResult(parts=parts, schema=schema, choice=found.choice)
 
 
 def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:
@@ -112,15 +133,18 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple
 
 
 def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+    frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
+    return () if frame is None else _in_order_of_time(frame, task)
+
+
+def pairs(
+    spark: SparkSession, task: TransformTask, result: Callable[[], DataFrame]
+) -> DataFrame | None:
+    """What new records add to a join; `None` for nothing. `result` is the query over the views."""
     plan, _ = result_of(spark, steps_of(task.transform))
     catalyst = Catalyst(spark)
     bounds = bounds_of(catalyst, catalyst.inline(plan), _event_times(task))
-    frame = stream.new_pairs(
-        spark, task, bounds, lambda: result_of(spark, steps_of(task.transform))[1]
-    )
-    if frame is None:
-        return ()
-    return _in_order_of_time(frame, task)
+    return stream.new_pairs(spark, task, bounds, result)
 
 
 def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
@@ -136,16 +160,21 @@ def _in_order_of_time(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
-    for each in task.inputs:
-        changelog.history_view(spark, each)
-    for table in versions_of(task.dataset, task.transform, task.inputs):
-        make_view(spark, table)
+    history_views(spark, task)
     plan, result = result_of(spark, steps_of(task.transform))
     if not task.previous():
         return _in_order_of_time(committed_form(result), task)
     frame = changelog.difference(spark, task, result, schema)
     few.tune(spark, files_read(frame, task))
     return changelog.write_changes(frame, task, key_of(plan))
+
+
+def history_views(spark: SparkSession, task: TransformTask) -> None:
+    """Make views of what inputs and their versions amount to."""
+    for each in task.inputs:
+        changelog.history_view(spark, each)
+    for table in versions_of(task.dataset, task.transform, task.inputs):
+        make_view(spark, table)
 
 
 def checked(
