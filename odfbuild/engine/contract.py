@@ -245,24 +245,24 @@ class TransformResult(EngineResult):
 class ProvenanceTask:
     """Tell where records of a step come from that was recorded in a chain.
 
-    `step` is the request that made them; `file` is the slice that it gave, with `schema`, and
-    `offsets` are the records of it that are asked for.
+    `step` is the request that made them, and `file` the slice that it gave, with `schema`. Each of
+    the sets of offsets in `asked` is a question of its own.
     """
 
     step: TransformTask
     file: Path
     schema: pa.Schema
-    offsets: tuple[int, ...]
+    asked: tuple[Ranges, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The records of the inputs that one record needs to come out as it does (why-provenance).
+    """The records of the inputs that records need to come out as they do (why-provenance).
 
     `records` are their offsets by the alias of the input. Of the inputs in `whole` no single
     records can be told, and why: all that the step read of them counts. An input in neither
-    contributed nothing. `before`: the record takes another one back, and these are the records that
-    the other one came from, just before the step.
+    contributed nothing. `before`: there is a record that takes another one back; what the other one
+    came from, just before the step, is among the records.
     """
 
     records: Mapping[str, Ranges]
@@ -272,10 +272,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where records come from, by their offset, and the mode in which they were made."""
+    """Where records come from, an origin for each question, and the mode that made them."""
 
     choice: Choice
-    origins: Mapping[int, Origin]
+    origins: tuple[Origin, ...]
 
 
 @dataclass(frozen=True, slots=True)

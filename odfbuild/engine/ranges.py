@@ -19,6 +19,17 @@ def ranges_of(offsets: Iterable[int]) -> Ranges:
     return tuple(found)
 
 
+def union_of(several: Iterable[Ranges]) -> Ranges:
+    """The intervals that hold all that one of `several` holds."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(piece for ranges in several for piece in ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
 def offsets_of(ranges: Ranges) -> Iterator[int]:
     """Every offset of these intervals."""
     for first, last in ranges:

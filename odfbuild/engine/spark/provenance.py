@@ -7,11 +7,12 @@ Source: Open Data Fabric, "Engine Contract", derive provenance.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import (
@@ -22,7 +23,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
-from odfbuild.engine.ranges import Ranges, ranges_of
+from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark import few
 from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst, Node
@@ -39,74 +40,105 @@ from odfbuild.engine.spark.witnesses import Witnesses
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Records = Any
-"""Inputs and offsets of records, as an Arrow array of structs."""
-
 _FROM = PREFIX + "records"
 _RANK = PREFIX + "rank"
 _OFFSET = PREFIX + "offset"
+_QUESTION = PREFIX + "question"
 _ROW = PREFIX + "row"
 _GIVEN = (APPEND, CORRECT_TO)
 _TAKEN = (RETRACT, CORRECT_FROM)
+_NO_RECORDS = pa.table({_QUESTION: pa.array([], pa.int32()), _FROM: pa.array([], pa.null())})
 _NOT_FOUND = "the step, done again, gives no such record"
 
 
 def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:
     """See `contract.Engine.provenance`."""
     found = decide(spark, task.step)
-    wanted = replace(task, step=found.task)
+    step = found.task
     if found.choice.mode is not Mode.CHANGELOG:
-        return Provenance(found.choice, _origins(spark, wanted, found))
-    # What a changelog takes back was in the result before the step, and is not in it any more.
-    given = _origins(spark, wanted, found, _GIVEN)
-    taken = _origins(spark, replace(wanted, step=_before(found.task)), found, _TAKEN)
-    before = {offset: replace(origin, before=True) for offset, origin in taken.items()}
-    return Provenance(found.choice, {**given, **before})
+        wanted = [(step, None, False)]
+    else:  # what it takes back was in the result before the step, and is not in it any more
+        wanted = [(step, _GIVEN, False), (_before(step), _TAKEN, True)]
+    parts = [
+        _origins(spark, replace(task, step=each), found, operations, before=before)
+        for each, operations, before in wanted
+    ]
+    return Provenance(found.choice, tuple(_together(pieces) for pieces in zip(*parts, strict=True)))
 
 
 def _before(step: TransformTask) -> TransformTask:
     """A step that finds nothing new."""
     inputs = tuple(replace(each, slices=(), first=None, last=None) for each in step.inputs)
-    return replace(step, inputs=inputs)
+    scratch = step.scratch / "before"
+    scratch.mkdir()
+    return replace(step, inputs=inputs, scratch=scratch)
+
+
+def _together(origins: Sequence[Origin]) -> Origin:
+    """What some records and others come from."""
+    aliases = dict.fromkeys(alias for each in origins for alias in each.records)
+    return Origin(
+        {
+            alias: union_of([each.records[alias] for each in origins if alias in each.records])
+            for alias in aliases
+        },
+        {alias: why for each in origins for alias, why in each.whole.items()},
+        before=any(each.before for each in origins),
+    )
 
 
 def _origins(
     spark: SparkSession,
     task: ProvenanceTask,
     decision: Decision,
-    operations: tuple[int, ...] | None = None,
-) -> dict[int, Origin]:
-    """Where those records come from that have one of `operations`."""
+    operations: Sequence[int] | None,
+    *,
+    before: bool,
+) -> list[Origin]:
+    """Where those of the records come from that have one of `operations`, for each question."""
     step = task.step
-    wanted = _asked(task, operations)
-    if not wanted:
-        return {}
+    asked = _asked(task, operations)
+    if not asked.num_rows:
+        return [Origin({}) for _ in task.asked]
     committed = read_slices(spark, [task.file], task.schema, step.vocab)
     if operations is not None:
         kinds = ", ".join(map(str, operations))
         committed = committed.where(f"{quote(step.vocab.operation_type)} IN ({kinds})")
     result, whole_inputs = _result(spark, step, decision)
     in_order = decision.choice.mode is Mode.MAP
-    found = _found(result, committed, step, wanted, in_order=in_order) if result is not None else {}
+    found = _found(result, committed, step, asked, in_order=in_order) if result else _NO_RECORDS
     whole = {step.inputs[number].alias: why for number, why in whole_inputs.items()}
-    not_found = Origin({}, dict.fromkeys((each.alias for each in step.inputs), _NOT_FOUND))
-    return {
-        offset: Origin(_by_input(found[offset], step), whole) if offset in found else not_found
-        for offset in wanted
-    }
+    origins = []
+    for question in range(len(task.asked)):
+        wanted = asked.filter(pc.field(_QUESTION) == question)
+        rows = found.filter(pc.field(_QUESTION) == question)
+        if not wanted.num_rows:
+            origins.append(Origin({}))
+        elif rows.num_rows < wanted.num_rows:
+            aliases = [each.alias for each in step.inputs]
+            origins.append(Origin({}, dict.fromkeys(aliases, _NOT_FOUND), before))
+        else:
+            origins.append(Origin(_by_input(rows[_FROM], step), whole, before))
+    return origins
 
 
-def _asked(task: ProvenanceTask, operations: Container[int] | None) -> list[int]:
-    """The offsets that are asked for, of records that have one of `operations`."""
+def _asked(task: ProvenanceTask, operations: Sequence[int] | None) -> pa.Table:
+    """The records that are asked for and have one of `operations`: question and offset."""
     vocab = task.step.vocab
-    names = [vocab.offset, vocab.operation_type]
-    offsets, kinds = (pq.read_table(task.file, columns=names)[name].to_pylist() for name in names)
-    asked = frozenset(task.offsets)
-    return [
-        offset
-        for offset, kind in zip(offsets, kinds, strict=True)
-        if offset in asked and (operations is None or kind in operations)
-    ]
+    records = pq.read_table(task.file, columns=[vocab.offset, vocab.operation_type])
+    if operations is not None:
+        records = records.filter(
+            pc.is_in(
+                records[vocab.operation_type].cast(pa.int32()), pa.array(operations, pa.int32())
+            )
+        )
+    present = records[vocab.offset].cast(pa.int64())
+    asked = []
+    for question, ranges in enumerate(task.asked):
+        offsets = present.filter(pc.is_in(present, pa.array(offsets_of(ranges), pa.int64())))
+        numbers = pa.array([question] * len(offsets), pa.int32())
+        asked.append(pa.table({_QUESTION: numbers, _OFFSET: offsets}))
+    return pa.concat_tables(asked)
 
 
 def _result(
@@ -163,11 +195,11 @@ def _found(
     result: DataFrame,
     committed: DataFrame,
     step: TransformTask,
-    wanted: Sequence[int],
+    asked: pa.Table,
     *,
     in_order: bool,
-) -> dict[int, Records]:
-    """The records behind each of the `wanted` ones, as far as `result` has it.
+) -> pa.Table:
+    """For each record that is `asked` for, as far as `result` has it, its question and list.
 
     Records of equal values are interchangeable: each gets one of the rows with its values, the last
     record the last row, where the result stands `in_order`.
@@ -178,15 +210,15 @@ def _found(
     equals = f"PARTITION BY {', '.join(names)} ORDER BY"
     same = " AND ".join(f"made.{name} <=> kept.{name}" for name in names)
     offset = quote(step.vocab.offset)
-    asked = step.scratch / "asked.parquet"
-    pq.write_table(pa.table({_OFFSET: pa.array(wanted, pa.int64())}), asked)
+    file = step.scratch / "asked.parquet"
+    pq.write_table(asked, file)
     kept = (
         committed.selectExpr(
             *names,
             f"{offset} AS {_OFFSET}",
             f"ROW_NUMBER() OVER ({equals} {offset} DESC) AS {_RANK}",
         )
-        .join(result.sparkSession.read.parquet(str(asked)), _OFFSET, "left_semi")
+        .join(result.sparkSession.read.parquet(str(file)), _OFFSET)
         .alias("kept")
     )
     # Where it stands in no order, nothing must keep Spark from looking at the wanted rows alone.
@@ -198,21 +230,18 @@ def _found(
         .alias("made")
     )
     both = made.join(kept, expr(f"{same} AND made.{_RANK} = kept.{_RANK}"))
-    found = both.selectExpr(f"kept.{_OFFSET}", f"made.{_FROM}")
+    found = both.selectExpr(f"kept.{_QUESTION}", f"made.{_FROM}")
     parts = [pq.read_table(part) for part in write_parts(found, step.scratch / "from")]
-    return {
-        offset.as_py(): records.values
-        for part in parts
-        for offset, records in zip(part[_OFFSET], part[_FROM], strict=True)
-    }
+    return pa.concat_tables(parts) if parts else _NO_RECORDS
 
 
-def _by_input(records: Records, step: TransformTask) -> dict[str, Ranges]:
-    """Offsets by the alias of the input."""
-    numbers = records.field("input").to_numpy(zero_copy_only=False)
-    offsets = records.field("offset").to_numpy(zero_copy_only=False)
-    return {
-        each.alias: ranges_of(offsets[numbers == number].tolist())
-        for number, each in enumerate(step.inputs)
-        if (numbers == number).any()
-    }
+def _by_input(lists: pa.ChunkedArray, step: TransformTask) -> dict[str, Ranges]:
+    """The offsets in lists of records, by the alias of the input."""
+    records = pa.chunked_array([pc.list_flatten(chunk) for chunk in lists.chunks])
+    numbers, offsets = (pc.struct_field(records, name) for name in ("input", "offset"))
+    found = {}
+    for number, each in enumerate(step.inputs):
+        of_input = offsets.filter(pc.equal(numbers, number))
+        if len(of_input):
+            found[each.alias] = ranges_of(of_input.unique().to_pylist())
+    return found
