@@ -7,23 +7,22 @@ the system columns. Source: Open Data Fabric, "Engine Contract", raw query.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabulary_of
+from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
 from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.store.disposable import prepare_cache_folder
+from odfbuild.store.disposable import scratch_folder
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import EngineFactory, EngineResult
+    from odfbuild.engine.contract import Engine, EngineFactory, EngineResult
     from odfbuild.odf.projection import Projection
     from odfbuild.store.workspace import Workspace
 
@@ -111,24 +110,50 @@ def answered(
     whose rows may be others the next time. Raises `QueryError`s, with places in the query as it
     was asked (file `name`).
     """
+    engine = LazyEngine(factory)
+    try:
+        with asked_of(
+            engine.get,
+            workspace,
+            question,
+            sources,
+            history=history,
+            limit=limit,
+            repeatable=repeatable,
+            name=name,
+        ) as found:
+            yield found
+    finally:
+        engine.stop()
+
+
+@contextmanager
+def asked_of(
+    get_engine: Callable[[], Engine],
+    workspace: Workspace,
+    question: Question,
+    sources: Sources | None = None,
+    *,
+    history: bool = False,
+    limit: int | None = None,
+    repeatable: bool = False,
+    name: str = "query",
+) -> Iterator[EngineResult]:
+    """`answered`, by an engine that goes on running."""
     if sources is None:
         sources = at_heads(workspace, question)
-    scratch = workspace.cache / "scratch"
-    prepare_cache_folder(scratch)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        engine = factory()
+    with scratch_folder(workspace.cache, "query") as folder:
+        engine = get_engine()
         try:
             inputs = _inputs(workspace, question, sources)
             found = engine.query(
-                QueryTask(question.sql, inputs, Path(folder), history, limit, repeatable)
+                QueryTask(question.sql, inputs, folder, history, limit, repeatable)
             )
         except OdfbuildError as error:
             for each in error.errors if isinstance(error, Errors) else (error,):
                 each.dataset = None
                 each.location = _as_asked(each.location, question, name)
             raise
-        finally:
-            engine.stop()
         yield found
 
 

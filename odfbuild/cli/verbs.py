@@ -38,6 +38,7 @@ VERBS = (
     "log",
     "blame",
     "tail",
+    "provenance",
     "sql",
     "freshness",
     "test",
@@ -64,6 +65,7 @@ ALIASES = {
     "dag": "graph",
     "compile": "render",
     "why": "explain",
+    "trace": "provenance",
 }
 """What verbs are called elsewhere; not in the help."""
 

@@ -30,6 +30,21 @@ def union_of(several: Iterable[Ranges]) -> Ranges:
     return tuple(found)
 
 
+def overlap_of(one: Ranges, other: Ranges) -> Ranges:
+    """The intervals that hold what both hold."""
+    found = []
+    at, there = 0, 0
+    while at < len(one) and there < len(other):
+        (first, last), (start, end) = one[at], other[there]
+        if first <= end and start <= last:
+            found.append((max(first, start), min(last, end)))
+        if last < end:
+            at += 1
+        else:
+            there += 1
+    return tuple(found)
+
+
 def offsets_of(ranges: Ranges) -> Iterator[int]:
     """Every offset of these intervals."""
     for first, last in ranges:

@@ -17,9 +17,10 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import ExecuteTransform, ExecuteTransformInput, SetTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import output_watermark, recorded_step
+from odfbuild.odf.step import Link, output_watermark, recorded_step
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.workspace import Workspace
 from odfbuild.verify.history import History
 
 
@@ -44,44 +45,72 @@ class Replay:
     inputs: tuple[StepInput, ...]
 
 
+class Histories:
+    """Chains of a workspace, each read once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._read: dict[str, History] = {}
+
+    def of(self, name: str) -> History:
+        """The chain of a dataset, which has one."""
+        if name not in self._read:
+            store = self._workspace.dataset(name)
+            head = store.head()
+            if head is None:
+                raise AssertionError("integrity has found this dataset")
+            self._read[name] = History(reversed(list(store.walk(head))))
+        return self._read[name]
+
+    def source(self, dataset_id: DatasetId) -> Source | None:
+        """A dataset as an input; `None` when it has no chain here."""
+        alias = self._workspace.resolve(dataset_id)
+        if alias is None:
+            return None
+        return Source(self._workspace.dataset(alias), self.of(alias))
+
+
 def plan_replays(
     name: str, history: History, source_of: Callable[[DatasetId], Source | None]
 ) -> list[Replay | IntegrityError]:
-    """Every `ExecuteTransform` of a derivative, oldest first.
+    """Every `ExecuteTransform` of a derivative, oldest first; see `plan_replay`."""
+    steps = (plan_replay(name, history, link, source_of) for link in history.links)
+    return [each for each in steps if each is not None]
+
+
+def plan_replay(
+    name: str, history: History, link: Link, source_of: Callable[[DatasetId], Source | None]
+) -> Replay | IntegrityError | None:
+    """The step of a block; `None` when it is none.
 
     An error stands for a step whose inputs are not here as they were read: E0822 when an input has
     no chain here, E0823 when its history does not hold the blocks that the step names.
     """
-    replays: list[Replay | IntegrityError] = []
-    for hash, block in history.links:
-        event = block.event
-        if not isinstance(event, ExecuteTransform) or block.prev_block_hash is None:
-            continue
-        before = history.state(block.prev_block_hash)
-        if before.transform is None:
-            continue  # breaks a rule of the chain, which is what integrity reports
-        aliases = {i.dataset_ref: i.alias for i in before.transform.inputs}
-        try:
-            inputs = tuple(
-                _input(name, aliases.get(each.dataset_id), each, source_of(each.dataset_id))
-                for each in event.query_inputs
-            )
-        except IntegrityError as error:
-            error.notes = (*error.notes, f"block {block.sequence_number} {hash}")
-            replays.append(error)
-            continue
-        replays.append(
-            Replay(
-                block=hash,
-                sequence_number=block.sequence_number,
-                system_time=block.system_time,
-                recorded=event,
-                before=before,
-                transform=before.transform,
-                inputs=inputs,
-            )
+    hash, block = link
+    event = block.event
+    if not isinstance(event, ExecuteTransform) or block.prev_block_hash is None:
+        return None
+    before = history.state(block.prev_block_hash)
+    if before.transform is None:
+        return None  # breaks a rule of the chain, which is what integrity reports
+    aliases = {i.dataset_ref: i.alias for i in before.transform.inputs}
+    try:
+        inputs = tuple(
+            _input(name, aliases.get(each.dataset_id), each, source_of(each.dataset_id))
+            for each in event.query_inputs
         )
-    return replays
+    except IntegrityError as error:
+        error.notes = (*error.notes, f"block {block.sequence_number} {hash}")
+        return error
+    return Replay(
+        block=hash,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+        recorded=event,
+        before=before,
+        transform=before.transform,
+        inputs=inputs,
+    )
 
 
 def _input(

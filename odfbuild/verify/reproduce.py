@@ -33,8 +33,8 @@ from odfbuild.verify.compare import first_difference
 from odfbuild.verify.finding import Finding, ValueDifference
 from odfbuild.verify.history import History
 from odfbuild.verify.replay import (
+    Histories,
     Replay,
-    Source,
     is_reproduced,
     plan_replays,
     watermarks_in_question,
@@ -118,7 +118,7 @@ def verify_reproducibility(
     Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
     something to do. `scratch` is an empty folder. Several steps are done at once.
     """
-    histories = _Histories(workspace)
+    histories = Histories(workspace)
     findings: list[Finding] = []
     tasks: list[tuple[str, Replay]] = []
     derivatives = 0
@@ -138,29 +138,6 @@ def verify_reproducibility(
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
     return Reproduction(tuple(findings), len(tasks), derivatives)
-
-
-class _Histories:
-    """Chains of a workspace, each read once."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._read: dict[str, History] = {}
-
-    def of(self, name: str) -> History:
-        if name not in self._read:
-            store = self._workspace.dataset(name)
-            head = store.head()
-            if head is None:
-                raise AssertionError("integrity has found this dataset")
-            self._read[name] = History(reversed(list(store.walk(head))))
-        return self._read[name]
-
-    def source(self, dataset_id: DatasetId) -> Source | None:
-        alias = self._workspace.resolve(dataset_id)
-        if alias is None:
-            return None
-        return Source(self._workspace.dataset(alias), self.of(alias))
 
 
 def _within(

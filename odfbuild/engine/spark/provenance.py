@@ -55,9 +55,9 @@ def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:
     """See `contract.Engine.provenance`."""
     found = decide(spark, task.step)
     step = found.task
-    if found.choice.mode is not Mode.CHANGELOG:
-        wanted = [(step, None, False)]
-    else:  # what it takes back was in the result before the step, and is not in it any more
+    wanted: list[tuple[TransformTask, Sequence[int] | None, bool]] = [(step, None, False)]
+    if found.choice.mode is Mode.CHANGELOG:
+        # What it takes back was in the result before the step, and is not in it any more.
         wanted = [(step, _GIVEN, False), (_before(step), _TAKEN, True)]
     parts = [
         _origins(spark, replace(task, step=each), found, operations, before=before)
@@ -146,7 +146,7 @@ def _result(
 ) -> tuple[DataFrame | None, Mapping[int, str]]:
     """The rows of a step with what they come from behind them, and the inputs that count whole."""
     catalyst = Catalyst(spark)
-    witnesses = Witnesses(catalyst, _views(step))
+    witnesses = Witnesses(catalyst, len(step.inputs), _views(step))
 
     def traced() -> tuple[Node, str]:
         plan, _ = result_of(spark, steps_of(step.transform))
@@ -237,11 +237,11 @@ def _found(
 
 def _by_input(lists: pa.ChunkedArray, step: TransformTask) -> dict[str, Ranges]:
     """The offsets in lists of records, by the alias of the input."""
-    records = pa.chunked_array([pc.list_flatten(chunk) for chunk in lists.chunks])
-    numbers, offsets = (pc.struct_field(records, name) for name in ("input", "offset"))
+    numbers = pc.unique(pa.chunked_array([pc.list_flatten(chunk) for chunk in lists.chunks]))
+    told = numbers.to_numpy(zero_copy_only=False)
     found = {}
     for number, each in enumerate(step.inputs):
-        of_input = offsets.filter(pc.equal(numbers, number))
-        if len(of_input):
-            found[each.alias] = ranges_of(of_input.unique().to_pylist())
+        offsets = told[told % len(step.inputs) == number] // len(step.inputs)
+        if len(offsets):
+            found[each.alias] = ranges_of(offsets.tolist())
     return found

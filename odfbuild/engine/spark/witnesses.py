@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _COLUMN = PREFIX + "from_"
-_TYPE = "array<struct<input: int, offset: bigint>>"
-_NONE = f"CAST(array() AS {_TYPE})"
+_NONE = "CAST(array() AS array<bigint>)"
 _PASSED_ON = frozenset({"Filter", "Sort", "SubqueryAlias", "View", "Generate"})
 """Nodes that give rows of their child, with other columns perhaps."""
 _HALF_JOINS = frozenset({"LeftSemi", "LeftAnti"})
@@ -39,14 +38,19 @@ class Witnesses:
     """Puts plans over the views of inputs in terms of where rows come from.
 
     `views` are the names of views and, for each, the number of the input whose records it shows
-    and the name of its column of offsets. `whole` are the inputs, by number, of which no single
-    records can be told, and why; it is known when plans have been rewritten.
+    and the name of its column of offsets. A record is told by one number, its offset times
+    `inputs` plus the number of its input: Spark compares lists of numbers by hash, and lists of
+    pairs each with each. `whole` are the inputs, by number, of which no single records can be told,
+    and why; it is known when plans have been rewritten.
     """
 
-    def __init__(self, catalyst: Catalyst, views: Mapping[str, tuple[int, str]]) -> None:
+    def __init__(
+        self, catalyst: Catalyst, inputs: int, views: Mapping[str, tuple[int, str]]
+    ) -> None:
         self._catalyst = catalyst
         self._build = catalyst.build
         self._views = {name.lower(): view for name, view in views.items()}
+        self._inputs = inputs
         self._made = 0
         self.whole: dict[int, str] = {}
 
@@ -65,8 +69,7 @@ class Witnesses:
         view = self._views.get(name_of_input(plan)) if kind == "View" else None
         if view is not None:
             number, offset = view
-            record = f"named_struct('input', {number}, 'offset', {quote(offset)})"
-            return self._with(plan, f"CAST(array({record}) AS {_TYPE})")
+            return self._with(plan, f"array({quote(offset)} * {self._inputs} + {number})")
         match kind:
             case "Project":
                 child, name = self._traced(plan.child())

@@ -147,6 +147,7 @@ PLANS = (
     ),
     Case("E0331", "watermark set derived 2030-01-01T00:00:00Z"),
     Case("E0332", "reset root --to zzz"),
+    Case("E0660", "provenance root 99"),
     Case("E0334", "reset derived"),
     Case("E0335", "plan --allow rebuild:nothing"),
     Case("E0336", "plan --allow rebuild:root"),

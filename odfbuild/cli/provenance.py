@@ -1,0 +1,74 @@
+"""`odfbuild provenance`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.apply.names import existing
+from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+
+if TYPE_CHECKING:
+    from odfbuild.verify.provenance import Traced
+
+_RECORDS = 10
+
+
+def provenance(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    offsets: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="[OFFSET]...", min=0, help="Offsets of the records."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="The records for which this holds, in SQL."),
+    ] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Go on down to the roots.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Trace at most so many of the records.")
+    ] = _RECORDS,
+    shown: Annotated[
+        int, typer.Option("--show", min=0, help="Show the values of so many records of an input.")
+    ] = 5,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Tell which records of its inputs a record was made of.
+
+    The step that made it is done again, with what was in force at its block, by a query that tells.
+    Where no single records can be told (LIMIT, a subquery in a condition), all that was read is
+    named instead, and why.
+    """
+    from odfbuild.apply.provenance import trace
+    from odfbuild.report.provenance import provenance_to_data, render_provenance
+    from odfbuild.report.words import count
+    from odfbuild.verify.provenance import Extent
+
+    if bool(offsets) == (where is not None):
+        raise typer.BadParameter("give offsets, or --where", param_hint="OFFSET")
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    trees: list[Traced]
+    trees, left_out = trace(
+        workspace,
+        name,
+        where if where is not None else offsets or (),
+        state.start_engine,
+        Extent(recursive=recursive, shown=shown),
+        limit,
+    )
+    if as_json or format is Format.json:
+        state.console.data(provenance_to_data(trees))
+    elif trees:
+        state.console.result(render_provenance(trees))
+    if not trees:
+        state.console.note("There are no such records.")
+    if left_out:
+        state.console.note(f"{count(left_out, 'more record')} not traced: see --limit.")
+    return 0

@@ -1,0 +1,332 @@
+"""Where records of a dataset come from, step by step down to the roots.
+
+Chains tell which blocks a step read, and the engine which records of them a record was made of,
+when it does the step again. Nothing is kept for it, and nothing changes. Source: Open Data Fabric,
+"Provenance", "Derive Provenance".
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import Engine, Origin, Provenance, ProvenanceTask, vocabulary_of
+from odfbuild.engine.mode import Mode
+from odfbuild.engine.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
+from odfbuild.engine.request import StepInput, transform_task
+from odfbuild.errors import IntegrityError, PlanError
+from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.model import (
+    AddData,
+    AddPushSource,
+    DataSlice,
+    ExecuteTransform,
+    SetPollingSource,
+    SourceState,
+)
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.step import Link
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.workspace import Workspace
+from odfbuild.verify.replay import Histories, Replay, plan_replay
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Records that one block brought.
+
+    `query` is the number of the block with the query that made them, and `mode` how; or `source` is
+    what they were read from, as far as the chain says, and `state` how far it was read then.
+    """
+
+    block: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    records: Ranges
+    query: int | None = None
+    mode: Mode | None = None
+    source: str | None = None
+    state: SourceState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """Records of a dataset, and the records of its inputs that they come from.
+
+    `whole`: why these are all records that were read, and not those that were needed. `sample` are
+    the first few of the records, with the system columns. `before`: a record among them takes
+    another one back, and `inputs` tell what that one came from. `untold`: why the steps cannot be
+    done again here.
+    """
+
+    dataset: str
+    records: Ranges
+    pieces: tuple[Piece, ...] = ()
+    sample: pa.Table | None = None
+    whole: str | None = None
+    before: bool = False
+    inputs: tuple[Traced, ...] = ()
+    untold: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How far to go: to the direct inputs or down to the roots, with how many records shown."""
+
+    recursive: bool = False
+    shown: int = 5
+
+
+def provenance(
+    workspace: Workspace,
+    name: str,
+    offsets: Sequence[int],
+    get_engine: Callable[[], Engine],
+    scratch: Path,
+    extent: Extent = Extent(),
+) -> list[Traced]:
+    """Where the records of a dataset at `offsets` come from, each for itself.
+
+    `get_engine` is called only for what is derived. `PlanError` E0660 for an offset at which there
+    is no record.
+    """
+    tracer = _Tracer(workspace, get_engine, scratch, extent)
+    return tracer.each(name, offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A slice of a chain with the records of it that are asked for."""
+
+    piece: Piece
+    data: DataSlice
+    link: Link
+
+
+@dataclass(slots=True)
+class _Found:
+    """What records come from, by dataset."""
+
+    records: dict[str, list[Ranges]] = field(default_factory=dict)
+    whole: dict[str, str] = field(default_factory=dict)
+    before: bool = False
+
+
+class _Tracer:
+    def __init__(
+        self,
+        workspace: Workspace,
+        get_engine: Callable[[], Engine],
+        scratch: Path,
+        extent: Extent,
+    ) -> None:
+        self._workspace = workspace
+        self._histories = Histories(workspace)
+        self._engine = get_engine
+        self._scratch = scratch
+        self._extent = extent
+
+    def each(self, name: str, offsets: Sequence[int]) -> list[Traced]:
+        """A tree for each record; one run of the engine tells of all that a step made."""
+        wanted = [((offset, offset),) for offset in sorted(set(offsets))]
+        slices = self._slices(name, union_of(wanted))
+        known = union_of([each.piece.records for each in slices])
+        if size_of(known) < len(wanted):
+            missing = next(r[0][0] for r in wanted if not overlap_of(known, r))
+            raise PlanError(
+                f"'{name}' has no record {missing}",
+                code="E0660",
+                dataset=name,
+                help=f"`odfbuild tail {name}` shows the newest records with their offsets",
+            )
+        trees = []
+        for one in slices:
+            asked = [r for r in wanted if overlap_of(one.piece.records, r)]
+            for ranges, found in zip(asked, self._origins(name, one, asked), strict=True):
+                alone = replace(one, piece=replace(one.piece, records=ranges))
+                trees.append(self._tree(name, [alone], ranges, None, found))
+        return trees
+
+    def _all(self, name: str, ranges: Ranges, whole: str | None) -> Traced:
+        """One tree for some records together, down to the roots if that is asked for."""
+        slices = self._slices(name, ranges)
+        if not self._extent.recursive:
+            return self._tree(name, slices, ranges, whole, _Found())
+        merged = _Found()
+        for one in slices:
+            if whole is None:
+                [found] = self._origins(name, one, [one.piece.records])
+            else:
+                found = self._all_read(name, one, whole)
+            if isinstance(found, str):
+                return self._tree(name, slices, ranges, whole, found)
+            for alias, pieces in found.records.items():
+                merged.records.setdefault(alias, []).extend(pieces)
+            merged.whole.update(found.whole)
+            merged.before |= found.before
+        return self._tree(name, slices, ranges, whole, merged)
+
+    def _tree(
+        self,
+        name: str,
+        slices: Sequence[_Slice],
+        ranges: Ranges,
+        whole: str | None,
+        found: _Found | str,
+    ) -> Traced:
+        inputs: tuple[Traced, ...] = ()
+        if isinstance(found, _Found):
+            inputs = tuple(
+                self._all(alias, union_of(pieces), found.whole.get(alias))
+                for alias, pieces in sorted(found.records.items())
+            )
+        return Traced(
+            dataset=name,
+            records=ranges,
+            pieces=tuple(each.piece for each in slices),
+            sample=self._sample(name, slices),
+            whole=whole,
+            before=isinstance(found, _Found) and found.before,
+            inputs=inputs,
+            untold=found if isinstance(found, str) else None,
+        )
+
+    # --- What chains tell ---
+
+    def _slices(self, name: str, ranges: Ranges) -> list[_Slice]:
+        history = self._histories.of(name)
+        found = []
+        for hash, block in history.links:
+            event = block.event
+            if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+                continue
+            interval = event.new_data.offset_interval
+            records = overlap_of(ranges, ((interval.start, interval.end),))
+            if not records:
+                continue
+            state = history.state(hash)
+            read = isinstance(event, AddData)
+            piece = Piece(
+                block=hash,
+                sequence_number=block.sequence_number,
+                system_time=block.system_time,
+                records=records,
+                query=None if read else state.transform_sequence_number,
+                source=_source(state.polling_source, state.push_sources) if read else None,
+                state=event.new_source_state if isinstance(event, AddData) else None,
+            )
+            found.append(_Slice(piece, event.new_data, (hash, block)))
+        return found
+
+    def _replay(self, name: str, one: _Slice) -> Replay | IntegrityError | None:
+        return plan_replay(name, self._histories.of(name), one.link, self._histories.source)
+
+    def _all_read(self, name: str, one: _Slice, why: str) -> _Found | str:
+        """All that a step may have used of its inputs."""
+        replay = self._replay(name, one)
+        if isinstance(replay, IntegrityError):
+            return replay.message
+        found = _Found()
+        for each in replay.inputs if replay is not None else ():
+            ranges = _read(each, Mode.CHANGELOG)
+            if ranges:
+                found.records[each.store.name] = [ranges]
+                found.whole[each.store.name] = why
+        return found
+
+    # --- What the engine tells ---
+
+    def _origins(self, name: str, one: _Slice, asked: Sequence[Ranges]) -> Sequence[_Found | str]:
+        """What records of a step come from, question by question; nothing for those of a root."""
+        replay = self._replay(name, one)
+        if replay is None:
+            return [_Found() for _ in asked]
+        if isinstance(replay, IntegrityError):
+            return [replay.message for _ in asked]
+        told = self._ask(name, one, replay, asked)
+        return [_by_dataset(replay, origin, told.choice.mode) for origin in told.origins]
+
+    def _ask(self, name: str, one: _Slice, replay: Replay, asked: Sequence[Ranges]) -> Provenance:
+        store = self._workspace.dataset(name)
+        before = replay.before
+        if before.schema is None:
+            raise AssertionError("a step with records has a schema")
+        scratch = Path(tempfile.mkdtemp(dir=self._scratch))
+        step = transform_task(name, before, replay.inputs, scratch, (store, before.head))
+        return self._engine().provenance(
+            ProvenanceTask(
+                step=step,
+                file=store.bring("data", one.data.physical_hash),
+                schema=schema_of(before.schema),
+                asked=tuple(asked),
+            )
+        )
+
+    # --- Records ---
+
+    def _sample(self, name: str, slices: Sequence[_Slice]) -> pa.Table | None:
+        """The first few of the records, with their values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        store = self._workspace.dataset(name)
+        state = self._histories.of(name)
+        tables = []
+        missing = self._extent.shown
+        for one in slices:
+            if missing <= 0:
+                break
+            vocab = vocabulary_of(state.state(one.piece.block).vocab)
+            table = pq.read_table(store.bring("data", one.data.physical_hash))
+            offsets = table[vocab.offset].cast(pa.int64())
+            first = list(islice(offsets_of(one.piece.records), missing))
+            table = table.filter(pc.is_in(offsets, pa.array(first, pa.int64())))
+            missing -= table.num_rows
+            tables.append(table)
+        return pa.concat_tables(tables, promote_options="permissive") if tables else None
+
+
+def _source(polling: SetPollingSource | None, push: Mapping[str, AddPushSource]) -> str | None:
+    """What a root reads, in a word or two."""
+    if polling is not None:
+        fetch = polling.fetch
+        return next(
+            (
+                str(getattr(fetch, name))
+                for name in ("path", "url", "image")
+                if hasattr(fetch, name)
+            ),
+            fetch.KIND,
+        )
+    return f"push source '{next(iter(push))}'" if len(push) == 1 else None
+
+
+def _by_dataset(replay: Replay, origin: Origin, mode: Mode) -> _Found:
+    found = _Found(before=origin.before)
+    for each in replay.inputs:
+        name = each.store.name
+        if each.alias in origin.records:
+            found.records.setdefault(name, []).append(origin.records[each.alias])
+        ranges = _read(each, mode) if each.alias in origin.whole else ()
+        if ranges:
+            found.records.setdefault(name, []).append(ranges)
+            found.whole[name] = origin.whole[each.alias]
+    return found
+
+
+def _read(each: StepInput, mode: Mode) -> Ranges:
+    """The records that a step in this mode may have used of an input."""
+    step = each.step
+    new = step.offset_interval
+    if mode is Mode.MAP:
+        return ((new.start, new.end),) if new else ()
+    last = step.prev_offset if step.new_offset is None else step.new_offset
+    return () if last is None else ((0, last),)

@@ -1,0 +1,94 @@
+"""Where committed records come from, down to the files, through the program, worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.engine.contract import Engine
+from tests.apply.in_process import Program, share
+from tests.apply.tiny import QUERY, Tiny
+
+pytestmark = pytest.mark.spark
+
+COUNTED = (
+    "SELECT max(event_time) AS event_time, value % 20 AS odd, count(*) AS n FROM source"
+    " GROUP BY value % 20"
+)
+Tree = tuple[str, list[list[int]], list[Any]]
+
+
+@pytest.fixture
+def odfbuild(
+    tmp_path: Path,
+    spark_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Program:
+    share(spark_engine, monkeypatch)
+    return Program(Tiny.fresh(tmp_path / "tiny").root, monkeypatch, capsys)
+
+
+def tree(found: Any) -> Tree:
+    """Dataset, offsets, and the same of what they come from."""
+    return found["dataset"], found["offsets"], [tree(each) for each in found["inputs"]]
+
+
+def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Program) -> None:
+    tiny = Tiny(odfbuild.root)
+    tiny.derive("counted", COUNTED, source="derived")
+    tiny.derive(
+        "sampled",
+        "SELECT event_time, id, value FROM source ORDER BY value, id, event_time LIMIT 2",
+        source="derived",
+    )
+    odfbuild.apply()
+    tiny.derive("derived", QUERY.replace("10", "100"))
+    tiny.arrive(2)  # one record that is known already, and 4
+    odfbuild.apply()
+
+    # derived: 10, 20, 30, then 400; counted: two odd ones and an even one, then two even ones.
+    assert [record["n"] for record in tiny.records("counted")] == [1, 2, 1, 2]
+    one = odfbuild.ok("provenance", "counted", "1", "3", "2", "-r", "--json").data
+    assert [tree(each) for each in one] == [
+        ("counted", [[1, 1]], [("derived", [[0, 0], [2, 2]], [("root", [[0, 0], [2, 2]], [])])]),
+        ("counted", [[2, 2]], [("derived", [[1, 1]], [("root", [[1, 1]], [])])]),
+        (
+            "counted",
+            [[3, 3]],
+            [("derived", [[1, 1], [3, 3]], [("root", [[1, 1], [3, 3]], [])])],
+        ),
+    ]
+    assert [each["takesBack"] for each in one] == [False, True, False]
+    pieces = one[2]["inputs"][0]["inputs"][0]["blocks"]
+    assert [(each["source"], each["sourceState"]["value"]) for each in pieces] == [
+        ("data/*.csv", "1.csv"),
+        ("data/*.csv", "2.csv"),
+    ]
+    assert [each["queryBlock"] for each in one[2]["inputs"][0]["blocks"]] == [1, 4]
+
+    said = odfbuild.ok("provenance", "counted", "--where", "op = 3", "-r").out.splitlines()
+    assert said[0] == "counted  record 3"
+    assert said[4] == "└─ derived  2 records: 1, 3"
+    assert "root  2 records: 1, 3" in said[10]
+    assert said[-1].split()[-2:] == ["4", "4"]
+
+    [whole] = odfbuild.ok("provenance", "sampled", "0", "-r", "--json").data
+    assert tree(whole) == ("sampled", [[0, 0]], [("derived", [[0, 2]], [("root", [[0, 2]], [])])])
+    assert [whole["inputs"][0]["whole"], whole["inputs"][0]["inputs"][0]["whole"]] == ["LIMIT"] * 2
+
+    [root] = odfbuild.ok("provenance", "root", "3", "--json").data
+    assert (tree(root), root["sample"][0]["id"]) == (("root", [[3, 3]], []), 4)
+    few = odfbuild.ok("provenance", "derived", "0", "1", "2", "-n", "1")
+    assert "derived  record 0" in few.out and "record 1" not in few.out
+    assert "2 more records not traced: see --limit." in few.err
+    assert (
+        "There are no such records."
+        in odfbuild.ok("provenance", "derived", "--where", "value > 4000").err
+    )
+    wrong = odfbuild("provenance", "derived", "--where", "valeu > 1")
+    assert wrong.code == 1
+    assert "--where:1:1" in wrong.err and "did you mean 'value'?" in wrong.err
+    assert odfbuild("provenance", "derived").code == 64
