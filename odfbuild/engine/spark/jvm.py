@@ -6,7 +6,7 @@ for a query of one line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,9 @@ class Classes:
         )()
         self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
 
+        self._classes(known)
+
+    def _classes(self, known: Callable[[str], Any]) -> None:
         self.Project = known(_PLANS + "Project")
         self.Expand = known(_PLANS + "Expand")
         self.Filter = known(_PLANS + "Filter")
