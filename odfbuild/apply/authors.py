@@ -189,7 +189,7 @@ def _elsewhere(
         dataset=name,
         cause=DriftCause.CHANGED_ELSEWHERE,
         message=f"{link[1].event.KIND} in block #{link[1].sequence_number} {link[0].short} was "
-        f"appended by something else than its definition, after {since}",
+        f"appended by something else than its definition, after {since.rstrip(',')}",
         help=_mend(name),
         block=link[0],
         sequence_number=link[1].sequence_number,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, Errors, OdfbuildError
+from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from odfbuild.odf.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.storage import Storage
+
+
+SAME_IDENTITY = "'{}' and '{}' have one identity: a chain was copied"
+MEND_IDENTITY = (
+    "bring the chain that was there back (git checkout, a backup), or take the copy out of the "
+    "folder of chains"
+)
 
 
 class Workspace:
@@ -119,13 +126,14 @@ class Workspace:
     def projections(self, aliases: Iterable[str] | None = None) -> dict[str, Projection]:
         """Projections by alias, of all datasets or of those `aliases` that exist, sorted.
 
-        Raises `IntegrityError` for a damaged chain, `Errors` for several.
+        Raises `IntegrityError` for a damaged chain, and E0381 for one that is there twice; `Errors`
+        for several.
         """
         heads = self.heads()
         if aliases is None:
             return self.projections_at(heads).read()
         wanted = {alias.lower() for alias in aliases}
-        return self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
+        return _apart(self._project_all({k: v for k, v in heads.items() if k.lower() in wanted}))
 
     def projections_at(self, heads: Mapping[str, bytes]) -> Projections:
         """Projections of all datasets at those `heads`, which `heads` gave; errors as above.
@@ -137,7 +145,7 @@ class Workspace:
             with self._mutex:
                 self._projections.load()
                 self._projections.keep_only(heads)
-            return self._project_all(heads)
+            return _apart(self._project_all(heads))
 
         return Projections(heads, read)
 
@@ -169,7 +177,8 @@ class Workspace:
             projection = self.projection(alias)
             if projection is not None and projection.dataset_id == dataset_id:
                 return alias
-        found = {projection.dataset_id: name for name, projection in self.projections().items()}
+        states = self._project_all(self.heads())
+        found = {projection.dataset_id: name for name, projection in states.items()}
         with self._mutex:
             self._by_id = found
         return found.get(dataset_id)
@@ -323,6 +332,24 @@ def _head_text(folder: str) -> bytes | None:
         return read_small(f"{folder}/refs/head")
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _apart(states: dict[str, Projection]) -> dict[str, Projection]:
+    """`states`, each of which is a dataset of its own; else `IntegrityError` E0381."""
+    if len({state.dataset_id for state in states.values()}) == len(states):
+        return states
+    seen: dict[DatasetId, str] = {}
+    for alias, state in states.items():
+        other = seen.setdefault(state.dataset_id, alias)
+        if other != alias:
+            break
+    raise IntegrityError(
+        SAME_IDENTITY.format(other, alias),
+        code="E0381",
+        dataset=alias,
+        notes=(str(state.dataset_id),),
+        help=MEND_IDENTITY,
+    )
 
 
 def _same_but_for_case(heads: Iterable[str]) -> ChainError:

@@ -8,19 +8,21 @@ Sources: Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError, IntegrityError
-from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, SetVocab
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.step import Link
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small
 from odfbuild.store.storage import ObjectKind
+from odfbuild.store.workspace import MEND_IDENTITY, SAME_IDENTITY
 from odfbuild.verify.finding import Finding
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
@@ -47,16 +49,30 @@ def verify_integrity(
     """
     names = workspace.aliases() if aliases is None else list(aliases)
     findings: list[Finding] = []
+    owners: dict[DatasetId, str] = {}
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         pending = []
         for name in names:
             store = workspace.dataset(name)
             wrong, chain = read_chain(store)
+            wrong += _copied(store, chain, owners)
             pending.append((wrong, _submit_objects(pool, store, chain, logical)))
         for wrong, objects in pending:
             findings += wrong
             findings += [found for future in objects if (found := future.result()) is not None]
     return tuple(findings)
+
+
+def _copied(
+    store: DatasetStore, chain: Sequence[Link], owners: dict[DatasetId, str]
+) -> Iterator[Finding]:
+    """Whether another dataset has the identity of this one, by the `owners` seen so far."""
+    seed = chain[0][1].event if chain else None
+    if isinstance(seed, Seed):
+        other = owners.setdefault(seed.dataset_id, store.name)
+        if other != store.name:
+            message = SAME_IDENTITY.format(other, store.name)
+            yield _finding(store, "E0381", message, MEND_IDENTITY, path=store.path)
 
 
 def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild.errors import IntegrityError
 from odfbuild.odf.flatbuffers_form import encode_block
 from odfbuild.odf.model import AddData, Checkpoint, DatasetKind, MetadataBlock, SetVocab
 from odfbuild.odf.multihash import Multihash
@@ -136,6 +137,19 @@ def test_a_head_that_names_no_block_is_found(space: Workspace) -> None:
 
 def test_a_dataset_that_is_not_there_is_a_finding(space: Workspace) -> None:
     assert only(verify_integrity(space, ["nowhere"])).code == "E0804"
+
+
+def test_a_chain_copied_over_or_beside_another_is_found(space: Workspace) -> None:
+    """Every hash in it is right, and yet readers could be given either."""
+    shutil.copytree(space.state / "ds", space.state / "backup")
+    found = verify_integrity(space)
+    assert [(each.dataset, each.code) for each in found] == [("ds", "E0381")]
+    assert found[0].message == "'backup' and 'ds' have one identity: a chain was copied"
+    with pytest.raises(IntegrityError) as refused:
+        space.projections()
+    assert refused.value.code == "E0381"
+    identity = space.projection("ds")
+    assert identity is not None and space.resolve(identity.dataset_id) in ("backup", "ds")
 
 
 def test_blocks_that_break_a_rule_are_found_although_every_hash_is_right(space: Workspace) -> None:

@@ -397,6 +397,10 @@ def twin(tiny: Tiny) -> None:
     shutil.copytree(chains / "root", chains / "Root")
 
 
+def copied(tiny: Tiny) -> None:
+    shutil.copytree(tiny.root / "chains" / "root", tiny.root / "chains" / "backup")
+
+
 def occupied(tiny: Tiny) -> None:
     put("chains/root/data/something.parquet", "x")(tiny)
 
@@ -430,6 +434,7 @@ PROOFS = Path(__file__).parents[2] / "conformance" / "data" / "query_proofs.json
 
 
 STORES = (
+    Case("E0381", "plan", copied, exit=3),
     Case("E0620", "plan", twin),
     Case("E0622", "apply -y", occupied, fresh=True),
     Case(
