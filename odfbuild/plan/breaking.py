@@ -22,6 +22,7 @@ from odfbuild.odf.model import (
     TransformInput,
 )
 from odfbuild.odf.projection import Projection
+from odfbuild.odf.schema_attributes import only_redescribes
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.place import Path, Place, path_of
 
@@ -105,8 +106,9 @@ def _of_event(change: EventChange, projection: Projection, path: Path) -> list[_
                     "E0304", problem, path, (f"{projection.records} records have the old names",)
                 )
             ]
-        case SetDataSchema(), SetDataSchema() if has_data:
-            return [_Found("E0309", "its schema is fixed by the records that exist", path)]
+        case SetDataSchema(), SetDataSchema() if has_data and not only_redescribes(before, after):
+            note = "only descriptions and other attributes of its columns may change here"
+            return [_Found("E0309", "its schema is fixed by the records that exist", path, (note,))]
     return []
 
 

@@ -38,7 +38,9 @@ def category(dataset: DatasetPlan) -> Category | None:
     if Action.REBUILD in dataset.actions:
         return Category.REBUILD
     if any(_makes_records(change) for change in dataset.changes):
-        return Category.ADDITIVE if _only_adds(dataset.columns) else Category.FORWARD_ONLY
+        if _only_adds(dataset.columns):
+            return Category.ADDITIVE
+        return Category.METADATA if _only_describes(dataset) else Category.FORWARD_ONLY
     if dataset.changes or dataset.renamed_from is not None:
         return Category.METADATA
     if any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons):
@@ -61,6 +63,17 @@ def _makes_records(change: EventChange) -> bool:
         case AddPushSource():
             return change.before is not None
     return False
+
+
+def _only_describes(dataset: DatasetPlan) -> bool:
+    """Whether a source says something else about columns that it gives as before."""
+    effect = dataset.columns
+    return (
+        effect is not None
+        and effect.known
+        and not (effect.added or effect.changed or effect.records)
+        and not any(isinstance(change.after, SetTransform) for change in dataset.changes)
+    )
 
 
 def _only_adds(effect: ColumnEffect | None) -> bool:

@@ -33,6 +33,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.projection import Projection, QueryEra
 from odfbuild.plan.breaking import breaking_change, source_conflict
 from odfbuild.plan.chain_rules import broken_rule
+from odfbuild.plan.described import described_otherwise
 from odfbuild.plan.equality import Likeness, compare, unpinned
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.place import Place, path_of
@@ -130,6 +131,9 @@ def _diff_committed(
     refusal = breaking_change(snapshot, projection, changes, place)
     if refusal is not None:
         return refused(refusal)
+    described = described_otherwise(snapshot, projection, changes)
+    if described is not None:
+        changes.append(described)
     difference = Diff(changes=tuple(changes), reasons=_reasons(changes, cosmetic, projection))
     query = next((c.after for c in changes if isinstance(c.after, SetTransform)), None)
     if query is None or projection.last_offset is None:

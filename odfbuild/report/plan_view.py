@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from odfbuild.engine.mode import Mode
 from odfbuild.errors import Location
-from odfbuild.odf.model import MetadataEvent
+from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.classify import category
@@ -225,6 +225,11 @@ def _translation(dataset: DatasetPlan) -> Iterable[EventView]:
 
 
 def _without_kind(event: MetadataEvent | None) -> dict[str, Any]:
+    if isinstance(event, SetDataSchema) and event.raw_arrow_schema is not None:
+        # The bytes of an Arrow schema tell people nothing.
+        from odfbuild.odf.schema_attributes import in_odf_form
+
+        event = SetDataSchema(schema=in_odf_form(event))
     return {} if event is None else {k: v for k, v in to_data(event).items() if k != "kind"}
 
 
