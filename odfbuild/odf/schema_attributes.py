@@ -35,19 +35,14 @@ def redescribed(
     old, new = before or _NOTHING, after or _NOTHING
     earlier = {field.name: field for field in strip_encoding(old).fields}
     wanted = {field.name: field for field in strip_encoding(new).fields}
-    fields = []
-    for field in present.fields:
-        if field.name in wanted:
-            now = _described(field, wanted[field.name])
-            if now != _described(
-                field, earlier.get(field.name, DataField(name=field.name, type=field.type))
-            ):
-                field = now
-        fields.append(field)
+    fields = tuple(
+        _described_if(field, earlier.get(field.name), wanted.get(field.name))
+        for field in present.fields
+    )
     extra = present.extra if (old.extra or None) == (new.extra or None) else new.extra or None
-    if tuple(fields) == present.fields and extra == present.extra:
+    if fields == present.fields and extra == present.extra:
         return None
-    return SetDataSchema(schema=DataSchema(fields=tuple(fields), extra=extra))
+    return SetDataSchema(schema=DataSchema(fields=fields, extra=extra))
 
 
 def only_redescribes(committed: SetDataSchema, new: SetDataSchema) -> bool:
@@ -63,6 +58,15 @@ def in_odf_form(committed: SetDataSchema) -> DataSchema:
     from odfbuild.odf.arrow_schema import schema_of, to_odf
 
     return strip_encoding(to_odf(schema_of(committed)))
+
+
+def _described_if(field: DataField, before: DataField | None, after: DataField | None) -> DataField:
+    """`field` as `after` describes it, where `before` described it otherwise."""
+    if after is None:
+        return field
+    now = _described(field, after)
+    was = _described(field, before or DataField(name=field.name, type=field.type))
+    return field if now == was else now
 
 
 def _described(field: DataField, source: DataField) -> DataField:
