@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import ParseException
 
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import start_engine
-from odfbuild.errors import EnvironmentProblem
+from odfbuild.engine.spark.recovery import JvmEnded, why_lost
+from odfbuild.errors import EnvironmentProblem, QueryError
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +56,33 @@ def test_a_jvm_that_is_killed_is_told_and_replaced(told: Any) -> None:
     assert "nothing of it was committed" in notes
     assert told["progress of a dead one"] is None
     assert told["after kill"] == 5
+
+
+class _Dead:
+    """A session whose JVM was killed."""
+
+    settings = EngineSettings()
+    memory = "1g"
+
+    def exit_code(self, seconds: float) -> int:
+        return -9
+
+    def last_words(self) -> tuple[str, ...]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ParseException(message="Unable to parse datatype. Error while sending or receiving"),
+        QueryError("there is no column 'id'", code="E0503"),
+        ConnectionRefusedError(),
+    ],
+)
+def test_a_question_that_a_killed_jvm_left_open_is_no_fault_of_the_query(error: Exception) -> None:
+    lost = why_lost(error, _Dead(), "tests")  # type: ignore[arg-type]
+    assert isinstance(lost, JvmEnded)
+    assert lost.error.code == "E0909"
 
 
 def test_a_heap_that_is_too_small_for_spark_is_an_error() -> None:

@@ -186,14 +186,10 @@ class SparkEngine:
             seconds = in_force(session.settings).step_seconds
             with within(seconds, dataset, lambda: context.cancelJobGroup(dataset)):
                 yield spark
-        except OdfbuildError:
-            raise
         except Exception as error:
-            raised = (
-                why_lost(error, session, dataset)
-                or _no_room(error, dataset)
-                or _from_run_time(error, dataset)
-            )
+            raised = why_lost(error, session, dataset)
+            if raised is None and not isinstance(error, OdfbuildError):
+                raised = _no_room(error, dataset) or _from_run_time(error, dataset)
             if raised is None:
                 raise
             raise raised from None

@@ -23,7 +23,11 @@ OUT_OF_MEMORY = 3
 """What the JVM ends with when told to end on `OutOfMemoryError`."""
 
 _SETTLE_SECONDS = 1.0
-_STOPPING = re.compile(r"SparkContext was shut ?down|stopped SparkContext")
+_CUT_OFF = re.compile(
+    r"SparkContext was shut ?down|stopped SparkContext"
+    r"|Error while (sending|receiving)|Answer from Java side is empty|Connection (refused|reset)"
+)
+"""What errors say that come of a JVM that is just ending, whatever else they say."""
 _WORKER_MEMORY = re.compile(
     r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|ExecutorLostFailure|code 52\b"
 )
@@ -114,14 +118,17 @@ def why_lost(error: Exception, session: Session, dataset: str) -> Exception | No
     """What to raise when `error` came because a JVM ended or ran out of memory; `None` otherwise.
 
     That is `JvmEnded` for the one beside odfbuild, and `QueryError` E0546 for those of workers.
+    PySpark, and so we, may take a question that a dying JVM leaves open for a fault of the query.
     """
     from pyspark.errors import PySparkException
 
-    if isinstance(error, PySparkException) and not _STOPPING.search(str(error)):
-        return _no_memory(session, dataset) if _WORKER_MEMORY.search(str(error)) else None
-    code = session.exit_code(_SETTLE_SECONDS)
+    said = str(error)
+    explains_itself = isinstance(error, PySparkException | OdfbuildError)
+    seconds = 0.0 if explains_itself and not _CUT_OFF.search(said) else _SETTLE_SECONDS
+    code = session.exit_code(seconds)
     if code is None:
-        return _no_memory(session, dataset) if _WORKER_MEMORY.search(str(error)) else None
+        is_memory = not isinstance(error, OdfbuildError) and _WORKER_MEMORY.search(said)
+        return _no_memory(session, dataset) if is_memory else None
     if code == OUT_OF_MEMORY:
         return JvmEnded(_no_memory(session, dataset))
     how, words = f"ended with code {code}", session.last_words()
