@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.project.model import Config
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+from odfbuild.values import dataclass
 
 
 @contextmanager

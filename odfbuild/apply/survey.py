@@ -6,7 +6,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from odfbuild.project.model import Definition, Project
 from odfbuild.project.repository import has_notes
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Any, TextIO
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.values import dataclass
 
 
 def take_any_text() -> None:

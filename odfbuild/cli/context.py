@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 from odfbuild.cli import complete
 from odfbuild.cli.console import Console
 from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey, Wishes

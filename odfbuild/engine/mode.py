@@ -5,8 +5,9 @@ Sources: Open Data Fabric, "Derivative Transformations"; RFC-015.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from odfbuild.values import dataclass
 
 
 class Mode(Enum):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import EngineProblem
+from odfbuild.values import dataclass
 
 
 class Sandbox(StrEnum):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.project.model import Definition, Project
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ decision and belongs to planning. This value is all that passes between the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from odfbuild.values import dataclass
 
 SourceStatus = Literal["news", "unchanged", "unknown", "missing"]
 """`news`: there is something to read. `unchanged`: what is there was read already. `unknown`:

@@ -6,9 +6,11 @@ Belongs to the machine and the team, not to a dataset, so it stays out of defini
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
+
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import OnSchemaChange

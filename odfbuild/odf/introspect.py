@@ -10,7 +10,6 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from odfbuild.odf.changed import changed
 from odfbuild.odf.model import (
@@ -32,6 +31,7 @@ from odfbuild.odf.model import (
     Transform,
     TransformInput,
 )
+from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
 

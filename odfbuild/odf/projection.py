@@ -7,7 +7,7 @@ hash and never be stale.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +33,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 
 from odfbuild.errors import OdfbuildError
@@ -15,6 +14,7 @@ from odfbuild.plan.place import Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
 from odfbuild.project.policy import Policy
+from odfbuild.values import dataclass
 
 
 class ChainIdentities(Mapping[str, DatasetId]):

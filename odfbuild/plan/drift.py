@@ -7,11 +7,11 @@ committed. Values only; `apply.drift` finds them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.values import dataclass
 
 
 class DriftKind(StrEnum):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.model import Influence
+from odfbuild.values import dataclass
 
 Origin = tuple[str, str, Influence]
 """Alias of an input and name of its column, both in lower case, and how it matters."""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from odfbuild.engine.mode import Choice
@@ -15,6 +14,7 @@ from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import QueryEra
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.values import dataclass
 
 
 class Action(Enum):

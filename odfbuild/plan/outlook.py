@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.plan.model import Reason
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ refusals ask, so a plan without them costs nothing here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from odfbuild.errors import Location
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, MetadataEvent
 from odfbuild.project.model import Definition
+from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ records that are committed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,6 +20,7 @@ from odfbuild.engine.checks import (
     Sql,
     Unique,
 )
+from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
 """Where a check is declared, below `checks`: number of the entry, kind, number or name."""

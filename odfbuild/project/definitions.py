@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
@@ -17,6 +16,7 @@ from odfbuild.project.model import Config, Definition
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

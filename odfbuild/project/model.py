@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.policy import Policy
 from odfbuild.store.disposable import cache_folder
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace

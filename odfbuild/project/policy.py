@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from odfbuild.values import dataclass
 
 RULED = ("additive", "forward-only", "rebuild")
 """The kinds of change that a policy can say something about. Breaking ones are always refused."""

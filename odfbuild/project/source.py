@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project import yaml_source
 from odfbuild.project.model import Config
 from odfbuild.store.files import read_small
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

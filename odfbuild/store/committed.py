@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

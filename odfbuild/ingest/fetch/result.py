@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfbuild.odf.model import SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 ETAG = "odf/etag"
 LAST_MODIFIED = "odf/last-modified"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from odfbuild.project.model import Definition
+from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
 
