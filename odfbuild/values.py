@@ -80,8 +80,8 @@ def _compared(cls: Any) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else lambda _: ()
 
 
-def _equal(self: Any, other: object) -> Any:
-    if type(other) is not type(self):
+def _equal(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
         return NotImplemented
     values = _compared(self.__class__)
     return values(self) == values(other)
