@@ -25,7 +25,7 @@ _RESERVE = 200
 def render_markdown(saved: SavedPlan, *, budget: int = BUDGET) -> str:
     """The plan as Markdown of at most `budget` characters (2,000 and more)."""
     seen = view(saved.plan)
-    head, tail = [*_head(seen, saved), *_drift(seen)], _tail(seen, saved)
+    head, tail = [*_head(seen, saved), *_drift(seen, budget // 4)], _tail(seen, saved)
     room = budget - _size(head) - _size(tail) - _RESERVE
     rows, room = _fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
@@ -39,17 +39,19 @@ def render_markdown(saved: SavedPlan, *, budget: int = BUDGET) -> str:
     if details:
         summary = f"<summary>Changes and reasons of {count(len(details), 'dataset')}</summary>"
         lines += ["<details>", summary, "", *details, "</details>"]
-        lines += _left_out(wanted - len(details), "more dataset with details")
+        lines += _left_out(wanted - len(details), "more dataset", " with details")
         lines.append("")
     return "\n".join([*lines, *tail])
 
 
-def _drift(seen: PlanView) -> list[str]:
+def _drift(seen: PlanView, room: int) -> list[str]:
     lines = [
         f"- `{SIGN}` `{each.dataset}` drift of {escaped(label(each))}: {sentence(each.message)}"
         for each in seen.drift
     ]
-    return [*lines, ""] if lines else []
+    shown, _ = _fitting(lines, room)
+    more = _left_out(len(lines) - len(shown), "more place", " of drift")
+    return [*shown, *more, ""] if lines else []
 
 
 def marker(project: str, env: str | None = None) -> str:
@@ -125,8 +127,8 @@ def _fitting(blocks: Iterable[str], room: int) -> tuple[list[str], int]:
     return kept, room
 
 
-def _left_out(number: int, noun: str) -> list[str]:
-    return ["", f"… and {count(number, noun)}."] if number else []
+def _left_out(number: int, noun: str, behind: str = "") -> list[str]:
+    return ["", f"… and {count(number, noun)}{behind}."] if number else []
 
 
 def _size(lines: Iterable[str]) -> int:

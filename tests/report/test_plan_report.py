@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import plan_digest
+from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.plan.saved import read_plan
 from odfbuild.report.instances import grouped
@@ -142,6 +144,21 @@ def test_of_thousands_of_datasets_only_some_are_listed():
     assert len(text.splitlines()) < 220
     assert "  … and 800 more datasets; --full lists all" in text
     assert len(render_plan(world.plan(), full=True).splitlines()) > 2_000
+
+
+def test_a_comment_stays_within_its_budget_whatever_there_is_to_say():
+    """A service refuses a comment that is too long, and nobody reads the plan then."""
+    world = World()
+    for number in range(300):
+        world.define(f"d{number}", DatasetKind.Root, polling()).has(f"d{number}", news(1))
+    gone = ChainDrift(dataset="d1", cause=DriftCause.GONE, message="gone " * 10, help="bring it back")
+    saved = stamp(replace(world.plan(), drift=(gone,) * 500))
+    for budget in (4_000, 20_000, 65_000):
+        text = render_markdown(saved, budget=budget)
+        assert len(text) <= budget
+        assert re.search(r"… and [0-9]+ more places of drift\.", text)
+        assert text.endswith(f"Plan `{saved.digest}`\n")
+    assert re.search(r"… and [0-9]+ more datasets with details\.", text)
 
 
 @pytest.mark.parametrize(
