@@ -1,8 +1,8 @@
 """Drift: what a chain is, although neither its definition nor a run made it so.
 
-Three kinds, because each has a way out of its own: the *definition* in a chain is not the one in
+Four kinds, because each has a way out of its own: the *definition* in a chain is not the one in
 the files, its *history* is not the one that was there, its *bytes* are not those that were
-committed. Values only; `apply.drift` finds them.
+committed, its *source* has files that no run reads. Values only; `apply.drift` finds them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class DriftKind(StrEnum):
     DEFINITION = "definition"
     HISTORY = "history"
     BYTES = "bytes"
+    SOURCE = "source"
 
 
 class DriftCause(StrEnum):
@@ -41,6 +42,8 @@ class DriftCause(StrEnum):
     HASH = "hash"
     DAMAGED = "damaged"
 
+    PASSED_OVER = "passed_over"
+
 
 KIND_OF = {
     DriftCause.CHANGED_ELSEWHERE: DriftKind.DEFINITION,
@@ -56,6 +59,7 @@ KIND_OF = {
     DriftCause.SIZE: DriftKind.BYTES,
     DriftCause.HASH: DriftKind.BYTES,
     DriftCause.DAMAGED: DriftKind.BYTES,
+    DriftCause.PASSED_OVER: DriftKind.SOURCE,
 }
 
 

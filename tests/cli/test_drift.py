@@ -1,4 +1,4 @@
-"""Three kinds of drift, told apart by evidence: definitions, histories, bytes."""
+"""Kinds of drift, told apart by evidence: definitions, histories, bytes, sources."""
 
 from __future__ import annotations
 
@@ -231,6 +231,24 @@ def test_bytes_are_missing_cut_or_others(tiny: Tiny, odfbuild: Program) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])
+def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    tiny.arrive(2)
+    odfbuild.apply()
+    assert drift(odfbuild) == []
+    (tiny.root / "data" / "0.csv").write_text("no matter what")
+    assert odfbuild.ok("plan").out.startswith("No changes.")
+    assert drift(odfbuild) == [("root", "source", "passed_over")]
+    said = odfbuild.ok("drift").out
+    assert (
+        "data/0.csv came when 2.csv had been read, and is never read\n"
+        "      --> datasets/root.yaml\n"
+        "      help: give it a name that comes after '2.csv', and the next apply reads it\n"
+    ) in said
+    (tiny.root / "data" / "00.csv").write_text("")
+    assert "data/0.csv and 1 more came when 2.csv had been read" in odfbuild.ok("drift").out
+
+
 def test_a_damaged_chain_is_drift_of_bytes_and_stops_nothing(
     tiny: Tiny, odfbuild: Program, arguments: tuple[str, ...]
 ) -> None:
