@@ -151,7 +151,9 @@ def test_a_comment_stays_within_its_budget_whatever_there_is_to_say():
     world = World()
     for number in range(300):
         world.define(f"d{number}", DatasetKind.Root, polling()).has(f"d{number}", news(1))
-    gone = ChainDrift(dataset="d1", cause=DriftCause.GONE, message="gone " * 10, help="bring it back")
+    gone = ChainDrift(
+        dataset="d1", cause=DriftCause.GONE, message="gone " * 10, help="bring it back"
+    )
     saved = stamp(replace(world.plan(), drift=(gone,) * 500))
     for budget in (4_000, 20_000, 65_000):
         text = render_markdown(saved, budget=budget)
