@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from odfbuild.odf.multihash import parse_hex
+from odfbuild.odf.multibase import decode_multibase
 
 _SUBDOMAIN = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
 _HOSTNAME = re.compile(rf"{_SUBDOMAIN}(?:\.{_SUBDOMAIN})*")
@@ -68,20 +68,6 @@ class DatasetId:
 
     def __str__(self) -> str:
         return "did:odf:" + self.multibase
-
-
-def decode_multibase(text: str) -> bytes:
-    """Bytes of base16 (`f`, `F`), base58btc (`z`), base64url (`u`) text; `ValueError` otherwise."""
-    if text[:1] in ("f", "F"):
-        return parse_hex(text[1:])
-    if text[:1] in ("z", "u"):
-        from multiformats import multibase
-
-        try:
-            return bytes(multibase.decode(text))
-        except Exception as error:  # the library raises several unrelated classes
-            raise ValueError(f"not multibase: {text!r}") from error
-    raise ValueError(f"unsupported multibase prefix in {text!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from odfbuild.odf.multibase import decode_multibase
+
 SHA2_256 = 0x12
 SHA3_256 = 0x16
 ARROW0_SHA3_256 = 0x300016
@@ -26,14 +28,6 @@ def encode_varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-def parse_hex(text: str) -> bytes:
-    """Bytes of base16 text; `ValueError` for anything else, also for white space."""
-    # `bytes.fromhex` skips white space, and so would give one hash many spellings.
-    if not text.isalnum():
-        raise ValueError(f"not base16: {text!r}")
-    return bytes.fromhex(text)
 
 
 def decode_varint(data: bytes) -> tuple[int, bytes]:
@@ -66,14 +60,21 @@ class Multihash:
 
     @classmethod
     def parse(cls, text: str) -> Multihash:
-        """Read multibase text (base16, `f…` or `F…`); `ValueError` when it is not a multihash."""
-        if text[:1] not in ("f", "F"):
-            raise ValueError(f"not a multihash in base16: {text!r}")
+        """Read multibase text; `ValueError` when it is not a multihash."""
         try:
-            binary = parse_hex(text[1:])
+            binary = decode_multibase(text)
         except ValueError:
-            raise ValueError(f"not a multihash in base16: {text!r}") from None
+            raise ValueError(f"not a multihash: {text!r}") from None
         return cls.from_bytes(binary)
+
+    @classmethod
+    def of_file(cls, name: str) -> Multihash | None:
+        """The hash that a file is called by; `None` for a staging file, or nothing of ours."""
+        try:
+            found = cls.parse(name)
+        except ValueError:
+            return None
+        return found if str(found) == name else None
 
     @classmethod
     def from_bytes(cls, binary: bytes) -> Multihash:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.odf.identity import DatasetId, decode_multibase
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.multibase import decode_multibase
 from odfbuild.odf.multihash import Multihash
 
 if TYPE_CHECKING:

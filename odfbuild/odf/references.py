@@ -65,7 +65,7 @@ class AmbiguousAlias:
 
     def resolve(self, repositories: frozenset[str]) -> DatasetAlias | RemoteAlias:
         """What it means where these repositories are known."""
-        if self.prefix in repositories:
+        if self.prefix.lower() in {name.lower() for name in repositories}:
             return RemoteAlias(self.prefix, DatasetAlias(self.name))
         return DatasetAlias(self.name, self.prefix)
 
@@ -75,15 +75,19 @@ AnyRef = RemoteId | Url | RemoteAlias | AmbiguousAlias | DatasetAlias
 
 
 def parse_url(text: str) -> Url:
-    """Read a URL; an empty path becomes `/` where the scheme has paths. `ValueError` otherwise."""
+    """Read a URL: scheme and host in small letters, an empty path as `/` where there are paths.
+
+    `ValueError` when it is none.
+    """
     if _URL.match(text) is None:
         raise ValueError(f"not a URL: {text!r}")
     parts = urlsplit(text)
     if not parts.netloc and parts.scheme != "file":
         raise ValueError(f"the URL names no host: {text!r}")
-    if parts.scheme in ("http", "https", "ftp", "ws", "wss") and not parts.path:
-        return Url(parts._replace(path="/").geturl())
-    return Url(text)
+    if parts.scheme not in ("http", "https", "ftp", "ws", "wss"):
+        return Url(parts.scheme + text[len(parts.scheme) :])  # names of others may tell case apart
+    user, at, host = parts.netloc.rpartition("@")
+    return Url(parts._replace(netloc=user + at + host.lower(), path=parts.path or "/").geturl())
 
 
 def parse_remote_ref(text: str) -> RemoteRef:

@@ -116,8 +116,8 @@ class DatasetStore:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""
         folder = self.path / kind
         for name in sorted(os.listdir(folder)) if folder.is_dir() else ():  # noqa: PTH208
-            with contextlib.suppress(ValueError):  # a staging file, or nothing of ours
-                yield Multihash.parse(name)
+            if (found := Multihash.of_file(name)) is not None:
+                yield found
 
     def read_raw(self, block: Multihash) -> bytes:
         """The bytes of a block as they were committed, checked against their hash.

@@ -115,10 +115,9 @@ def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, Me
     intact: dict[Multihash, MetadataBlock] = {}
     folder = store.path / "blocks"
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        try:
-            name = Multihash.parse(path.name)
-        except ValueError:
-            continue  # a staging file, or nothing of ours: no chain can refer to it
+        name = Multihash.of_file(path.name)
+        if name is None:
+            continue  # no chain can refer to it
         data = read_small(path)
         actual = Multihash.sha3_256(data)
         try:
