@@ -1,82 +1,100 @@
-"""Mistakes that only show when data is built: each is reported with its place, chains stay."""
+"""Mistakes that only show when data is built, or built again: each with its code and its place.
+
+The program itself and Spark, in a pipe and on a terminal.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.project.write_project import derived_yaml, listing, root_yaml, write_project
+from tests.cli.real import NO_QUESTIONS, Said, in_pipe, on_terminal
+from tests.cli.wrong.built import AGAIN, BUILT, HEALTHY, MISTAKES, unbuildable, unrepeatable
+from tests.project.write_project import listing, root_yaml
 
 pytestmark = pytest.mark.spark
-
-_COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """A first run that fails in part, and a second one after definitions have changed."""
+    """A run in a pipe, and one on a terminal after a definition has changed."""
 
     root: Path
-    first: subprocess.CompletedProcess[str]
-    second: subprocess.CompletedProcess[str]
+    first: Said
+    second: Said
     before: dict[str, bytes]
     after: dict[str, bytes]
 
-
-def _odfbuild(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*_COMMAND, *arguments],
-        cwd=root,
-        env={**os.environ, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    def ended(self) -> Iterator[dict[str, str]]:
+        """The code of the error of each dataset that has one, by run."""
+        for file in sorted((self.root / ".odfbuild/runs").glob("*/run_results.json")):
+            datasets = json.loads(file.read_bytes())["datasets"]
+            yield {each["name"]: each["error"] for each in datasets if each["error"]}
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> _Runs:
-    template = "matrix:\n  n: [1]\n---\n" + derived_yaml(
-        "templated{{ n }}", "cities", "SELECT event_time,\n  citi FROM src"
-    )
-    root = write_project(
-        tmp_path_factory.mktemp("wrong") / "project",
-        {
-            "cities.yaml": root_yaml("cities"),
-            "ragged.yaml": root_yaml("ragged", glob="data/ragged.txt"),
-            "missing.yaml": root_yaml("missing", glob="nowhere/*.csv"),
-            "healthy.yaml": derived_yaml("healthy", "cities"),
-            "syntax.yaml": derived_yaml(
-                "syntax", "cities", "SELECT event_time, id\nFORM src WHERE"
-            ),
-            "column.yaml": derived_yaml("column", "cities", "SELECT event_time,\n  citi FROM src"),
-            "templated.yaml.j2": template,
-        },
-    )
-    (root / "data").mkdir()
-    (root / "data" / "a.csv").write_text("id,city\n1,Kyiv\n2,Lisbon\n")
-    (root / "data" / "ragged.txt").write_text("id,city\n1,Kyiv\nmany,Lisbon\n")
-    first = _odfbuild(root, "apply", "-y")
+def _built(base: Path) -> _Runs:
+    root = unbuildable(base / "built").root
+    first = in_pipe(root, ["apply", "-y"])
     before = listing(root / "chains")
-    for name in ("ragged", "missing", "syntax", "column"):
-        (root / "datasets" / f"{name}.yaml").unlink()
-    (root / "datasets" / "templated.yaml.j2").unlink()
-    (root / "datasets" / "cities.yaml").write_text(root_yaml("cities", "id STRING, city STRING"))
-    second = _odfbuild(root, "apply", "-y")
+    (root / "datasets" / "cities.yaml").write_text(
+        root_yaml("cities", "id STRING, city STRING", glob="cities/*.csv")
+    )
+    second = on_terminal(root, ["apply", "-y"], NO_QUESTIONS)
     return _Runs(root, first, second, before, listing(root / "chains"))
 
 
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[_Runs, list[Said]]]:
+    base = tmp_path_factory.mktemp("wrong")
+    root = unrepeatable(base / "again").root
+    with ThreadPoolExecutor() as pool:
+        built = pool.submit(_built, base)
+        again = [pool.submit(way, root, ["verify"], NO_QUESTIONS) for way in (in_pipe, on_terminal)]
+        yield built.result(), [each.result() for each in again]
+
+
+@pytest.fixture(scope="module")
+def runs(done: tuple[_Runs, list[Said]]) -> _Runs:
+    return done[0]
+
+
+def test_every_mistake_is_told_with_its_code_whichever_others_there_are(runs: _Runs) -> None:
+    first, second = runs.ended()
+    assert first == BUILT | MISTAKES
+    assert second == BUILT | MISTAKES | {"cities": "E0314"}
+    for said in (runs.first, runs.second):
+        assert "Traceback" not in said.text
+        for code in set(BUILT.values()):
+            assert f"error[{code}]: " in said.plain
+            assert f"see: odfbuild explain {code}\n" in said.plain
+    assert runs.first.text == runs.first.plain
+    assert runs.second.text != runs.second.plain
+
+
+def test_what_cannot_be_done_again_is_told_with_its_code(
+    done: tuple[_Runs, list[Said]],
+) -> None:
+    for said in done[1]:
+        assert said.code == 3, said.text
+        assert "Traceback" not in said.text
+        for name, code in AGAIN.items():
+            found = re.search(rf"^ +! {re.escape(name)}\n +error\[(E\d+)\]", said.plain, re.M)
+            assert found is not None, said.text
+            assert found[1] == code
+            assert f"see: odfbuild explain {code}\n" in said.plain
+
+
 def test_a_healthy_dataset_is_committed_beside_wrong_ones(runs: _Runs) -> None:
-    assert runs.first.returncode == 4, runs.first.stderr
+    assert runs.first.code == 4, runs.first.text
     chains = {name.split("/")[0] for name in runs.before}
-    assert {"cities", "healthy"} <= chains
-    assert chains.isdisjoint({"ragged", "missing", "syntax", "column", "templated1"})
+    assert set(HEALTHY) <= chains
+    assert chains.isdisjoint(MISTAKES)
 
 
 @pytest.mark.parametrize(
@@ -89,23 +107,18 @@ def test_a_healthy_dataset_is_committed_beside_wrong_ones(runs: _Runs) -> None:
     ],
 )
 def test_each_mistake_is_shown_in_its_definition(runs: _Runs, place: str) -> None:
-    assert place in runs.first.stderr + runs.first.stdout
-    assert "Traceback" not in runs.first.stderr
+    assert place in runs.first.text
 
 
 def test_a_missing_column_comes_with_the_one_that_was_meant(runs: _Runs) -> None:
-    assert "did you mean 'city'?" in runs.first.stderr
+    assert "did you mean 'city'?" in runs.first.text
 
 
 def test_a_malformed_row_names_its_file_and_line(runs: _Runs) -> None:
-    shown = runs.first.stderr
-    assert "data/ragged.txt:3" in shown
-    assert "ragged" in shown
+    assert "cities/ragged.txt:3" in runs.first.text
 
 
 def test_a_committed_column_keeps_its_type(runs: _Runs) -> None:
-    assert runs.second.returncode == 1, runs.second.stderr
-    assert "datasets/cities.yaml" in runs.second.stderr
-    assert "id" in runs.second.stderr
-    assert "help:" in runs.second.stderr
+    assert runs.second.code == 1, runs.second.text
+    assert "datasets/cities.yaml" in runs.second.text
     assert runs.after == runs.before

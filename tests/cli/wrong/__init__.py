@@ -1,12 +1,14 @@
 """A wrong input for each code of an error."""
 
 from tests.cli.wrong.chains import BROKEN, BYTES, FOREIGN_TWICE, STORES
-from tests.cli.wrong.projects import CHECKS, FILES, GRAPH, MORE_SOURCES, PLANS, SOURCES
+from tests.cli.wrong.projects import FILES, GRAPH, MORE_SOURCES, PLANS, SOURCES
+from tests.cli.wrong.spoil import Case, Flaw
+from tests.cli.wrong.surroundings import FETCHES, MACHINES
 
-MARK = "\x1d"
-"""Stands before the code of a case, before what it says, and before its exit code."""
-
-CASES = (
-    *(*FILES, *GRAPH, *PLANS, *SOURCES, *MORE_SOURCES, *CHECKS),
-    *(*BROKEN, *FOREIGN_TWICE, *BYTES, *STORES),
+_ALL: tuple[Case | Flaw, ...] = (
+    *(*FILES, *GRAPH, *PLANS, *SOURCES, *MORE_SOURCES),
+    *(*BROKEN, *FOREIGN_TWICE, *BYTES, *STORES, *FETCHES, *MACHINES),
 )
+
+CASES = tuple(each for each in _ALL if isinstance(each, Case))
+FLAWS = tuple(each for each in _ALL if isinstance(each, Flaw))

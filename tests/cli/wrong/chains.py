@@ -44,13 +44,14 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.wrong.spoil import (
-    DERIVED,
     PUSHED,
     PUSHED_TO,
     Case,
+    Flaw,
     Spoil,
     block_file,
     both,
+    called,
     config,
     data_file,
     move_back,
@@ -102,10 +103,10 @@ def foreign(make: Callable[[Chain], MetadataEvent], dataset: str = "root", **fie
     """Append a block that no rule was asked about; `fields` are of the block."""
 
     def spoil(tiny: Tiny) -> None:
-        workspace = tiny.workspace()
-        state = workspace.projection(dataset)
+        workspace, name = tiny.workspace(), called(tiny, dataset)
+        state = workspace.projection(name)
         assert state is not None
-        store = workspace.dataset(dataset)
+        store = workspace.dataset(name)
         made = make(Chain(tiny, store, state))
         block = MetadataBlock(
             system_time=fields.get("system_time", Timestamp.now()),
@@ -159,10 +160,9 @@ def deep(levels: int) -> DataSchema:
     return DataSchema(fields=(DataField(name="deep", type=kind),))
 
 
-def broken(code: str, make: Callable[[Chain], MetadataEvent], **more: Any) -> Case:
-    """A foreign block that breaks a rule, which `verify` finds."""
-    dataset = more.get("dataset", "root")
-    return Case(code, f"verify --integrity {dataset}", foreign(make, **more), exit=3)
+def broken(code: str, make: Callable[[Chain], MetadataEvent], **more: Any) -> Flaw:
+    """A foreign block that breaks a rule."""
+    return Flaw(code, foreign(make, **more), more.get("dataset", "root"))
 
 
 EARLY = Timestamp.parse("2001-01-01T00:00:00Z")
@@ -257,24 +257,16 @@ BROKEN = (
 )
 
 FOREIGN_TWICE = (
-    Case(
-        "E0655",
-        "verify --integrity root",
-        both(foreign(same_schema), foreign(same_schema)),
-        exit=3,
-    ),
-    Case(
+    Flaw("E0655", both(foreign(same_schema), foreign(same_schema))),
+    Flaw(
         "E0649",
-        "verify --integrity root",
         both(
             foreign(lambda c: DisablePollingSource()),
             foreign(lambda c: DisablePollingSource()),
         ),
-        exit=3,
     ),
-    Case(
+    Flaw(
         "E0646",
-        "verify --integrity root",
         both(
             foreign(lambda c: DisablePollingSource()),
             foreign(lambda c: PUSH),
@@ -286,28 +278,24 @@ FOREIGN_TWICE = (
                 )
             ),
         ),
-        exit=3,
     ),
-    Case(
+    Flaw(
         "E0648",
-        "verify --integrity root",
         both(
             foreign(lambda c: DisablePollingSource()),
             foreign(lambda c: PUSH),
             foreign(lambda c: PUSH),
         ),
-        exit=3,
     ),
-    Case(
+    Flaw(
         "E0651",
-        "verify --integrity derived",
         foreign(
             lambda c: SetTransform(
                 inputs=(), transform=TransformSql(engine="spark", queries=(query(),))
             ),
             dataset="derived",
         ),
-        exit=3,
+        "derived",
     ),
 )
 
@@ -350,18 +338,21 @@ def parquet_from(offset: int) -> Callable[[Chain], bytes]:
 
 def unreadable_block(tiny: Tiny) -> None:
     """A head that is what it says it is, and no block."""
-    store = tiny.workspace().dataset("root")
+    store = tiny.workspace().dataset(called(tiny, "root"))
     (store.path / "refs" / "head").write_text(str(store.put_block(b"no block at all")))
-    shutil.rmtree(tiny.root / ".odfbuild")
+    shutil.rmtree(tiny.root / ".odfbuild", ignore_errors=True)
 
 
-def nested(tiny: Tiny) -> None:
-    """A dataset in the folder of another one."""
-    text = (tiny.root / DERIVED).read_text().replace("name: derived", "name: root/inner")
-    put("datasets/inner.yaml", text)(tiny)
+def no_head(tiny: Tiny) -> None:
+    put(f"chains/{called(tiny, 'root')}/refs/head", "no hash")(tiny)
 
 
-BYTES = (
+def pushed(name: str) -> Spoil:
+    """A dataset that needs no engine to begin."""
+    return put("datasets/pushed.yaml", PUSHED_TO.replace("name: pushed", f"name: {name}") + PUSHED)
+
+
+BYTES: tuple[Case | Flaw, ...] = (
     broken("E0815", with_file(lambda c: b"no parquet")),
     broken("E0814", with_file(parquet_from(9))),
     Case(
@@ -370,7 +361,7 @@ BYTES = (
         foreign(with_file(parquet_from(3))),
         exit=3,
     ),
-    Case("E0803", "verify --integrity root", unreadable_block, exit=3),
+    Flaw("E0803", unreadable_block),
     Case(
         "E0613",
         "verify --integrity pushed",
@@ -387,7 +378,7 @@ BYTES = (
         foreign(lambda c: SetDataSchema(raw_arrow_schema=b"no schema")),
         exit=3,
     ),
-    Case("E0621", "apply -y", nested, exit=1),
+    Case("E0621", "apply -y -s root/inner", pushed("root/inner")),
     Case("E0822", "verify derived", lambda tiny: shutil.rmtree(tiny.root / "chains/root"), exit=3),
 )
 
@@ -402,7 +393,7 @@ def copied(tiny: Tiny) -> None:
 
 
 def occupied(tiny: Tiny) -> None:
-    put("chains/root/data/something.parquet", "x")(tiny)
+    put("chains/pushed/data/something.parquet", "x")(tiny)
 
 
 def open_keys(tiny: Tiny) -> None:
@@ -433,37 +424,22 @@ def no_signer(tiny: Tiny) -> None:
 PROOFS = Path(__file__).parents[2] / "conformance" / "data" / "query_proofs.json"
 
 
-STORES = (
+STORES: tuple[Case | Flaw, ...] = (
     Case("E0381", "plan", copied, exit=3),
     Case("E0620", "plan", twin),
-    Case("E0622", "apply -y", occupied, fresh=True),
+    Case("E0622", "apply -y -s pushed", both(pushed("pushed"), occupied), fresh=True),
     Case(
         "E0701",
         "apply plan.json",
         both(lambda tiny: tiny.arrive(2), saved, move_back("root")),
         exit=5,
     ),
-    Case(
-        "E0801",
-        "verify --integrity root",
-        block_file("root", lambda f: f.write_bytes(b"x")),
-        exit=3,
-    ),
-    Case("E0802", "verify --integrity root", block_file("root", Path.unlink), exit=3),
-    Case("E0805", "verify --integrity root", put("chains/root/refs/head", "no hash"), exit=3),
-    Case("E0811", "verify --integrity root", data_file("root", Path.unlink), exit=3),
-    Case(
-        "E0812",
-        "verify --integrity root",
-        data_file("root", lambda f: f.write_bytes(b"x")),
-        exit=3,
-    ),
-    Case(
-        "E0813",
-        "verify --integrity root",
-        data_file("root", lambda f: f.write_bytes(bytes(len(f.read_bytes())))),
-        exit=3,
-    ),
+    Flaw("E0801", block_file("root", lambda f: f.write_bytes(b"x"))),
+    Flaw("E0802", block_file("root", Path.unlink)),
+    Flaw("E0805", no_head),
+    Flaw("E0811", data_file("root", Path.unlink)),
+    Flaw("E0812", data_file("root", lambda f: f.write_bytes(b"x"))),
+    Flaw("E0813", data_file("root", lambda f: f.write_bytes(bytes(len(f.read_bytes()))))),
     Case(
         "E0817",
         "verify --proof proof.json",
@@ -474,6 +450,5 @@ STORES = (
     Case("E0819", "verify --proof odfbuild.yaml"),
     Case("E0910", "plan -o nowhere/plan.json"),
     Case("E0911", "storage push", config("  storage: odfbuild.yaml\n")),
-    Case("E0930", "apply -y", open_keys, fresh=True),
-    Case("E0931", "sql -f q.sql --prove a.json", no_signer),
+    Case("E0930", "apply -y -s pushed", both(pushed("pushed"), open_keys), fresh=True),
 )

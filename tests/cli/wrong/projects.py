@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.model import MetadataBlock, SetInfo
+from odfbuild.odf.timestamp import Timestamp
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.wrong.spoil import (
     DERIVED,
@@ -26,6 +29,15 @@ from tests.cli.wrong.spoil import (
     swap,
     template,
 )
+
+
+def block_of_version(version: int) -> bytes:
+    """A block that says to be of another version of its format."""
+    block = MetadataBlock(
+        system_time=Timestamp(0), sequence_number=0, event=SetInfo(description="x")
+    )
+    return encode_block(block).replace(b"\x03\0\0\0", version.to_bytes(4, "little"), 1)
+
 
 FILES = (
     Case("E0100", "-C / plan"),
@@ -63,6 +75,12 @@ FILES = (
     Case("E0125", "plan", template("kind: {{ 1 / 0 }}\n"), fresh=True),
     Case("E0130", "decode odfbuild.none.bin", put("odfbuild.none.bin", b"\xff\xfe"), fresh=True),
     Case("E0131", "decode block.bin", put("block.bin", b"\0\1\2\3 no block"), fresh=True),
+    Case(
+        "E0132",
+        "decode block.bin",
+        put("block.bin", block_of_version(9)),
+        fresh=True,
+    ),
     Case("E0133", "decode nothing", fresh=True),
     Case("E0134", "schema Nothing", fresh=True),
     Case("E0140", "new file x", fresh=True),
@@ -70,6 +88,7 @@ FILES = (
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
 )
+
 
 GRAPH = (
     Case(
@@ -116,6 +135,24 @@ PLANS = (
             DERIVED, (tiny.root / ROOT).read_text().replace("name: root", "name: derived")
         )(tiny),
     ),
+    Case(
+        "E0314",
+        "plan",
+        both(
+            lambda tiny: tiny.derive("late", QUERY, "derived"),
+            said("apply", "-y"),
+            swap(ROOT, "value BIGINT", "value STRING"),
+        ),
+    ),
+    Case(
+        "E0315",
+        "plan",
+        both(
+            put("datasets/pushed.yaml", PUSHED_TO + PUSHED),
+            said("apply", "-y"),
+            swap(DERIVED, "datasetRef: root", "datasetRef: pushed"),
+        ),
+    ),
     Case("E0313", "plan -s derived", fresh=True),
     Case(
         "E0316",
@@ -124,9 +161,6 @@ PLANS = (
             config("  policies:\n    - {match: ['*'], forward-only: refuse}\n"),
             swap(DERIVED, "value * 10", "value * 20"),
         ),
-    ),
-    Case(
-        "E0317", "apply -y", swap(DERIVED, "engine: spark", "engine: spark\n        version: '9'")
     ),
     Case("E0320", "push root data/1.csv"),
     Case(
@@ -172,6 +206,13 @@ PLANS = (
     Case("E0341", "blame root"),
     Case("E0342", "diff HEAD", git("add data", "commit -q -m msg"), fresh=True),
     Case("E0343", "git anchor", git()),
+    Case("E0344", "git commit", both(put(".gitignore", "chains/\n"), git())),
+    Case(
+        "E0345",
+        "git commit --push",
+        git("add -A", "commit -q -m msg", "remote add origin ../nowhere.git"),
+    ),
+    Case("E0346", "git commit --push", git("add -A", "commit -q -m msg")),
     Case("E0350", "plan", config("  moved: {root: other}\n")),
     Case("E0360", "apply nothing.json"),
     Case("E0361", "apply plan.json", altered),
@@ -180,6 +221,21 @@ PLANS = (
     Case("E0364", "explain root --since nothing"),
     Case("E0365", "apply plan.json -e dev", both(config("  environments: {dev: {}}\n"), saved)),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
+    Case(
+        "E0371",
+        "ci comment plan.md",
+        both(
+            put("plan.md", "<!-- odfbuild:tiny:default -->\n"),
+            put("event.json", '{"pull_request": {"number": 1}}'),
+        ),
+        env={
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": "http://127.0.0.1:1",
+            "GITHUB_EVENT_PATH": "{root}/event.json",
+            "GITHUB_REPOSITORY": "some/where",
+            "GITHUB_TOKEN": "x",
+        },
+    ),
     Case("E0373", "storage push"),
     Case("E0376", "plan --nope", exit=64),
     Case("E0380", "plan", config("  environments: {dev: {state: chains/dev}}\n"), fresh=True),
@@ -194,28 +250,6 @@ SOURCES = (
         fresh=True,
     ),
 )
-
-CHECKS = (
-    Case(
-        "E0540",
-        "apply -y",
-        config("  checks:\n    - {match: [root], rowCount: {max: 1}}\n"),
-        fresh=True,
-    ),
-    Case(
-        "E0541",
-        "apply -y",
-        config("  checks:\n    - {match: [root], notNull: [nothing]}\n"),
-        fresh=True,
-    ),
-    Case(
-        "E0542",
-        "apply -y",
-        config("  checks:\n    - {match: [root], relationships: {id: {to: nothing, field: id}}}\n"),
-        fresh=True,
-    ),
-)
-
 
 POLLING_CSV = "    - kind: SetPollingSource\n      fetch:\n        {}\n      read: {{kind: {}}}\n"
 APPENDED = "      merge: {kind: Append}\n"
@@ -278,5 +312,4 @@ MORE_SOURCES = (
             polled("{kind: Container, image: x}"),
         ),
     ),
-    Case("E0999", "apply -y", put("data/1.csv", "no,such,columns\n"), fresh=True),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ Spoil = Callable[[Tiny], Any]
 class Case:
     """A command that ends with an error of `code`; `spoil` makes the project wrong before.
 
-    The project was applied, or is `fresh`. `exit` is the exit code.
+    The project was applied, or is `fresh`. `exit` is the exit code, `env` is added to the
+    environment of the command, with `{root}` for the folder of the project.
     """
 
     code: str
@@ -27,6 +28,31 @@ class Case:
     spoil: Spoil = lambda tiny: None
     fresh: bool = False
     exit: int = 1
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A chain that `verify --integrity` finds wrong; `dataset` is the one that it blames.
+
+    All are in one project, each in a pair of datasets of its own.
+    """
+
+    code: str
+    spoil: Spoil
+    dataset: str = "root"
+
+
+@dataclass(frozen=True)
+class Pair(Tiny):
+    """A root and a derivative in a project of many pairs."""
+
+    prefix: str = ""
+
+
+def called(tiny: Tiny, name: str) -> str:
+    """What a dataset of a project is called."""
+    return tiny.prefix + name if isinstance(tiny, Pair) else name
 
 
 # --- Ways to spoil a project ---
@@ -116,7 +142,7 @@ def move_back(name: str, blocks: int = 1) -> Spoil:
     """Let a chain end some blocks earlier."""
 
     def spoil(tiny: Tiny) -> None:
-        store = tiny.workspace().dataset(name)
+        store = tiny.workspace().dataset(called(tiny, name))
         head = store.head()
         assert head is not None
         found = [hash for hash, _ in store.walk(head)]
@@ -129,7 +155,7 @@ def data_file(name: str, change: Callable[[Path], object]) -> Spoil:
     """Change the data file of a dataset."""
 
     def spoil(tiny: Tiny) -> None:
-        for file in (tiny.root / "chains" / name / "data").iterdir():
+        for file in (tiny.root / "chains" / called(tiny, name) / "data").iterdir():
             file.chmod(0o644)
             change(file)
 
@@ -140,7 +166,7 @@ def block_file(name: str, change: Callable[[Path], object], back: int = 1) -> Sp
     """Change the file of a block."""
 
     def spoil(tiny: Tiny) -> None:
-        store = tiny.workspace().dataset(name)
+        store = tiny.workspace().dataset(called(tiny, name))
         head = store.head()
         assert head is not None
         hashes = [hash for hash, _ in store.walk(head)]

@@ -1,0 +1,107 @@
+"""The installed program itself, in a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+
+BINARY = Path(sys.executable).with_name("odfbuild")
+ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CI")
+    and not name.startswith(("ODFBUILD_", "GITHUB_", "GIT_"))
+} | {
+    "TERM": "xterm-256color",
+    "COLUMNS": "80",
+    "TERMINAL_WIDTH": "80",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+NO_JVM = {"ODFBUILD_JAVA_HOME": "/nonexistent"}
+NO_QUESTIONS = {"CI": "1"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the program said, on whichever stream, and how it ended."""
+
+    code: int
+    text: str
+
+    @property
+    def plain(self) -> str:
+        """The text without colours."""
+        return ANSI.sub("", self.text)
+
+
+def in_pipe(folder: Path, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> Said:
+    """Run the program in `folder` with its output in a pipe."""
+    done = subprocess.run(
+        [BINARY, *arguments],
+        cwd=folder,
+        env={**ENVIRONMENT, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=200,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout.decode())
+
+
+def on_terminal(
+    folder: Path, arguments: Sequence[str], env: Mapping[str, str] | None = None
+) -> Said:
+    """Run the program in `folder` on a terminal; it must not ask anything."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [BINARY, *arguments],
+        cwd=folder,
+        env={**ENVIRONMENT, **(env or {})},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    stop = Timer(200, process.kill)
+    stop.start()
+    text = b"".join(iter(lambda: read_terminal(ours), b""))
+    stop.cancel()
+    os.close(ours)
+    return Said(process.wait(timeout=60), text.decode().replace("\r\n", "\n"))
+
+
+def read_terminal(descriptor: int) -> bytes:
+    """What has been written to a terminal; nothing when the other end is closed."""
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:
+        return b""
+
+
+Way = Callable[[Path, Sequence[str], Mapping[str, str] | None], Said]
+WAYS: Mapping[str, Way] = {"pipe": in_pipe, "terminal": on_terminal}
+
+
+def at_once(
+    commands: Sequence[tuple[Path, Sequence[str], Mapping[str, str]]],
+) -> dict[str, list[Said]]:
+    """What commands say in a pipe, and after that on a terminal; as many at once as cores."""
+
+    def each(command: tuple[Path, Sequence[str], Mapping[str, str]]) -> list[Said]:
+        return [way(*command) for way in WAYS.values()]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = list(pool.map(each, commands))
+    return {name: [both[n] for both in said] for n, name in enumerate(WAYS)}
