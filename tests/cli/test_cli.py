@@ -7,38 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from odfbuild.cli.main import app, run
+from odfbuild.cli.main import run
 from tests.project.write_project import listing
-from tests.report.golden import assert_golden
 
 _COMMAND = [sys.executable, "-m", "odfbuild"]
 _HEAVY = ("numpy", "pyarrow", "pyspark", "networkx", "jinja2", "yaml", "rich", "sqlglot")
-
-
-def _verbs(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    """Words of all commands and groups that help lists."""
-    for name, command in group.commands.items():
-        if not command.hidden:
-            yield (*path, name)
-            if hasattr(command, "commands"):
-                yield from _verbs(command, *path, name)
-
-
-@pytest.mark.parametrize("verb", [(), *_verbs(typer.main.get_command(app))], ids=" ".join)
-def test_help_is_as_reviewed(
-    verb: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, value in {"COLUMNS": "80", "NO_COLOR": "1", "TERMINAL_WIDTH": "80"}.items():
-        monkeypatch.setenv(name, value)
-    assert run([*verb, "--help"]) == 0
-    assert_golden(f"help/{'-'.join(verb) or 'odfbuild'}.txt", capsys.readouterr().out)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -33,6 +33,7 @@ def test_of_several_errors_each_code_is_named_once_at_the_end() -> None:
         "see: odfbuild explain E0102",
     ]
     assert render_error(A, A).count("see: ") == 1
+    assert Errors([A, B]).code == "E0001"  # which is never shown
 
 
 def test_json_says_the_same(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:

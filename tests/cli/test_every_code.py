@@ -42,7 +42,6 @@ WITHIN = {
         "a derivative without a transformation; definitions without one are refused (E0106)",
     ),
     "E0531": ("tests/odf/test_arrow_schema.py", "a type of Arrow that Spark never gives"),
-    "E0532": ("tests/odf/test_arrow_encoding.py", "an encoding that no definition can ask for"),
     "E0603": (
         "tests/plan/test_rules_of_the_chain.py",
         "a block that does not follow the newest; in files that is one which is missing (E0802)",

@@ -72,6 +72,7 @@ def test_a_block_is_taken_or_refused_as_by_the_reference(case: dict[str, Any]) -
         with pytest.raises(ChainError) as caught:
             append()
         assert caught.value.rule == expected["error"]
+        assert (caught.value.code == "E0611") == (expected["error"] == "HashMismatch")
 
 
 @pytest.mark.parametrize("case", cases("chain_validation", "iterate"))

@@ -156,6 +156,7 @@ def test_a_reorganised_chain_is_noticed(node, tmp_path):
     with pytest.raises(IngestError, match="up to block 3") as caught:
         source.poll()
     assert "reorganised" in caught.value.notes[1]
+    assert caught.value.code == "E0419"
 
 
 def test_a_filter_narrows_what_the_node_is_asked_for_and_does_the_rest_itself(node, tmp_path):

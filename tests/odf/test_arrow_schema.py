@@ -98,8 +98,9 @@ def test_bytes_that_are_no_schema_are_refused(data: bytes) -> None:
 
 
 def test_a_column_that_odf_cannot_hold_is_named() -> None:
-    with pytest.raises(UnsupportedSchemaError, match="column 'd'"):
+    with pytest.raises(UnsupportedSchemaError, match="column 'd'") as caught:
         to_odf(pa.schema([("d", pa.dictionary(pa.int8(), pa.string()))]))
+    assert caught.value.code == "E0531"
 
 
 OLD = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string())])

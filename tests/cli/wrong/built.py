@@ -11,7 +11,7 @@ from odfbuild.odf.timestamp import Timestamp
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.wrong.chains import Chain, foreign
 from tests.cli.wrong.prepare import preparing
-from tests.cli.wrong.spoil import Pair, move_back
+from tests.cli.wrong.spoil import SCHEMA, Pair, move_back
 from tests.ingest import bad_sources, bad_text
 from tests.ingest.many_sources import arrive, define
 from tests.project.write_project import derived_yaml, root_yaml
@@ -58,16 +58,6 @@ _SOURCES = {
         "", b"event_time\ntrue\n", b"", "E0433", "", read=bad_sources.csv("event_time BOOLEAN")
     ),
 }
-_REQUIRED = """\
-    - kind: SetDataSchema
-      schema:
-        fields:
-          - {name: offset, type: Int64}
-          - {name: op, type: Int32}
-          - {name: system_time, type: Timestamp}
-          - {name: event_time, type: Timestamp}
-          - {name: id, type: Int64}
-"""
 _IN_TRANSFORMS = {
     "E0317": ("        engine: spark\n", "        engine: spark\n        version: '9'\n"),
     "E0518": (
@@ -107,7 +97,11 @@ def unbuildable(root: Path) -> Tiny:
         if case.before is not None:
             arrive(root, named, "0", case.before)
         arrive(root, named, "1", case.bad)
-    text = root_yaml("e0520", "id BIGINT", glob="data/e0520/*") + _REQUIRED
+    text = (
+        root_yaml("e0520", "id BIGINT", glob="data/e0520/*")
+        + SCHEMA
+        + "          - {name: id, type: Int64}\n"
+    )
     (root / "datasets" / "e0520.yaml").write_text(text)
     (root / "data" / "e0520").mkdir()
     (root / "data" / "e0520" / "1").write_text('id\n""\n')

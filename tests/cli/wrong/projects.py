@@ -15,6 +15,7 @@ from tests.cli.wrong.spoil import (
     PUSHED,
     PUSHED_TO,
     ROOT,
+    SCHEMA,
     Case,
     Spoil,
     altered,
@@ -302,6 +303,18 @@ MORE_SOURCES = (
         "E0418",
         "apply -y",
         polled("{kind: EthereumLogs, chainId: 77, filter: address = X'00'}", "Parquet"),
+    ),
+    Case(
+        "E0532",
+        "apply -y",
+        put(
+            "datasets/pushed.yaml",
+            PUSHED_TO
+            + SCHEMA
+            + "          - {name: id, type: String, extra: "
+            + "{arrow.apache.org/bufferEncoding: {kind: Nothing}}}\n"
+            + PUSHED.replace("NdJson", "NdJson, schema: [id STRING]"),
+        ),
     ),
     Case("E0703", "apply plan.json", earlier_file, exit=5),
     Case(

@@ -195,6 +195,15 @@ FIXED = """\
         fields:
           - {name: x, type: {kind: Int64}}
 """
+SCHEMA = """\
+    - kind: SetDataSchema
+      schema:
+        fields:
+          - {name: offset, type: Int64}
+          - {name: op, type: Int32}
+          - {name: system_time, type: Timestamp}
+          - {name: event_time, type: Timestamp}
+"""
 POLL = "    - kind: SetVocab\n      offsetColumn: place\n"
 PUSHED = (
     "    - kind: AddPushSource\n      sourceName: p\n      read: {kind: NdJson}\n"
