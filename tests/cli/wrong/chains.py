@@ -451,4 +451,5 @@ STORES: tuple[Case | Flaw, ...] = (
     Case("E0910", "plan -o nowhere/plan.json"),
     Case("E0911", "storage push", config("  storage: odfbuild.yaml\n")),
     Case("E0930", "apply -y -s pushed", both(pushed("pushed"), open_keys), fresh=True),
+    Case("E0931", "sql -f q.sql --prove a.json", no_signer),
 )
