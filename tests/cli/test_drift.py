@@ -230,7 +230,6 @@ def test_bytes_are_missing_cut_or_others(tiny: Tiny, odfbuild: Program) -> None:
     assert drift(odfbuild, "-s", "root") == [("root", "bytes", "missing")]
 
 
-@pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])
 def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) -> None:
     odfbuild.apply()
     tiny.arrive(2)
@@ -249,6 +248,7 @@ def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) 
     assert "data/0.csv and 1 more came when 2.csv had been read" in odfbuild.ok("drift").out
 
 
+@pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])
 def test_a_damaged_chain_is_drift_of_bytes_and_stops_nothing(
     tiny: Tiny, odfbuild: Program, arguments: tuple[str, ...]
 ) -> None:
