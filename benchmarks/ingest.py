@@ -32,6 +32,7 @@ import pyarrow.csv
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine
+from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.odf.model import (
     DatasetKind,
@@ -70,7 +71,8 @@ def main() -> None:
         # In a process of its own, so that the memory it takes is not counted.
         with ProcessPoolExecutor(1, get_context("spawn")) as other:
             first, second = other.submit(_generate, root, options.rows).result()
-        engine = start_engine()
+        # As `apply` starts it for that much input.
+        engine = start_engine(EngineSettings(expected_bytes=first.stat().st_size))
         try:
             figures = _measure(engine, root, first, second, options.runs)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,11 +51,11 @@ class Base:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
 
-    def _start_engine(self) -> Engine:
+    def _start_engine(self, expected_bytes: int = 0) -> Engine:
         from odfbuild.engine.spark.engine import start_engine
 
         config = self.config()
-        return start_engine(config.engine, config.reach)
+        return start_engine(replace(config.engine, expected_bytes=expected_bytes), config.reach)
 
     def _survey(
         self,

@@ -6,6 +6,7 @@ import os
 import time as clock
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, BinaryIO
@@ -77,7 +78,7 @@ class Project(Looking, Checking):
         digest = plan_digest(found.plan)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=log.telling(self._start_engine),
+            factory=log.telling(partial(self._start_engine, found.plan.waiting_bytes)),
             listener=log,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,

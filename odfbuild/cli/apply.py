@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -235,7 +236,7 @@ def _carry_out(
         log = RunLog(found.project.config.cache, listener, sinks)
         log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=log.telling(state.start_engine),
+            factory=log.telling(partial(state.start_engine, found.plan.waiting_bytes)),
             engine_version=engine_version(),
             listener=log,
             locate=found.locate,

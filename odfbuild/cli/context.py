@@ -67,12 +67,14 @@ class Context:
 
         return load_config(self.directory, self.given)
 
-    def start_engine(self) -> Engine:
-        """Start Spark as `odfbuild.yaml` says; takes seconds."""
+    def start_engine(self, expected_bytes: int = 0) -> Engine:
+        """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds."""
+        from dataclasses import replace
+
         from odfbuild.engine.spark.engine import start_engine
 
         config = self.config()
-        return start_engine(config.engine, config.reach)
+        return start_engine(replace(config.engine, expected_bytes=expected_bytes), config.reach)
 
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""

@@ -70,13 +70,18 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """The defaults are those of an absent `engine:`; `memory` is a size as the JVM reads it."""
+    """The defaults are those of an absent `engine:`; `memory` is a size as the JVM reads it.
+
+    `expected_bytes` of input are known to wait for the engine; that is no setting of a project, but
+    what a plan found.
+    """
 
     master: str = "local[*]"
     memory: str | None = None
     step_seconds: float | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     sandbox: Sandbox = Sandbox.AUTO
+    expected_bytes: int = 0
 
     @property
     def embedded(self) -> bool:

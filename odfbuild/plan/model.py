@@ -213,6 +213,11 @@ class Plan:
         """Whether apply has anything to do; polling what may be unchanged does not count."""
         return any(set(dataset.actions) - {Action.POLL, Action.FORGET} for dataset in self.datasets)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of input that are known to wait, of all datasets."""
+        return sum(dataset.pending.bytes or 0 for dataset in self.datasets if dataset.pending)
+
     def count(self, action: Action) -> int:
         """Number of datasets with that action."""
         return sum(action in dataset.actions for dataset in self.datasets)

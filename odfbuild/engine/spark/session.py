@@ -22,6 +22,7 @@ from odfbuild.engine.spark.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.java import (
     LOOPBACK,
     Gateway,
+    Java,
     did_not_start,
     find_java,
     last_lines,
@@ -180,13 +181,17 @@ class Session:
     def _launched(self, conf: dict[str, str]) -> Gateway:
         java = find_java()
         try:
-            return launch(java, conf, self.scratch, self.memory, self._confine)
+            return self._launch(java, conf)
         except EngineProblem:
             if not self.fences.files or self.settings.sandbox is Sandbox.REQUIRED:
                 raise
             # Parts of this Java may lie where nobody looks for them, as on NixOS.
             self.fences = sandbox.without_files(self.fences)
-            return launch(java, conf, self.scratch, self.memory, self._confine)
+            return self._launch(java, conf)
+
+    def _launch(self, java: Java, conf: dict[str, str]) -> Gateway:
+        expected = self.settings.expected_bytes
+        return launch(java, conf, self.scratch, self.memory, self._confine, expected)
 
     def _confine(
         self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
