@@ -12,18 +12,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabulary_of
+from odfbuild.engine.facts import facts_in
+from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
 from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.store.as_of import Moment, states_at
 from odfbuild.store.disposable import scratch_folder
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine, EngineFactory, EngineResult
     from odfbuild.odf.projection import Projection
+    from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.workspace import Workspace
 
 
@@ -92,6 +97,19 @@ def at_heads(workspace: Workspace, question: Question) -> Sources:
     return {name: Source(name, state) for name, state in states.items()}
 
 
+def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sources:
+    """The datasets of a question as they were; `QueryError` E0519 for one that did not exist."""
+    states = states_at(workspace, moment, question.datasets)
+    missing = sorted(set(question.datasets) - states.keys())
+    if missing:
+        raise QueryError(
+            f"'{missing[0]}' did not exist at {moment}",
+            code="E0519",
+            help=f"`odfbuild log {missing[0]}` shows when it began",
+        )
+    return {name: Source(name, state) for name, state in states.items()}
+
+
 @contextmanager
 def answered(
     workspace: Workspace,
@@ -102,12 +120,14 @@ def answered(
     history: bool = False,
     limit: int | None = None,
     repeatable: bool = False,
+    valid_at: Timestamp | None = None,
     name: str = "query",
 ) -> Iterator[EngineResult]:
     """The answer, at most `limit` rows of it, as Parquet files that are gone afterwards.
 
     From `sources`, by default the datasets as they are now. With `repeatable`, a query is refused
-    whose rows may be others the next time. Raises `QueryError`s, with places in the query as it
+    whose rows may be others the next time. Datasets show what was true at `valid_at`, an event
+    time, if it is given. Raises `QueryError`s, with places in the query as it
     was asked (file `name`).
     """
     engine = LazyEngine(factory)
@@ -120,6 +140,7 @@ def answered(
             history=history,
             limit=limit,
             repeatable=repeatable,
+            valid_at=valid_at,
             name=name,
         ) as found:
             yield found
@@ -137,6 +158,7 @@ def asked_of(
     history: bool = False,
     limit: int | None = None,
     repeatable: bool = False,
+    valid_at: Timestamp | None = None,
     name: str = "query",
 ) -> Iterator[EngineResult]:
     """`answered`, by an engine that goes on running."""
@@ -146,8 +168,9 @@ def asked_of(
         engine = get_engine()
         try:
             inputs = _inputs(workspace, question, sources)
+            chosen = {} if valid_at is None else _true_at(valid_at, inputs, folder)
             found = engine.query(
-                QueryTask(question.sql, inputs, folder, history, limit, repeatable)
+                QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
             )
         except OdfbuildError as error:
             for each in error.errors if isinstance(error, Errors) else (error,):
@@ -171,6 +194,19 @@ def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple
             help="run `odfbuild apply` first",
         )
     return inputs
+
+
+def _true_at(moment: Timestamp, inputs: Sequence[InputSlices], folder: Path) -> dict[str, Path]:
+    """By input, a file with the offsets of the records that were true at an event time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    chosen = {}
+    for number, each in enumerate(inputs):
+        offsets = true_at(facts_in(each.files, each.vocab), moment.millis)
+        chosen[each.alias] = folder / f"valid-{number}.parquet"
+        pq.write_table(pa.table({each.vocab.offset: offsets}), chosen[each.alias])
+    return chosen
 
 
 def _input(workspace: Workspace, alias: str, source: Source) -> InputSlices:

@@ -33,11 +33,13 @@ def compare_revisions(config: Config, old: str, new: str | None) -> tuple[Defini
 
 
 def compare_with_chains(
-    start: Path | None, given: Given = NOTHING_GIVEN
+    start: Path | None,
+    given: Given = NOTHING_GIVEN,
+    then: Mapping[str, Projection] | None = None,
 ) -> tuple[DefinitionChange, ...]:
-    """What the definitions of now say and the chains do not say yet."""
+    """What the definitions of now say and the chains do not say yet, or did not say `then`."""
     now = read_definitions(start, given)
-    return differences(now.project, now.projections)
+    return differences(now.project, now.projections if then is None else then)
 
 
 def differences(

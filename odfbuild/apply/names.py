@@ -9,6 +9,7 @@ from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
+    from odfbuild.store.as_of import Moment
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
@@ -48,4 +49,39 @@ def block_in(store: DatasetStore, text: str, *, abandoned: bool = False) -> Mult
         code="E0332",
         dataset=store.name,
         help=f"`odfbuild log {store.name}` lists them",
+    )
+
+
+def moment_in(workspace: Workspace, text: str, dataset: str | None = None) -> Moment:
+    """The system time that `text` names: a time, a date (midnight UTC), or a block.
+
+    A block is one of `dataset` if that is given, else of whichever dataset has it. `PlanError` when
+    it is none of these, or more than one block.
+    """
+    from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.as_of import Moment
+
+    for time in (text, f"{text}T00:00:00Z"):
+        try:
+            return Moment(Timestamp.parse(time))
+        except ValueError:
+            continue
+    if dataset is not None:
+        store = workspace.dataset(dataset)
+        block = block_in(store, text)
+        return Moment(store.read_block(block).system_time, dataset, block)
+    found = []
+    for name in workspace.aliases():
+        store = workspace.dataset(name)
+        if any(str(h).startswith(text) or str(h).endswith(text) for h in store.stored("blocks")):
+            found.append(name)
+    if len(found) == 1:
+        return moment_in(workspace, text, found[0])
+    raise PlanError(
+        f"'{text}' is neither a time nor a block"
+        if not found
+        else f"'{text}' is a block of '{found[0]}' and of '{found[1]}'",
+        code="E0661",
+        help="give a time, such as 2026-01-31T08:00:00Z, or more of the hash of a block, as "
+        "`odfbuild log` shows it",
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
+    from odfbuild.odf.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.plan.rebuild import Rebuild
     from odfbuild.project.model import Config
@@ -53,6 +54,19 @@ class Context:
         """Names of the selected datasets that have a chain, sorted; all when none was asked for."""
         chosen = self.chosen(selection)
         return [name for name in workspace.aliases() if chosen is None or name in chosen]
+
+    def states_at(self, selection: Selection, as_of: str) -> dict[str, Projection]:
+        """What the chains of the selected datasets said at a time or block, those that existed.
+
+        Definitions are read only for a selection by more than names.
+        """
+        from odfbuild.apply.names import moment_in
+        from odfbuild.store.as_of import states_at
+
+        workspace = self.workspace()
+        names = self.committed(workspace, selection)
+        moment = moment_in(workspace, as_of, names[0] if len(names) == 1 else None)
+        return states_at(workspace, moment, names)
 
     def _named(self, selection: Selection) -> list[str] | None:
         """The datasets of a selection of nothing but names of chains; these may be damaged."""
@@ -127,6 +141,14 @@ AllowOption = Annotated[
         metavar="rebuild:NAME",
         envvar="ODFBUILD_ALLOW",
         help="Drop the records of this derivative and compute them again; NAME+ with its readers.",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME|BLOCK",
+        help="As it was committed then: a system time, a date, or when a block was committed.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]

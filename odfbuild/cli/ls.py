@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import typer
 
 from odfbuild.cli.context import (
+    AsOfOption,
     Context,
     ExcludeOption,
     Format,
@@ -16,6 +20,9 @@ from odfbuild.cli.context import (
     selection_of,
 )
 
+if TYPE_CHECKING:
+    from odfbuild.odf.projection import Projection
+
 
 def ls(
     context: typer.Context,
@@ -23,18 +30,27 @@ def ls(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    as_of: AsOfOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
-    """List datasets: kind, records, size, watermark, head, and whether they are stale."""
+    """List datasets: kind, records, size, watermark, head, and whether they are stale.
+
+    With --as-of the datasets that there were then, as their chains stood.
+    """
     from odfbuild.apply.survey import choose
     from odfbuild.report.listing import datasets_to_data, render_datasets, statuses
 
     state: Context = context.obj
     wanted = selection_of(select, exclude, selector, datasets)
-    names, found = choose(state.directory, wanted, state.given)
-    projections = {name: p for name, p in found.projections.items() if name in names}
-    status = {name: s for name, s in statuses(found.plan).items() if name in names}
+    projections: Mapping[str, Projection]
+    status: dict[str, str] | None = None
+    if as_of is not None:
+        projections = state.states_at(wanted, as_of)
+    else:
+        names, found = choose(state.directory, wanted, state.given)
+        projections = {name: p for name, p in found.projections.items() if name in names}
+        status = {name: s for name, s in statuses(found.plan).items() if name in names}
     if as_json or format is Format.json:
         state.console.data(datasets_to_data(projections, status))
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import (
+    AsOfOption,
     Context,
     ExcludeOption,
     SelectionArgument,
@@ -18,6 +19,7 @@ from odfbuild.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
     from odfbuild.project.model import Definition
 
 
@@ -27,6 +29,7 @@ def render(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    as_of: AsOfOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -34,13 +37,13 @@ def render(
         ),
     ] = None,
 ) -> int:
-    """Print definitions as they are read: templates rendered, short forms written out."""
-    from odfbuild.apply.survey import read_definitions
+    """Print definitions as they are read: templates rendered, short forms written out.
 
+    With --as-of those that were in force then, as the chains say.
+    """
     state: Context = context.obj
-    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
-    project = read_definitions(state.directory, state.given).project
-    wanted = [d for d in project.definitions if chosen is None or d.name in chosen]
+    selection = selection_of(select, exclude, selector, datasets)
+    wanted = _read(state, selection) if as_of is None else _in_force(state, selection, as_of)
     if out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
         return 0
@@ -50,6 +53,30 @@ def render(
         file.write_text(_text(definition), encoding="utf-8")
     state.console.note(f"Wrote {len(wanted)} files to {out}.")
     return 0
+
+
+def _read(state: Context, selection: Selection) -> list[Definition]:
+    from odfbuild.apply.survey import read_definitions
+
+    chosen = state.chosen(selection)
+    project = read_definitions(state.directory, state.given).project
+    return [d for d in project.definitions if chosen is None or d.name in chosen]
+
+
+def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definition]:
+    """What chains amounted to as definitions, where each stands in its chain."""
+    from odfbuild.plan.committed import committed_snapshot
+    from odfbuild.project.model import Definition
+
+    known = state.workspace().projections().items()
+    aliases = {each.dataset_id: name for name, each in known}
+    return [
+        Definition(
+            snapshot=committed_snapshot(name, each, aliases),
+            file=f"block #{each.blocks - 1} {each.head.short} of {name}",
+        )
+        for name, each in state.states_at(selection, as_of).items()
+    ]
 
 
 def _text(definition: Definition) -> str:

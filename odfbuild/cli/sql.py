@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import Context
+from odfbuild.cli.context import AsOfOption, Context, parse_time
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import EngineResult
+    from odfbuild.odf.timestamp import Timestamp
 
 
 class AnswerFormat(StrEnum):
@@ -44,6 +45,13 @@ def sql(
         bool,
         typer.Option("--history", help="All records ever committed, with the system columns."),
     ] = False,
+    as_of: AsOfOption = None,
+    valid_at: Annotated[
+        str | None,
+        typer.Option(
+            "--valid-at", metavar="TIME", help="What was true at this event time, and no later."
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", min=1, help="At most so many rows (default: 100 as text)."),
@@ -69,16 +77,18 @@ def sql(
     """Ask committed datasets a question in Spark SQL; commits nothing.
 
     Datasets are tables by their names. They show what they say now, with retractions and
-    corrections carried out; --history shows every record.
+    corrections carried out; --history shows every record. --as-of asks what was known at a time,
+    --valid-at what was true at one; both together, what was known then to be true then.
     """
-    from odfbuild.apply.ask import answered, understand
+    from odfbuild.apply.ask import answered, at_moment, understand
+    from odfbuild.apply.names import moment_in
 
     state: Context = context.obj
     text, name = _query(query, file)
     if prove is not None:
-        if any((limit, out, format, as_json)):
+        if any((limit, out, format, as_json, as_of, valid_at)):
             raise typer.BadParameter(
-                "it writes the whole answer, as JSON; write a LIMIT into the query",
+                "it writes the whole answer of now, as JSON; write a LIMIT into the query",
                 param_hint="--prove",
             )
         return _prove(state, text, history, prove)
@@ -89,10 +99,28 @@ def sql(
     workspace = state.workspace()
     question = understand(text, workspace.aliases())
     with answered(
-        workspace, question, state.start_engine, history=history, limit=wanted, name=name
+        workspace,
+        question,
+        state.start_engine,
+        at_moment(workspace, question, moment_in(workspace, as_of)) if as_of else None,
+        history=history,
+        limit=wanted,
+        valid_at=_valid_at(valid_at, history),
+        name=name,
     ) as found:
         _show(state, found, form, out, shown)
     return 0
+
+
+def _valid_at(text: str | None, history: bool) -> Timestamp | None:
+    if text is None:
+        return None
+    if history:
+        raise typer.BadParameter(
+            "--history shows all records; say WHERE event_time <= … instead",
+            param_hint="--valid-at",
+        )
+    return parse_time(text, "--valid-at")
 
 
 def _prove(state: Context, text: str, history: bool, file: Path) -> int:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
+from odfbuild.apply.names import existing, moment_in
 from odfbuild.cli.context import (
+    AsOfOption,
     Context,
     DatasetArgument,
     Format,
@@ -20,19 +21,25 @@ def tail(
     context: typer.Context,
     dataset: DatasetArgument,
     count: Annotated[int, typer.Option("--num", "-n", min=1, help="Number of records.")] = 10,
+    as_of: AsOfOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
     from odfbuild.odf.records import records_to_data
     from odfbuild.report.listing import render_records
+    from odfbuild.store.as_of import states_at
     from odfbuild.store.committed import Committed
 
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
     store = workspace.dataset(name)
-    table = Committed(store, store.head()).newest(count)
+    head = store.head()
+    if as_of is not None:
+        then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
+        head = then.head if then is not None else None
+    table = Committed(store, head).newest(count)
     if as_json or format is Format.json:
         state.console.data(records_to_data(table) if table is not None else [])
     elif table is None:

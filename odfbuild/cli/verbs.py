@@ -39,6 +39,7 @@ VERBS = (
     "blame",
     "tail",
     "provenance",
+    "corrections",
     "sql",
     "freshness",
     "test",

@@ -284,6 +284,7 @@ class QueryTask:
 
     They show what their records amount to, without system columns; with `history` all records. At
     most `limit` rows are wanted. With `repeatable`, the same rows must come whenever it is asked.
+    An input in `chosen` shows the records whose offsets are in that Parquet file, instead.
     """
 
     sql: str
@@ -292,6 +293,7 @@ class QueryTask:
     history: bool = False
     limit: int | None = None
     repeatable: bool = False
+    chosen: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def records_to_data(table: pa.Table, op_column: str = "op") -> list[dict[str, An
     """Records as plain values: operations by sign, times as RFC 3339 text, bytes as base64."""
     return [
         {
-            name: _operation(value) if name == op_column else _plain(value)
+            name: _operation(value) if name == op_column else plain_value(value)
             for name, value in record.items()
         }
         for record in table.to_pylist()
@@ -32,7 +32,8 @@ def _operation(value: Any) -> Any:
     return OPERATIONS[value] if known else value
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value as JSON can hold it."""
     plain: Any
     match value:
         case bool() | int() | str() | None:
@@ -46,9 +47,9 @@ def _plain(value: Any) -> Any:
         case bytes():
             plain = b64encode(value).decode()
         case dict():
-            plain = {str(key): _plain(item) for key, item in value.items()}
+            plain = {str(key): plain_value(item) for key, item in value.items()}
         case list() | tuple():
-            plain = [_plain(item) for item in value]
+            plain = [plain_value(item) for item in value]
         case _:
             plain = str(value)
     return plain

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.findings import Step, unfit_columns
-from odfbuild.engine.spark.frames import to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import read_slices, to_arrow_schema, write_parts
 from odfbuild.engine.spark.inputs import new_records, state
 from odfbuild.engine.spark.validate import check_steps
 from odfbuild.errors import Errors
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     """See `contract.Engine.query`."""
     for each in task.inputs:
-        _view(spark, each, history=task.history)
+        _view(spark, each, task.chosen.get(each.alias), history=task.history)
     names = [each.alias for each in task.inputs]
     report = check_steps(spark, "", [Step(None, task.sql)], names)
     # Else rows may be any that fit: nothing is committed that has to be the same.
@@ -36,13 +37,19 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     )
 
 
-def _view(spark: SparkSession, each: InputSlices, *, history: bool) -> None:
-    """A dataset as it is now, or all of its records with the system columns, in order."""
+def _view(spark: SparkSession, each: InputSlices, chosen: Path | None, *, history: bool) -> None:
+    """A dataset as it is now, or all of its records with the system columns, in order.
+
+    Or the records that were `chosen`: a file of their offsets.
+    """
     if history:
         frame = new_records(spark, each)
     else:
         vocab = each.vocab
-        frame = state(spark, each, each.files).drop(
-            vocab.offset, vocab.operation_type, vocab.system_time
-        )
+        if chosen is None:
+            records = state(spark, each, each.files)
+        else:
+            records = read_slices(spark, each.files, each.schema, vocab)
+            records = records.join(spark.read.parquet(str(chosen)), vocab.offset, "left_semi")
+        frame = records.drop(vocab.offset, vocab.operation_type, vocab.system_time)
     Catalyst(spark).show(frame, each.alias)

@@ -183,6 +183,8 @@ PLANS = (
     Case("E0331", "watermark set derived 2030-01-01T00:00:00Z"),
     Case("E0332", "reset root --to zzz"),
     Case("E0660", "provenance root 99"),
+    Case("E0661", "ls --as-of yesterday"),
+    Case("E0662", "corrections root --since 2001-01-01"),
     Case("E0334", "reset derived"),
     Case("E0335", "plan --allow rebuild:nothing"),
     Case("E0336", "plan --allow rebuild:root"),

@@ -1,0 +1,56 @@
+"""`odfbuild corrections`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from odfbuild.apply.names import existing, moment_in
+from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+
+
+class Period(StrEnum):
+    """What records are counted by, of their event time."""
+
+    day = "day"
+    month = "month"
+    year = "year"
+
+
+def corrections(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|BLOCK",
+            help="Compared to what was committed then, when a report was made.",
+        ),
+    ],
+    by: Annotated[Period, typer.Option("--by", help="Count by these, of event time.")] = (
+        Period.month
+    ),
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="Show so many of them as they are.")
+    ] = 10,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """Tell which records were corrected, retracted or came late since a time.
+
+    Late is what is of a time before the watermark of then. Reads what was committed since only.
+    """
+    from odfbuild.apply.corrections import corrections as find
+    from odfbuild.report.corrections import corrections_to_data, render_corrections
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    found = find(workspace, name, moment_in(workspace, since, name))
+    if as_json or format is Format.json:
+        state.console.data(corrections_to_data(found, by.value))
+    else:
+        state.console.result(render_corrections(found, by.value, limit))
+    return 0
