@@ -214,8 +214,10 @@ def test_words_that_only_look_like_an_attack_are_accepted(spark_engine: Engine) 
 def test_what_hides_the_clock_or_depends_on_the_order_of_rows_is_refused(
     spark_engine: Engine,
 ) -> None:
-    found = {query: verdict(spark_engine, query) for query in queries("refused.sql")}
-    assert {query: what for query, what in found.items() if what != "refused"} == {}
+    # Once more: classes of expressions that were met before are told apart by their names.
+    for _ in range(2):
+        found = {query: verdict(spark_engine, query) for query in queries("refused.sql")}
+        assert {query: what for query, what in found.items() if what != "refused"} == {}
 
 
 def test_the_queries_that_people_write_are_accepted(spark_engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -93,6 +94,23 @@ class Catalyst:
             )
             self._known.kinds[name] = kind
         return kind
+
+    def parts_of(self, expression: Node) -> list[tuple[Kind, Any]] | None:
+        """Classes of an expression and of all below it, each with its type where it casts to one.
+
+        One question to the JVM instead of several for each. `None` where one of the classes was
+        never met before, or Spark cannot tell.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            nodes = json.loads(expression.toJSON())
+        except Py4JJavaError:
+            return None
+        known = self._known.kinds
+        if any(node["class"] not in known for node in nodes):
+            return None
+        return [(known[node["class"]], node.get("dataType")) for node in nodes]
 
     def replacement(self, expression: Node) -> Node | None:
         """What a function stands for, if Spark rewrites it."""

@@ -25,6 +25,13 @@ _SUMMED_DIGITS = 28
 """Ten less than a decimal has: sums of fewer than 10^10 such values never overflow."""
 _SET_OPERATIONS = frozenset({"Union", "Distinct", "Except", "Intersect"})
 
+_TELLING = (
+    frozenset(["AggregateExpression", "SortArray", "ArraySort", "With", "CommonExpressionDef"])
+    | lists.CLOCK_EXPRESSIONS
+    | lists.ENVIRONMENT_EXPRESSIONS
+)
+"""Expressions that `_expression` looks at, besides casts."""
+
 Columns = Callable[[], frozenset[int]]
 """Asked for where they matter: to name them takes a question to the JVM for each."""
 
@@ -65,7 +72,7 @@ class Analysed:
         if kind in ("Distinct", "Except", "Intersect"):
             self._one_of_equals(plan, children[0].output())
         for expression in items(plan.expressions()):
-            self._expression(expression)
+            self._whole_expression(expression)
         for child in children:
             self._plan(child, partial(self._used_of, child, plan, kind, used))
         for inner in self.catalyst.inner_plans(plan):
@@ -89,6 +96,23 @@ class Analysed:
         if kind == "Aggregate":
             return ids_of(plan.references())
         return used | ids_of(plan.references())
+
+    def _whole_expression(self, expression: Node) -> None:
+        if not self._is_plain(expression):
+            self._expression(expression)
+
+    def _is_plain(self, expression: Node) -> bool:
+        """Whether neither it nor anything in it has to be looked at; `False`: not known."""
+        parts = self.catalyst.parts_of(expression)
+        if parts is None:
+            return False
+        for of, cast_to in parts:
+            if of.holds_plan or of.is_replaceable or of.is_random or of.name in _TELLING:
+                return False
+            if of.name == "Cast" and not _is_no_time(cast_to):
+                return False
+        self.findings.report.expressions.update(of.name for of, _ in parts)
+        return True
 
     def _expression(self, expression: Node) -> None:
         of = self.catalyst.kind_of(expression)
@@ -260,6 +284,11 @@ class Analysed:
                 "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
                 f"name every column that is used: ORDER BY {order}",
             )
+
+
+def _is_no_time(kind: object) -> bool:
+    """Whether a type, as Spark's JSON has it, is neither a date nor a timestamp."""
+    return isinstance(kind, str) and not kind.startswith(("timestamp", "date"))
 
 
 def _outputs(plan: Node) -> frozenset[int]:

@@ -128,7 +128,7 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple
     for each in task.inputs:
         stream.window_view(spark, each, span, shape.length)
     plan, _ = result_of(spark, steps_of(task.transform))
-    frame = stream.closed_windows(spark, plan, task)
+    frame = stream.closed_windows(spark, plan, task, shape)
     return _in_order_of_time(frame, task)
 
 

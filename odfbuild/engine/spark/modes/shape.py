@@ -21,10 +21,9 @@ _JOINED = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Generate", "
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """`aggregate` groups by `window`, an attribute; no window is longer than `length` (µs)."""
+    """An aggregation; its `grouping` by that number is a window, no longer than `length` (µs)."""
 
-    aggregate: Node
-    window: Node
+    grouping: int
     length: int | None
 
 
@@ -60,14 +59,16 @@ def _windowed(aggregate: Node, event_times: Mapping[str, str]) -> Windowed | Non
         return None  # a sum over all windows is never final
     if None in _leaves(aggregate.child(), tuple(event_times), _BELOW):
         return None
-    for window in filter(is_time_window, groupings):
+    for number, window in enumerate(groupings):
+        if not is_time_window(window):
+            continue
         made = _definition(aggregate.child(), window.exprId().id(), tuple(event_times))
         if made is None:
             continue
         place, value = made
         source = _source(value)
         if source is not None and _is_event_time(place, source, event_times):
-            return Windowed(aggregate, window, _length(value))
+            return Windowed(number, _length(value))
     return None
 
 

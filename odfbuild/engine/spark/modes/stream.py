@@ -19,7 +19,7 @@ from odfbuild.engine.spark.catalyst import Builder, Catalyst, Node, items, name_
 from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.inputs import from_first, upto_last
 from odfbuild.engine.spark.modes.bounds import Bounds
-from odfbuild.engine.spark.modes.shape import Windowed, shape_of
+from odfbuild.engine.spark.modes.shape import Windowed
 from odfbuild.engine.spark.modes.times import ALWAYS, Times, covering, event_times
 from odfbuild.odf.step import output_watermark
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _AFTER = PREFIX + "after"
 _UPTO = PREFIX + "upto"
-_TIME = PREFIX + "time"
-_OVER = PREFIX + "over"
-_HIDDEN = (_AFTER, _UPTO, _TIME, _OVER)
+_NOT_BEFORE = PREFIX + "not_before"
+_IN_TIME = PREFIX + "in_time"
+_HIDDEN = (_AFTER, _UPTO, _NOT_BEFORE, _IN_TIME)
 _MICROS = 1000
 _NEVER = -62_135_596_800_000
 """Milliseconds of the year 1: before the end of any window."""
@@ -57,29 +57,36 @@ def window_view(
     """Make a view of the records that may lie in a window, at most `length` µs long, that closes.
 
     Hidden behind each record stand what `_closes` asks for: the times between which its windows
-    have to end, its own, and the last at which all windows that hold it end in time (null: not
-    known).
+    have to end, and whether its own tells that all of them end after the first of these, and until
+    the second. Where a file tells it of all its records, none of them is asked.
     """
     after, upto = span
     open_since = after - length // _MICROS - 1 if length is not None else ALWAYS.first
     needed = Times(open_since, upto)
-    punctual: list[Path] = []
-    late: dict[int, list[Path]] = {}
+    over = None if length is None else upto - length // _MICROS - 1
+    groups: dict[tuple[int, bool, bool], list[Path]] = {}
     for file in (*each.earlier(), *each.slices):
         times = event_times(file.path, each.vocab.event_time)
         if not times.meets(needed):
             continue
-        if file.promised is None or times.first >= file.promised.millis:
-            punctual.append(file.path)
-        else:
-            late.setdefault(max(after, file.promised.millis), []).append(file.path)
-    over = "NULL" if length is None else upto - length // _MICROS - 1
-    time = f"CAST({quote(each.vocab.event_time)} AS TIMESTAMP) AS {_TIME}"
+        late = file.promised is not None and times.first < file.promised.millis
+        since = max(after, file.promised.millis) if late and file.promised else after
+        # Statistics are not exact to the last digit.
+        none_before = times.first >= since + 1
+        all_in_time = over is not None and times.last <= over - 1
+        groups.setdefault((since, none_before, all_in_time), []).append(file.path)
+    if not groups:
+        groups[after, True, True] = []
+    time = f"CAST({quote(each.vocab.event_time)} AS TIMESTAMP)"
     frames = [
         upto_last(read_slices(spark, files, each.schema, each.vocab), each).selectExpr(
-            "*", _moment(since, _AFTER), _moment(upto, _UPTO), time, _moment(over, _OVER)
+            "*",
+            f"{_moment(since)} AS {_AFTER}",
+            f"{_moment(upto)} AS {_UPTO}",
+            f"{'TRUE' if none_before else f'{time} >= {_moment(since)}'} AS {_NOT_BEFORE}",
+            f"{'TRUE' if all_in_time else f'{time} <= {_moment(over)}'} AS {_IN_TIME}",
         )
-        for since, files in ((after, punctual), *late.items())
+        for (since, none_before, all_in_time), files in groups.items()
     ]
     whole = frames[0]
     for frame in frames[1:]:
@@ -87,17 +94,19 @@ def window_view(
     hide(whole, each.alias)
 
 
-def _moment(millis: int | str, name: str) -> str:
-    return f"timestamp_millis(CAST({millis} AS BIGINT)) AS {name}"
+def _moment(millis: int | None) -> str:
+    return f"timestamp_millis(CAST({'NULL' if millis is None else millis} AS BIGINT))"
 
 
-def closed_windows(spark: SparkSession, plan: Node, task: TransformTask) -> DataFrame:
-    """The result of `plan`, analysed over views of `window_view`, for the windows that close."""
+def closed_windows(
+    spark: SparkSession, plan: Node, task: TransformTask, shape: Windowed
+) -> DataFrame:
+    """The result of `plan`, analysed over views of `window_view`, for the windows that close.
+
+    `shape` is that of the same query over other views.
+    """
     catalyst = Catalyst(spark)
     plan = catalyst.inline(plan)
-    shape = shape_of(plan, {each.alias: each.vocab.event_time for each in task.inputs})
-    if not isinstance(shape, Windowed):
-        raise AssertionError("the shape of a query does not depend on the records")
     carrier = Carrier(catalyst, [each.alias for each in task.inputs], _HIDDEN)
     return catalyst.frame(_only_closed(catalyst, plan, shape, carrier))
 
@@ -108,19 +117,19 @@ def _only_closed(catalyst: Catalyst, plan: Node, shape: Windowed, carrier: Carri
         return build.with_children(plan, [_only_closed(catalyst, plan.child(), shape, carrier)])
     child = carrier.carry(plan.child())
     hidden = {str(column.name()): column for column in items(child.output())}
-    return build.with_children(plan, [build.filter(_closes(build, shape, hidden), child)])
+    window = plan.groupingExpressions().apply(shape.grouping)
+    return build.with_children(plan, [build.filter(_closes(build, window, hidden), child)])
 
 
-def _closes(build: Builder, shape: Windowed, hidden: Mapping[str, Node]) -> Node:
+def _closes(build: Builder, window: Node, hidden: Mapping[str, Node]) -> Node:
     """Whether the window of a row closes: its end lies in `(after, upto]`.
 
     The time of a record in it tells for most rows, at a fraction of the price: it lies before the
     end, by no more than the length of the window.
     """
-    end = build.field_of(shape.window, "end")
-    time, after, upto = (hidden[name] for name in (_TIME, _AFTER, _UPTO))
-    not_before = build.either(build.at_most(after, time), build.greater(end, after))
-    in_time = build.either(build.at_most(time, hidden[_OVER]), build.at_most(end, upto))
+    end = build.field_of(window, "end")
+    not_before = build.either(hidden[_NOT_BEFORE], build.greater(end, hidden[_AFTER]))
+    in_time = build.either(hidden[_IN_TIME], build.at_most(end, hidden[_UPTO]))
     return build.both(not_before, in_time)
 
 
