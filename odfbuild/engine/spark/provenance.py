@@ -167,7 +167,7 @@ def _result(
             for each in step.inputs:
                 stream.window_view(spark, each, span, decision.shape.length)
             plan, name = traced()
-            frame = _renamed(stream.closed_windows(spark, plan, step), name)
+            frame = _renamed(stream.closed_windows(spark, plan, step, decision.shape), name)
         case Mode.STREAM:
             frame = pairs(spark, step, in_frame)
         case Mode.CHANGELOG:
