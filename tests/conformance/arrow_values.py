@@ -11,6 +11,7 @@ _NAMED = {
     "large_utf8": pa.large_string(),
     "utf8_view": pa.string_view(),
     "bool": pa.bool_(),
+    "interval": pa.month_day_nano_interval(),
 }
 
 
@@ -55,7 +56,8 @@ def array_of(values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, dict):
         return _exact(values, kind)
     if pa.types.is_map(kind):
-        return pa.array([[tuple(pair) for pair in value] for value in values], kind)
+        pairs = [value and [tuple(pair) for pair in value] for value in values]
+        return pa.array(pairs, kind)
     return pa.array([_value(value, kind) for value in values], _physical(kind)).cast(kind)
 
 

@@ -23,7 +23,7 @@ EQUALITIES = [case for case in CASES if "left" in (case.values[0] or {})]
 
 @pytest.mark.parametrize("case", EQUALITIES)
 def test_an_absent_field_equals_its_default(case: dict[str, Any]) -> None:
-    kind = getattr(messages, case["root"], None) or getattr(model, case["root"])
+    kind = _kind(case["root"])
     left, right = from_data(kind, case["left"]), from_data(kind, case["right"])
     assert same_meaning(left, right) is case["expected"]["equal"]
     assert to_data(left) == case["left"]
@@ -50,4 +50,8 @@ def test_yaml_is_read_and_written_like_the_reference_does(case: dict[str, Any]) 
 
 
 def _read(root: str, wrapped: bool, data: Any) -> Any:
-    return from_manifest(root, data) if wrapped else from_data(getattr(model, root), data)
+    return from_manifest(root, data) if wrapped else from_data(_kind(root), data)
+
+
+def _kind(root: str) -> Any:
+    return getattr(messages, root, None) or getattr(model, root)
