@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from typing import Any
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
@@ -17,17 +17,38 @@ from odfbuild.project.policy import Policy
 from odfbuild.values import dataclass
 
 
+class States(Mapping[str, Projection]):
+    """Projections by alias in lower case, read where they are asked for."""
+
+    def __init__(self, projections: Mapping[str, Projection]) -> None:
+        self._projections = projections
+        self._aliases = {name.lower(): name for name in projections}
+
+    def __getitem__(self, folded: str) -> Projection:
+        return self._projections[self._aliases[folded]]
+
+    def get(self, folded: str, default: Any = None) -> Any:
+        """See `Mapping.get`; without raising for each dataset that has no chain yet."""
+        alias = self._aliases.get(folded)
+        return default if alias is None else self._projections[alias]
+
+    def __contains__(self, folded: object) -> bool:
+        return folded in self._aliases
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._aliases)
+
+    def __len__(self) -> int:
+        return len(self._aliases)
+
+
 class ChainIdentities(Mapping[str, DatasetId]):
     """DIDs by alias in lower case, looked up where they are asked for."""
 
     def __init__(self, projections: Mapping[str, Projection]) -> None:
+        self.states = States(projections)
         self._projections = projections
         self._aliases: dict[str, str] | None = None
-
-    @cached_property
-    def states(self) -> dict[str, Projection]:
-        """Projections by alias in lower case."""
-        return {name.lower(): projection for name, projection in self._projections.items()}
 
     def __getitem__(self, folded: str) -> DatasetId:
         return self.states[folded].dataset_id

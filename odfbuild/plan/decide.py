@@ -39,9 +39,10 @@ class Decider:
         states = given.identities.states
         self.rebuilt = {name: states[name] for name in given.rebuilt}
         # Whatever is rebuilt is planned as if it had no chain yet, and so are its readers.
-        self.states = (
-            {k: v for k, v in states.items() if k not in self.rebuilt} if self.rebuilt else states
+        self.remaining = (
+            {k: v for k, v in states.items() if k not in self.rebuilt} if self.rebuilt else {}
         )
+        self.states = self.remaining if self.rebuilt else states
         self.columns = ColumnsAhead(self.states, given.identities.alias, given.memory.lineages)
         self.unborn: set[str] = set()
         """Datasets that have no chain and will not get one, because they are refused."""
@@ -55,7 +56,7 @@ class Decider:
         if folded in self.rebuilt:
             made = as_rebuild(made, self.rebuilt[folded])
             if made.refusal is not None:
-                self.states[folded] = self.rebuilt[folded]  # it stays as it is for its readers
+                self.remaining[folded] = self.rebuilt[folded]  # it stays as it is for its readers
         if made.refusal is not None and made.id is None:
             self.unborn.add(folded)
         return made, outlook

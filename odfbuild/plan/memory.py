@@ -229,11 +229,12 @@ def _actions(values: tuple[str, ...]) -> tuple[Action, ...]:
 class KeptPlan(DatasetPlan):
     """A recalled plan of a dataset: equal to the one made, thawed where it is looked at."""
 
-    __slots__ = ("_definition", "_entry", "_memory")
+    __slots__ = ("_definition", "_entry", "_memory", "_rest")
 
     _memory: Memory
     _definition: Definition
     _entry: Entry
+    _rest: tuple[Any, ...]
 
     @classmethod
     def of(cls, memory: Memory, definition: Definition, entry: Entry) -> KeptPlan:
@@ -273,29 +274,28 @@ class KeptPlan(DatasetPlan):
         return self._memory.thaw_reasons(self._entry[_REASONS])
 
     def _thaw_changes(self) -> tuple[EventChange, ...]:
-        metadata = self._definition.snapshot.metadata
         return tuple(
             EventChange(
                 before=_FORM.thaw(before),
-                after=metadata[after] if isinstance(after, int) else _FORM.thaw(after),
+                after=self._definition.snapshot.metadata[after]
+                if isinstance(after, int)
+                else _FORM.thaw(after),
             )
-            for before, after in self._rest(0)
+            for before, after in self._rest[0]
         )
-
-    def _rest(self, position: int) -> Any:
-        return marshal.loads(self._entry[_FROZEN_REST])[position]
 
 
 def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
-    return lambda plan: _FORM.thaw(plan._rest(position))
+    return lambda plan: _FORM.thaw(plan._rest[position])
 
 
 _put_name, _put_actions, _put_refusal = setters(DatasetPlan, "name", "actions", "refusal")
-_put_definition, _put_entry, _put_memory = setters(KeptPlan, *KeptPlan.__slots__)
+_put_definition, _put_entry, _put_memory, _ = setters(KeptPlan, *KeptPlan.__slots__)
 _put_pending = setters(Pending, *_PENDING_FIELDS)
 
 _THAWED: dict[str, Callable[[KeptPlan], Any]] = {
     "snapshot": lambda plan: plan._definition.snapshot,
+    "_rest": lambda plan: marshal.loads(plan._entry[_FROZEN_REST]),
     "inputs": lambda plan: plan._entry[_INPUTS],
     "columns": lambda plan: None,
     "location": lambda plan: plan._definition.location,

@@ -12,10 +12,10 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.projection import Projection
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.disposable import read_disposable, write_disposable
+from odfbuild.store.disposable import Buffer, map_disposable, write_disposable
 from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
 
-_STAMP = b"odfbuild projections 1\n" + LAYOUT
+_STAMP = b"odfbuild projections 2\n" + LAYOUT
 
 
 class ProjectionCache:
@@ -24,7 +24,8 @@ class ProjectionCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / "projections.bin"
-        self._entries: dict[str, tuple[bytes, bytes | Projection]] = {}
+        # By alias: head, public key of the dataset, projection.
+        self._entries: dict[str, tuple[bytes, bytes, Buffer | Projection]] = {}
         self._live: dict[str, FrozenProjection] = {}
         self._changed = False
         self._loaded = False
@@ -35,21 +36,37 @@ class ProjectionCache:
             return
         self._loaded = True
         with paused_collector():
-            self._entries = {**(read_disposable(self.file, _STAMP) or {}), **self._entries}
+            found = map_disposable(self.file, _STAMP)
+            if found is not None:
+                places, frozen = found
+                kept = {
+                    alias: (head, key, frozen[start:end])
+                    for alias, (head, key, start, end) in places.items()
+                }
+                self._entries = kept | self._entries
+
+    def has(self, alias: str, head: bytes) -> bool:
+        """Whether the projection at that head is known."""
+        entry = self._entries.get(alias)
+        return entry is not None and entry[0] == head
 
     def get(self, alias: str, head: bytes) -> Projection | None:
         """The projection at that head."""
         entry = self._entries.get(alias)
-        return self._projection(alias, entry[1]) if entry and entry[0] == head else None
+        return self._projection(alias, entry[2]) if entry and entry[0] == head else None
+
+    def identities(self) -> dict[str, bytes]:
+        """Public keys of all datasets that are known, by alias, sorted."""
+        return {alias: self._entries[alias][1] for alias in sorted(self._entries)}
 
     def latest(self, alias: str) -> Projection | None:
         """The projection of `alias` at whatever head it was last seen."""
         entry = self._entries.get(alias)
-        return self._projection(alias, entry[1]) if entry else None
+        return self._projection(alias, entry[2]) if entry else None
 
     def put(self, alias: str, head: bytes, projection: Projection) -> None:
         """Remember a projection; `save` makes it last."""
-        self._entries[alias] = (head, projection)
+        self._entries[alias] = (head, projection.dataset_id.key, projection)
         self._live.pop(alias, None)
         self._changed = True
 
@@ -66,14 +83,17 @@ class ProjectionCache:
         if not self._changed:
             return
         with paused_collector():
-            plain = {
-                alias: (head, kept if isinstance(kept, bytes) else freeze(kept))
-                for alias, (head, kept) in self._entries.items()
-            }
-            if write_disposable(self.file, _STAMP, plain):
+            places: dict[str, tuple[bytes, bytes, int, int]] = {}
+            parts: list[Buffer] = []
+            end = 0
+            for alias, (head, key, kept) in self._entries.items():
+                parts.append(freeze(kept) if isinstance(kept, Projection) else kept)
+                start, end = end, end + len(parts[-1])
+                places[alias] = (head, key, start, end)
+            if write_disposable(self.file, _STAMP, places, parts):
                 self._changed = False
 
-    def _projection(self, alias: str, kept: bytes | Projection) -> Projection:
+    def _projection(self, alias: str, kept: Buffer | Projection) -> Projection:
         if isinstance(kept, Projection):
             return kept
         live = self._live.get(alias)

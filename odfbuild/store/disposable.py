@@ -16,10 +16,10 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, reduce
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import odfbuild
 from odfbuild.store.files import stage
@@ -29,6 +29,8 @@ RACY_NS = 2_000_000_000
 
 _HEADER = struct.Struct("<IQ")
 """Checksum of all that follows it, size of the plain values."""
+Buffer: TypeAlias = bytes | memoryview
+
 _LAYOUT = 2
 """Where the checksum begins: a file that was laid out in another way is not whole."""
 
@@ -102,18 +104,18 @@ def map_disposable(file: Path, stamp: bytes) -> tuple[Any, memoryview] | None:
     return marshal.loads(data[start : start + size]), data[start + size :]
 
 
-def write_disposable(
-    file: Path, stamp: bytes, plain: Any, parts: Iterable[bytes | memoryview] = ()
-) -> bool:
+def write_disposable(file: Path, stamp: bytes, plain: Any, parts: Iterable[Buffer] = ()) -> bool:
     """Write plain values and bytes by rename; false when the folder cannot be written to."""
     values = marshal.dumps(plain)
-    data = bytearray().join((stamp, _HEADER.pack(0, len(values)), values, *parts))
-    checksum = zlib.crc32(memoryview(data)[len(stamp) + 4 :], _LAYOUT)
-    _HEADER.pack_into(data, len(stamp), checksum, len(values))
+    size = len(values).to_bytes(8, "little")
+    # Parts of an older file are its pages: they are written from there, not copied before.
+    pieces = (size, values, *parts)
+    checksum = reduce(lambda known, piece: zlib.crc32(piece, known), pieces, _LAYOUT)
+    data = (stamp, checksum.to_bytes(4, "little"), *pieces)
     try:
         prepare_cache_folder(file.parent)
         # Without waiting for the disk: one that a power cut damages is not whole.
-        stage(file.parent, data, durable=False).replace(file)
+        stage(file.parent, *data, durable=False).replace(file)
     except OSError:
         return False  # a read-only checkout: the next reader computes again
     return True

@@ -12,10 +12,13 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PENDING = ".pending-"
+
+_AT_ONCE = 1_000
+"""So many pieces the kernel takes in one call (IOV_MAX is 1024)."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -39,10 +42,9 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 def stage(
     folder: Path,
-    data: bytes | bytearray,
+    *data: bytes | memoryview,
     mode: int = 0o666,
     token: str | None = None,
-    *,
     durable: bool = True,
 ) -> Path:
     """Write `data` to a new staging file in `folder`, and sync it if it is to be `durable`.
@@ -52,9 +54,8 @@ def stage(
     staged = folder / f"{PENDING}{token or secrets.token_hex(8)}"
     fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        for first in range(0, len(data), _AT_ONCE):
+            _write(fd, data[first : first + _AT_ONCE])
         if durable:
             os.fsync(fd)
     finally:
@@ -62,9 +63,19 @@ def stage(
     return staged
 
 
+def _write(fd: int, data: Sequence[bytes | memoryview]) -> None:
+    written = os.writev(fd, data)
+    for piece in data:
+        # Whatever the kernel did not take at once.
+        rest = memoryview(piece)[written:]
+        written = max(0, written - len(piece))
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+
+
 def write_file(target: Path, data: bytes, mode: int = 0o666, token: str | None = None) -> None:
     """Write or replace `target` durably; readers see the old bytes or the new, never a part."""
-    staged = stage(target.parent, data, mode, token)
+    staged = stage(target.parent, data, mode=mode, token=token)
     staged.replace(target)
     sync_folder(target.parent)
 

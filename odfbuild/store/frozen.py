@@ -179,7 +179,7 @@ LAYOUT = hashlib.sha256(PROTOCOL.layout + repr((_PROJECTION, sorted(_APART))).en
 """Changes whenever frozen projections would be understood differently."""
 
 
-def freeze(projection: Projection) -> bytes:
+def freeze(projection: Projection) -> bytes | memoryview:
     """The bytes of a projection."""
     if isinstance(projection, FrozenProjection) and projection.frozen is not None:
         return projection.frozen
@@ -196,10 +196,10 @@ class FrozenProjection(Projection):
 
     __slots__ = ("_plain", "frozen")
 
-    frozen: bytes | None
+    frozen: bytes | memoryview | None
 
     @classmethod
-    def of(cls, frozen: bytes) -> FrozenProjection:
+    def of(cls, frozen: bytes | memoryview) -> FrozenProjection:
         """From the bytes that `freeze` gave; they are not looked at yet."""
         self = cls.__new__(cls)
         object.__setattr__(self, "frozen", frozen)
@@ -227,4 +227,4 @@ class FrozenProjection(Projection):
     __hash__ = Projection.__hash__
 
     def __reduce__(self) -> Any:
-        return (FrozenProjection.of, (freeze(self),))
+        return (FrozenProjection.of, (bytes(freeze(self)),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,7 +121,8 @@ class Workspace:
             return None
         with self._mutex:
             self._projections.load()
-        return self._project(name, _head_text(f"{self.state}/{name}"))
+        head = _head_text(f"{self.state}/{name}")
+        return self._project(name, head) if head is not None else None
 
     def projections(self, aliases: Iterable[str] | None = None) -> dict[str, Projection]:
         """Projections by alias, of all datasets or of those `aliases` that exist, sorted.
@@ -131,23 +132,26 @@ class Workspace:
         """
         heads = self.heads()
         if aliases is None:
-            return self.projections_at(heads).read()
+            return dict(self.projections_at(heads))
         wanted = {alias.lower() for alias in aliases}
-        return _apart(self._project_all({k: v for k, v in heads.items() if k.lower() in wanted}))
+        states = self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
+        _check_apart({name: state.dataset_id.key for name, state in states.items()})
+        return states
 
     def projections_at(self, heads: Mapping[str, bytes]) -> Projections:
         """Projections of all datasets at those `heads`, which `heads` gave; errors as above.
 
         They are raised when the first projection is looked at: nothing is read before.
         """
+        return Projections(self, heads)
 
-        def read() -> dict[str, Projection]:
-            with self._mutex:
-                self._projections.load()
-                self._projections.keep_only(heads)
-            return _apart(self._project_all(heads))
-
-        return Projections(heads, read)
+    def _read_chains(self, heads: Mapping[str, bytes]) -> None:
+        """Project the chains whose projections at these `heads` are not known; errors as above."""
+        with self._mutex:
+            self._projections.load()
+            self._projections.keep_only(heads)
+        self._project_all({a: h for a, h in heads.items() if not self._projections.has(a, h)})
+        _check_apart(self._projections.identities())
 
     def _project_all(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
         with self._mutex:
@@ -157,12 +161,9 @@ class Workspace:
         with paused_collector():
             for alias in sorted(heads):
                 try:
-                    projection = self._project(alias, heads[alias])
+                    result[alias] = self._project(alias, heads[alias])
                 except OdfbuildError as error:
                     errors.append(error)
-                else:
-                    if projection is not None:
-                        result[alias] = projection
         with self._mutex:
             self._projections.save()
         if errors:
@@ -183,9 +184,7 @@ class Workspace:
             self._by_id = found
         return found.get(dataset_id)
 
-    def _project(self, alias: str, text: bytes | None) -> Projection | None:
-        if text is None:
-            return None
+    def _project(self, alias: str, text: bytes) -> Projection:
         known = self._projections.get(alias, text)
         if known is None:
             with self._mutex:
@@ -266,33 +265,35 @@ class Workspace:
 
 
 class Projections(Mapping[str, "Projection"]):
-    """Projections by alias, sorted; the names are known, and all are read when one is asked for.
+    """Projections by alias, sorted; nothing is read before one is asked for.
 
     While all is as it was when the last plan was made, none is.
     """
 
-    def __init__(self, aliases: Iterable[str], read: Callable[[], dict[str, Projection]]) -> None:
-        self._aliases = dict.fromkeys(sorted(aliases))
-        self._read_all = read
-        self._found: dict[str, Projection] | None = None
+    def __init__(self, workspace: Workspace, heads: Mapping[str, bytes]) -> None:
+        self._workspace = workspace
+        self._heads = {alias: heads[alias] for alias in sorted(heads)}
+        self._is_read = False
 
-    def read(self) -> dict[str, Projection]:
-        """All of them; what is wrong with any chain is raised here."""
-        if self._found is None:
-            self._found = self._read_all()
-        return self._found
+    def read(self) -> None:
+        """Read what has to be read of any chain; what is wrong with them is raised here."""
+        if not self._is_read:
+            self._workspace._read_chains(self._heads)
+            self._is_read = True
 
     def __getitem__(self, alias: str) -> Projection:
-        return self.read()[alias]
+        head = self._heads[alias]
+        self.read()
+        return self._workspace._project(alias, head)
 
     def __contains__(self, alias: object) -> bool:
-        return alias in self._aliases
+        return alias in self._heads
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._aliases)
+        return iter(self._heads)
 
     def __len__(self) -> int:
-        return len(self._aliases)
+        return len(self._heads)
 
 
 def _children(folder: str) -> Iterator[tuple[str, bytes | None]]:
@@ -334,20 +335,20 @@ def _head_text(folder: str) -> bytes | None:
         return None
 
 
-def _apart(states: dict[str, Projection]) -> dict[str, Projection]:
-    """`states`, each of which is a dataset of its own; else `IntegrityError` E0381."""
-    if len({state.dataset_id for state in states.values()}) == len(states):
-        return states
-    seen: dict[DatasetId, str] = {}
-    for alias, state in states.items():
-        other = seen.setdefault(state.dataset_id, alias)
+def _check_apart(identities: Mapping[str, bytes]) -> None:
+    """`IntegrityError` E0381 unless each alias, all sorted, has a public key of its own."""
+    if len(set(identities.values())) == len(identities):
+        return
+    seen: dict[bytes, str] = {}
+    for alias, key in identities.items():
+        other = seen.setdefault(key, alias)
         if other != alias:
             break
     raise IntegrityError(
         SAME_IDENTITY.format(other, alias),
         code="E0381",
         dataset=alias,
-        notes=(str(state.dataset_id),),
+        notes=(str(DatasetId(key)),),
         help=MEND_IDENTITY,
     )
 
