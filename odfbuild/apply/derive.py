@@ -106,7 +106,7 @@ def _read_input(
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a step gave. `note` says so where it was computed in another mode than plans told."""
+    """What a step gave. `note` says so where it was computed otherwise than plans told."""
 
     records: int = 0
     note: str = ""
@@ -136,7 +136,8 @@ def stage_transform(
         result = engine().transform(task)
         staged = stage_slice(transaction, result, vocab, scratch)
         data = staged.data if staged else None
-        note = _other_than_planned(task.transform, result.choice)
+        notes = (_other_than_planned(task.transform, result.choice), result.note)
+        note = "; ".join(filter(None, notes))
         derived = Derived(staged.records if staged else 0, note)
     if data is None and not any(step.advances for step in steps):
         return derived

@@ -70,11 +70,12 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """New records, bad ones that were skipped, and drift."""
+    """New records, bad ones that were skipped, drift, and a note on where it was computed."""
 
     records: int = 0
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
+    note: str = ""
 
 
 def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> FetchContext:
@@ -159,7 +160,8 @@ def stage_ingest(
         store = transaction.workspace.dataset(transaction.alias)
         extra = linked_objects(store, schema_of(transaction.state.schema), staged.path)
     _add_event(transaction, staged, arrival.source_state, extra)
-    return Ingested(staged.records if staged else 0, result.skipped, result.drift)
+    records = staged.records if staged else 0
+    return Ingested(records, result.skipped, result.drift, result.note)
 
 
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:

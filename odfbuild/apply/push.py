@@ -133,7 +133,7 @@ def _append(
     progress.tolerate(found.drift)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)
-    return "" if found.records else "the data holds nothing new"
+    return found.note if found.records else "the data holds nothing new"
 
 
 def _state(workspace: Workspace, name: str) -> Projection:

@@ -254,6 +254,7 @@ class _Run:
     ) -> str:
         config = self.project.config
         source = transaction.state.polling_source
+        note = ""
         if source is not None and set(item.actions) & {Action.RUN, Action.POLL}:
             found = fetch(
                 source.fetch,
@@ -267,6 +268,7 @@ class _Run:
                 progress.add(transaction.commit(), came.records)
                 progress.skip(came.skipped)
                 progress.tolerate(came.drift)
+                note = came.note or note
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
                 transaction = begin(
@@ -279,7 +281,7 @@ class _Run:
                 if isinstance(event, SetPollingSource | AddPushSource):
                     validate_source(transaction, event, self.engine.get)
             progress.add(transaction.commit())
-        return "" if progress.blocks else "the source has nothing new"
+        return note if progress.blocks else "the source has nothing new"
 
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress

@@ -224,7 +224,8 @@ class EngineResult:
     coordinator adds them. `schema` is the result's schema also when there are no records;
     nullability in it is the declared one. It is `None` when a source has neither records nor a
     schema: there is nothing to know about it yet.
-    `skipped` are the bad records that were left out.
+    `skipped` are the bad records that were left out. `stayed` says why a server that should have
+    computed it did not; empty where all went as asked.
     """
 
     parts: tuple[Path, ...]
@@ -232,6 +233,12 @@ class EngineResult:
     order: tuple[str, ...] = ()
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
+    stayed: str = ""
+
+    @property
+    def note(self) -> str:
+        """`stayed` for people; empty when there is nothing to tell."""
+        return f"computed beside odfbuild, not by the server: {self.stayed}" if self.stayed else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,8 @@ SCHEMA: dict[str, Any] = {
             "type": "string",
             "minLength": 1,
             "default": "local[*]",
-            "description": "Address of a Spark cluster, such as spark://host:7077",
+            "description": "Address of a Spark cluster, such as spark://host:7077, or of a server "
+            "of Spark Connect, such as sc://host:15002",
         },
         "memory": {
             "type": "string",
@@ -88,6 +89,16 @@ class EngineSettings:
         """Whether all of Spark is one JVM on this machine."""
         return re.fullmatch(r"local(\[.*\])?", self.master) is not None
 
+    @property
+    def remote(self) -> bool:
+        """Whether a server of Spark Connect computes what the JVM here has checked."""
+        return self.master.startswith("sc://")
+
+    @property
+    def address(self) -> str:
+        """`master` without the parameters of Spark Connect, which may hold a secret."""
+        return self.master.split("/;")[0].rstrip("/") if self.remote else self.master
+
 
 DEFAULTS = EngineSettings()
 
@@ -128,7 +139,8 @@ def in_force(settings: EngineSettings) -> EngineSettings:
     master = os.environ.get(MASTER) or settings.master
     problem = _wrong_master(master)
     if problem is not None:
-        raise EngineProblem(f"{MASTER} is '{master}': {problem[0]}", code="E0905", help=problem[1])
+        said = f"{MASTER} is '{master.split('/;')[0]}': {problem[0]}"
+        raise EngineProblem(said, code="E0905", help=problem[1])
     return replace(
         settings,
         master=master,
@@ -169,7 +181,7 @@ def _sandbox(text: str | None) -> Sandbox | None:
 
 _OURS = {
     "spark.master": "write `engine.master`",
-    "spark.remote": "Spark Connect cannot check queries: write `engine.master`",
+    "spark.remote": "write `engine.master`",
     "spark.driver.memory": "write `engine.memory`",
     "spark.submit.deployMode": "the driver runs beside odfbuild",
     "spark.scheduler.mode": "datasets share the cluster fairly",
@@ -182,33 +194,42 @@ _TUNING = re.compile(
 """Settings of Spark SQL that change the time that a query takes, not its result."""
 
 
+def is_tuning(name: str) -> bool:
+    """Whether a setting of Spark SQL changes the time that a query takes, and nothing else."""
+    return _TUNING.fullmatch(name) is not None
+
+
 def refused(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """What data that fits `SCHEMA` must not say: where in it, why, and what to do instead."""
-    problem = _wrong_master(data.get("master", "local[*]"))
+    problem = _wrong_master(data.get("master", "local[*]")) or _secret_in(data)
     if problem is not None:
-        yield ("master",), f"'{data['master']}' cannot be used: {problem[0]}", problem[1]
+        said = data["master"].split("/;")[0]
+        yield ("master",), f"'{said}' cannot be used: {problem[0]}", problem[1]
     for name in data.get("conf") or {}:
         if name in _OURS:
             yield ("conf", name), f"odfbuild sets '{name}' itself", _OURS[name]
         elif not name.startswith("spark."):
             why = f"'{name}' is no setting of Spark: their names begin with 'spark.'"
             yield ("conf", name), why, "remove it"
-        elif name.startswith("spark.sql.") and not _TUNING.fullmatch(name):
+        elif name.startswith("spark.sql.") and not is_tuning(name):
             why = f"'{name}' may change results, which must be the same everywhere"
             yield ("conf", name), why, "remove it: of spark.sql only settings for speed can be set"
 
 
 def _wrong_master(master: str) -> tuple[str, str] | None:
-    if master.startswith("sc://"):
+    if re.fullmatch(r"local(\[[^\]]+\])?|spark://.+|sc://[^/;]+(/(;.*)?)?", master) is None:
         return (
-            "through Spark Connect nobody can see what a query would read, which is checked before "
-            "it runs",
-            "name the master of the cluster itself, such as spark://host:7077; "
-            "see 'Spark Connect' in docs/compatibility.md",
+            "it is no address of a standalone cluster of Spark, or of a server of Spark Connect",
+            "write local[*], spark://host:7077 for a standalone cluster, or sc://host:15002 for "
+            "Spark Connect",
         )
-    if re.fullmatch(r"local(\[[^\]]+\])?|spark://.+", master) is None:
+    return None
+
+
+def _secret_in(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    if ";token=" in data.get("master", ""):
         return (
-            "it is no address of a standalone cluster of Spark",
-            "write local[*], or spark://host:7077 for a standalone cluster",
+            "it holds a secret, and this file is kept in Git",
+            "leave `token` out, and set SPARK_CONNECT_AUTHENTICATE_TOKEN where odfbuild runs",
         )
     return None

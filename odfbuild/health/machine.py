@@ -90,7 +90,9 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
     asked = in_force(settings)
     if not asked.embedded:
         check_reachable(asked.master)
-    yield ok("engine", f"{asked.master}, memory: {asked.memory or 'half of the machine, to 4 GiB'}")
+    yield ok(
+        "engine", f"{asked.address}, memory: {asked.memory or 'half of the machine, to 4 GiB'}"
+    )
     found = fences(asked)
     if not found.lacking:
         yield ok("sandbox", f"{found} fenced")

@@ -26,8 +26,12 @@ ELSEWHERE = {
     "E0333": ("tests/apply/test_reset.py", "a folder that holds blocks of another dataset, too"),
     "E0419": ("tests/ingest/test_ethereum.py", "a node whose chain was reorganised"),
     "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
+    "E0527": ("tests/engine/test_connect.py", "an installation without the extra `connect`"),
+    "E0528": ("tests/engine/test_connect.py", "a server that reads queries otherwise"),
+    "E0529": ("tests/engine/test_connect.py", "a server that dies in the middle of a step"),
     "E0545": ("tests/engine/test_limits.py", "a step that takes longer than it may"),
     "E0546": ("tests/engine/test_lost_jvm.py", "a step that takes the memory of its JVM"),
+    "E0547": ("tests/engine/test_connect.py", "a server that does not see the project's folder"),
     "E0908": ("tests/engine/test_cluster.py", "a cluster whose workers take no work"),
     "E0909": ("tests/engine/test_lost_jvm.py", "a JVM that ends in the middle of a step"),
 }

@@ -15,7 +15,8 @@ from odfbuild.engine.spark import few
 from odfbuild.engine.spark.at_hand import computed, handed_over
 from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.frames import read_slices, write_parts
+from odfbuild.engine.spark.executor import write_parts
+from odfbuild.engine.spark.frames import read_slices
 from odfbuild.engine.spark.inputs import new_records
 from odfbuild.engine.spark.modes.map import increment_view
 from odfbuild.engine.spark.transform import checked

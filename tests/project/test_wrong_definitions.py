@@ -148,7 +148,7 @@ def test_settings_of_the_engine_that_are_refused_show_their_place_and_the_way_ou
         file.write(
             """\
   engine:
-    master: sc://connect.example.com:15002
+    master: sc://connect.example.com:15002/;token=abc
     conf:
       spark.driver.memory: 2g
       spark.sql.ansi.enabled: "false"

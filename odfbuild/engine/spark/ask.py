@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
 from odfbuild.engine.spark.catalyst import Catalyst
+from odfbuild.engine.spark.executor import write_parts
 from odfbuild.engine.spark.findings import Step, unfit_columns
-from odfbuild.engine.spark.frames import read_slices, to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import read_slices, to_arrow_schema
 from odfbuild.engine.spark.inputs import new_records, state
 from odfbuild.engine.spark.validate import check_steps
 from odfbuild.errors import Errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,11 @@ class Catalyst:
             True,  # analysed
             known.no_items,
         ).run(self._session)
+
+    def optimised(self, frame: DataFrame) -> Node:
+        """What Spark makes of a plan, whatever results it has cached."""
+        plan = frame._jdf.queryExecution().analyzed()
+        return self._session.sessionState().optimizer().execute(plan)
 
     def kind_of(self, expression: Node) -> Kind:
         """What the class of an expression tells about it."""
@@ -169,12 +174,12 @@ class Builder:
             left, plan.right().withNewPlan(right), plan.joinType(), plan.condition()
         )
 
-    def alias(self, column: Node, name: str) -> Node:
-        """A column under a name of its own."""
+    def alias(self, value: Node, name: str, identity: Node | None = None) -> Node:
+        """`value` as a column called `name`, a new one without `identity`."""
         known = self._known
-        id = known.named_expressions.newExprId()
+        id = known.named_expressions.newExprId() if identity is None else identity
         nothing = self._sequence([])
-        return known.Alias(column, name, id, nothing, known.nothing, nothing)
+        return known.Alias(value, name, id, nothing, known.nothing, nothing)
 
     def same(self, left: Node, right: Node) -> Node:
         """`left <=> right`: equal, or both null."""
@@ -221,6 +226,56 @@ class Builder:
     def inline(self, plan: Node) -> Node:
         """See `Catalyst.inline`."""
         return self._known.InlineCTE(True, False, False).apply(plan)
+
+    def called(self, column: Node, name: str) -> Node:
+        """The same column under another name, of no relation."""
+        return column.withName(name).withQualifier(self._sequence(()))
+
+    def named(self, value: Node, name: str) -> Node:
+        """A column called `name` of the type of `value`."""
+        return self.alias(value, name).toAttribute()
+
+    def with_expressions(self, plan: Node, instead: Mapping[Node, Node]) -> Node:
+        """The same node with other expressions in place of those in `instead`."""
+        if not instead:
+            return plan
+        found = self._known.HashMap()
+        for old, new in instead.items():
+            found.put(old, new)
+        return plan.transformExpressions(self._known.scala_map(found))
+
+    def micros(self, value: Node, to: str) -> Node | None:
+        """A time as microseconds (`to` is 'long'), or the time at them ('timestamp')."""
+        if to == "timestamp":
+            return self._known.MicrosToTimestamp(value)
+        if to == "long" and str(value.dataType().typeName()) == "timestamp":
+            return self._known.UnixMicros(value)
+        return None
+
+    def generated(
+        self, rows: Sequence[Sequence[Node]], columns: Sequence[Node], child: Node
+    ) -> Node:
+        """`child`, each row as often as there are `rows`, with their values as `columns`."""
+        known = self._known
+        structs = []
+        for row in rows:
+            fields = [
+                part
+                for number, value in enumerate(row)
+                for part in (known.Literal.create(f"f{number}", known.text), value)
+            ]
+            structs.append(known.CreateNamedStruct(self._sequence(fields)))
+        generator = known.Inline(known.CreateArray(self._sequence(structs)))
+        return self.generate(generator, False, self._sequence(columns), child)
+
+    def generate(self, generator: Node, outer: bool, columns: Node, child: Node) -> Node:
+        """The rows of `child` with those that `generator` makes of each, called `g`."""
+        known = self._known
+        return known.Generate(generator, self._sequence(()), outer, known.g, columns, child)
+
+    def inherits(self, expression: Node) -> bool:
+        """Whether a function has nothing but what it stands for, and its `parameters()`."""
+        return bool(self._known.inherits.isInstance(expression))
 
     def _sequence(self, nodes: Iterable[Node]) -> Node:
         return self._known.sequence(list(nodes))

@@ -16,15 +16,26 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _CONNECT_SECONDS = 10.0
+_CONNECT_PORT = 15002
 _WORKER_SECONDS = 60.0
 
 
 def check_reachable(master: str) -> None:
-    """Raise `EngineProblem` E0907 when no master of a standalone cluster answers."""
-    if not master.startswith("spark://"):
+    """Raise `EngineProblem` E0907 when no master of a standalone cluster answers.
+
+    The same for a server of Spark Connect.
+    """
+    scheme, _, rest = master.partition("://")
+    if scheme == "spark":
+        what, where, addresses = "Spark master", master, rest.split(",")
+    elif scheme == "sc":
+        host = rest.split("/")[0]
+        what, where = "Spark Connect server", f"sc://{host}"
+        addresses = [host if re.search(r":\d+$", host) else f"{host}:{_CONNECT_PORT}"]
+    else:
         return
     why = ""
-    for address in master.removeprefix("spark://").split(","):
+    for address in addresses:
         host, _, port = address.rpartition(":")
         if not host or re.fullmatch(r"\d+", port) is None:
             why = f"'{address}' is not of the form host:port"
@@ -35,11 +46,11 @@ def check_reachable(master: str) -> None:
         except OSError as error:
             why = f"{address}: {error.strerror or error}"
     raise EngineProblem(
-        f"no Spark master answers at {master}",
+        f"no {what} answers at {where}",
         code="E0907",
         notes=(why,),
-        help="start the cluster, or correct `engine.master` in odfbuild.yaml "
-        "(ODFBUILD_SPARK_MASTER goes before it)",
+        help=f"start the {'cluster' if scheme == 'spark' else 'server'}, or correct "
+        "`engine.master` in odfbuild.yaml (ODFBUILD_SPARK_MASTER goes before it)",
     )
 
 

@@ -30,6 +30,7 @@ from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
 from odfbuild.engine.spark.ask import answer
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.checks import violations
+from odfbuild.engine.spark.executor import use, why_here
 from odfbuild.engine.spark.frames import to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view
 from odfbuild.engine.spark.limits import within
@@ -104,7 +105,8 @@ class SparkEngine:
 
         def work(again: bool) -> TransformResult:
             with self.request(task.dataset) as spark:
-                return derive(spark, _afresh(task) if again else task)
+                result = derive(spark, _afresh(task) if again else task)
+                return replace(result, stayed=why_here(spark))
 
         return self._recovery.carry_out(work)
 
@@ -129,7 +131,8 @@ class SparkEngine:
                 found = read_source(spark, now, bad)
                 if found is None:
                     return EngineResult(parts=(), schema=None)
-                return merge(spark, *found, now, bad)
+                result = merge(spark, *found, now, bad)
+                return replace(result, stayed=why_here(spark))
 
         return self._recovery.carry_out(work)
 
@@ -155,6 +158,10 @@ class SparkEngine:
 
     def progress(self, dataset: str) -> Headway | None:
         """See `contract.Engine`."""
+        remote = self._session.remote
+        there = remote.progress(dataset) if remote is not None else None
+        if there is not None:
+            return there
         try:
             return headway_of(self._session, dataset)
         except Exception:
@@ -166,7 +173,7 @@ class SparkEngine:
         """See `contract.Engine`."""
         session = self._session
         found = session.fences
-        return Surroundings(session.settings.master, engine_version(), str(found), found.lacking)
+        return Surroundings(session.settings.address, engine_version(), str(found), found.lacking)
 
     def stop(self) -> None:
         """See `contract.Engine`."""
@@ -183,8 +190,16 @@ class SparkEngine:
             spark = session.request()
             context = spark.sparkContext
             context.setJobGroup(dataset, dataset)
-            seconds = in_force(session.settings).step_seconds
-            with within(seconds, dataset, lambda: context.cancelJobGroup(dataset)):
+            remote = session.remote
+            if remote is not None:
+                use(spark, remote.executor(dataset))
+
+            def cancel() -> None:
+                context.cancelJobGroup(dataset)
+                if remote is not None:
+                    remote.cancel(dataset)
+
+            with within(in_force(session.settings).step_seconds, dataset, cancel):
                 yield spark
         except Exception as error:
             raised = why_lost(error, session, dataset)

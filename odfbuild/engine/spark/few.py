@@ -57,21 +57,21 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     classes_in(spark._jvm).set(spark, settings)
 
 
-def collect(frame: DataFrame, folder: Path) -> tuple[Path, ...] | None:
+def collect(frame: DataFrame, folder: Path) -> bool:
     """Write a result of few records to a Parquet file in a new `folder`, in its order.
 
-    `None`, and no folder, where the session does not collect, or where there are too many.
+    `False`, and no folder, where the session does not collect, or where there are too many.
     """
     spark = frame.sparkSession
     if spark.conf.get(MARK, "false") != "true":
-        return None
+        return False
     found = computed(frame, folder.parent) or _collected(frame)
     if found is None:
-        return None
+        return False
     folder.mkdir()
     target = folder / "part-0.parquet"
     pq.write_table(found, target, compression="lz4", use_dictionary=False)
-    return (target,)
+    return True
 
 
 def _collected(frame: DataFrame) -> pa.Table | None:

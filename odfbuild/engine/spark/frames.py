@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
-from odfbuild.engine.spark import few
 from odfbuild.engine.spark.at_hand import handed_over
+from odfbuild.engine.spark.executor import computes_here
 from odfbuild.engine.spark.jvm import classes_in
 from odfbuild.errors import QueryError
 
@@ -179,7 +179,9 @@ def _read(
         frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
     else:
         found = to_spark_schema(layout)
-        frame = handed_over(spark, files, found, scratch) if scratch is not None else None
+        frame = None
+        if scratch is not None and computes_here(spark):
+            frame = handed_over(spark, files, found, scratch)
         if frame is None:
             frame = spark.read.schema(found).parquet(*names)
         if found == wanted:
@@ -201,22 +203,6 @@ def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
         f" AS {sql_type(field.dataType)}) AS {quote(field.name)}"
         for field in wanted
     ]
-
-
-def write_parts(frame: DataFrame, folder: Path) -> tuple[Path, ...]:
-    """Write a result as Parquet files; read one after the other they have its order."""
-    collected = few.collect(frame, folder)
-    if collected is not None:
-        return collected
-    # Read once and thrown away: dictionaries, statistics and checksums cost more than they save.
-    options = {
-        "parquet.block.size": str(16 << 20),
-        "parquet.enable.dictionary": "false",
-        "parquet.column.statistics.enabled": "false",
-        "parquet.page.write-checksum.enabled": "false",
-    }
-    frame.write.options(**options).parquet(str(folder))
-    return tuple(sorted(folder.glob("part-*")))
 
 
 def literal(text: str) -> str:

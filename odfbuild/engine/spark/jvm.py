@@ -37,6 +37,7 @@ class Classes:
         self.replaceable = load(_EXPRESSIONS + "RuntimeReplaceable")
         self.random = load(_EXPRESSIONS + "Nondeterministic")
         self.plan = load(_PLANS + "LogicalPlan")
+        self.inherits = load(_EXPRESSIONS + "InheritAnalysisRules")
 
         self.kinds: dict[str, Any] = {}
         """What was found out about classes, by name."""
@@ -50,6 +51,8 @@ class Classes:
         self.no_hint = companion(_PLANS + "JoinHint").NONE()
         self.just = jvm.scala.Option.apply
         self.nothing = jvm.scala.Option.empty()
+        self.g = self.just("g")
+        self.text = jvm.org.apache.spark.sql.types.DataTypes.StringType
         self.whole_number = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
         self.local = load(_PLANS + "LocalRelation")
         self.converters = companion("org.apache.spark.sql.execution.arrow.ArrowConverters")
@@ -61,6 +64,7 @@ class Classes:
             "apply$default$11",
         )()
         self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self.scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap
 
         self._classes(known)
 
@@ -84,6 +88,12 @@ class Classes:
         self.GreaterThan = known(_EXPRESSIONS + "GreaterThan")
         self.LessThanOrEqual = known(_EXPRESSIONS + "LessThanOrEqual")
         self.Literal = known(_EXPRESSIONS + "Literal")
+        self.Generate = known(_PLANS + "Generate")
+        self.CreateArray = known(_EXPRESSIONS + "CreateArray")
+        self.CreateNamedStruct = known(_EXPRESSIONS + "CreateNamedStruct")
+        self.Inline = known(_EXPRESSIONS + "Inline")
+        self.UnixMicros = known(_EXPRESSIONS + "UnixMicros")
+        self.MicrosToTimestamp = known(_EXPRESSIONS + "MicrosToTimestamp")
         self.ArrayList = known("java.util.ArrayList")
         self.Arrow = known("org.apache.spark.sql.api.python.PythonSQLUtils")
         self.ArrowStream = known("org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.bad_places import Flaw, Source, type_name
 from odfbuild.engine.spark.bad_records import BadRecords
+from odfbuild.engine.spark.executor import write_parts
 from odfbuild.engine.spark.frames import literal, quote
 from odfbuild.engine.spark.hidden import CORRUPT, MISFIT, SEPARATOR
 from odfbuild.errors import IngestError, Location
@@ -53,7 +54,7 @@ def guard(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -
     if task.skip_bad_records:
         folder = task.scratch / "bad"
         aside = frame.where(f"CASE WHEN {is_bad} THEN length({every}) >= 0 ELSE false END")
-        aside.selectExpr(f"{tag} AS tag").write.parquet(str(folder))
+        write_parts(aside.selectExpr(f"{tag} AS tag"), folder)
         tags = pq.read_table(folder).column("tag")
         bad.skip([_flaw(*tag.as_py().split(":", 1)) for tag in tags], source)
         fails = f"length({every}) < 0"

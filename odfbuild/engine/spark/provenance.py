@@ -27,7 +27,8 @@ from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark import few
 from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst, Node
-from odfbuild.engine.spark.frames import quote, read_slices, write_parts
+from odfbuild.engine.spark.executor import write_parts
+from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.limits import files_read
 from odfbuild.engine.spark.modes import stream
 from odfbuild.engine.spark.modes.shape import Windowed

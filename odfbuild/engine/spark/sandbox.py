@@ -48,9 +48,12 @@ def fences(settings: EngineSettings, *, files: bool = True) -> Fences:
     if settings.sandbox is Sandbox.OFF:
         return Fences(network=False, files=False, lacking=("engine.sandbox is off",))
     lacking = []
-    whole = settings.embedded and files and _works(offline=True, files=True)
-    network = whole or (settings.embedded and _works(offline=True, files=False))
-    if not settings.embedded:
+    alone = settings.embedded or settings.remote  # it is odfbuild that asks the server
+    whole = alone and files and _works(offline=True, files=True)
+    network = whole or (alone and _works(offline=True, files=False))
+    if settings.remote:
+        lacking.append(f"server: {settings.address} computes where odfbuild has no say")
+    if not alone:
         lacking.append(f"network: Spark has to reach the workers of {settings.master}")
     elif not network:
         lacking.append("network: the system does not let odfbuild filter system calls (seccomp)")

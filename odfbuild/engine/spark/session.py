@@ -35,6 +35,8 @@ from odfbuild.store.engine_folders import engine_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from odfbuild.engine.spark.remote import Remote
+
 _COMMON = {
     "spark.app.name": "odfbuild",
     "spark.ui.enabled": "false",
@@ -84,8 +86,14 @@ class Session:
             reach.write[0] if reach and reach.write else None
         )
         self._gateway: Gateway | None = None
+        self.remote: Remote | None = None
         try:
             self.spark = self._start()
+            if self.settings.remote:
+                from odfbuild.engine.spark.remote import Remote
+
+                shared = reach.write[0] if reach and reach.write else self.scratch
+                self.remote = Remote(self.settings, self.spark, shared)
         except BaseException:
             self.stop()
             raise
@@ -93,13 +101,17 @@ class Session:
 
     def request(self) -> SparkSession:
         """A session of its own for one request: own views, same pinned settings."""
-        session = self.spark.newSession()
+        session: SparkSession = self.spark.newSession()
         classes_in(session._jvm).set(session, PINNED)
         return session
 
     def within_reach(self, file: Path, scratch: Path) -> Path:
-        """`file`, or a copy in the folder `scratch` when the fences keep Spark from it."""
-        if not self.fences.files or self.reach is None or not sandbox.beyond(file, self.reach):
+        """`file`, or a copy in the folder `scratch` when Spark may not get at it.
+
+        Fences keep the JVM here from it; a server of Spark Connect sees the project only.
+        """
+        limited = self.fences.files or self.settings.remote
+        if not limited or self.reach is None or not sandbox.beyond(file, self.reach):
             return file
         # A hard link would do on one file system, but changes the times of what is not ours.
         copy = scratch / f"source{file.suffix}"
@@ -122,6 +134,8 @@ class Session:
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
         atexit.unregister(self.stop)
+        if self.remote is not None:
+            self.remote.stop()
         spark, self.spark = getattr(self, "spark", None), None
         if spark is not None:
             # A JVM that died is stopped already.
@@ -153,9 +167,9 @@ class Session:
         conf = {
             **_COMMON,
             **settings.conf,
-            **(_EMBEDDED if settings.embedded else {}),
+            **({} if self._drives_cluster else _EMBEDDED),
             **PINNED,
-            "spark.master": settings.master,
+            "spark.master": settings.master if self._drives_cluster else "local[*]",
             "spark.local.dir": str(self.scratch / "local"),
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
         }
@@ -174,9 +188,13 @@ class Session:
         # Each request has a session of its own; this one only takes in records that are at hand.
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         session.sparkContext.setLogLevel("OFF")
-        if not settings.embedded:
+        if self._drives_cluster:
             await_workers(session.sparkContext, settings.master)
         return session
+
+    @property
+    def _drives_cluster(self) -> bool:
+        return not (self.settings.embedded or self.settings.remote)
 
     def _launched(self, conf: dict[str, str]) -> Gateway:
         java = find_java()

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.executor import write_parts
+from odfbuild.engine.spark.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.order import total_order
 
 if TYPE_CHECKING:

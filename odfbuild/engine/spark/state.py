@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask, Vocabulary
 from odfbuild.engine.operation import RETRACT
+from odfbuild.engine.spark.executor import KEPT, write_parts
 from odfbuild.engine.spark.frames import quote, read_slices
 from odfbuild.engine.spark.merge_changes import latest, project, unseen
 from odfbuild.errors import ChainError
@@ -98,7 +99,7 @@ def _updated(
 def _keep(state: DataFrame, folder: SideCarFolder, committed: Committed) -> SideCars:
     prepare_cache_folder(folder.folder)
     name = secrets.token_hex(8)
-    state.write.parquet(str(folder.folder / name))
+    write_parts(state, folder.folder / name, KEPT)
     files = [
         folder.describe(f"{name}/{part.name}", pq.read_metadata(part).num_rows)
         for part in sorted((folder.folder / name).glob("part-*"))

@@ -17,9 +17,10 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.spark import few
 from odfbuild.engine.spark.catalyst import Catalyst
+from odfbuild.engine.spark.executor import write_parts
 from odfbuild.engine.spark.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.foreign import as_written, differences
-from odfbuild.engine.spark.frames import quote, to_arrow_schema, write_parts
+from odfbuild.engine.spark.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.inputs import empty_view, has_operations
 from odfbuild.engine.spark.limits import files_read
 from odfbuild.engine.spark.modes import changelog, map, stream

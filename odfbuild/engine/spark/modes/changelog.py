@@ -19,7 +19,8 @@ from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.carry import PREFIX
 from odfbuild.engine.spark.catalyst import Catalyst
-from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_schema, write_parts
+from odfbuild.engine.spark.executor import write_parts
+from odfbuild.engine.spark.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.inputs import (
     state,
     weight,

@@ -20,7 +20,8 @@ from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.carry import PREFIX, Carrier, hide
 from odfbuild.engine.spark.catalyst import Catalyst, Node
-from odfbuild.engine.spark.frames import quote, write_parts
+from odfbuild.engine.spark.executor import write_parts
+from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.spark.inputs import new_records
 
 if TYPE_CHECKING:

@@ -1,0 +1,310 @@
+"""Through a server of Spark Connect odfbuild gives what it gives alone, or says why it cannot."""
+
+from __future__ import annotations
+
+import copy
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odfbuild.engine.settings import EngineSettings, Sandbox
+from odfbuild.engine.spark import remote as remote_module
+from odfbuild.engine.spark import sandbox, server
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.remote import Remote
+from odfbuild.errors import EngineProblem, QueryError
+from tests.apply.in_process import Program, share
+from tests.apply.tiny import Tiny
+from tests.engine.everywhere import by_increments, hashes
+from tests.engine.inputs import read, rows, slices, sql, task
+from tests.engine.queries import ALL, CHANGELOG, MAP, STREAM
+from tests.engine.stepwise import Derived, Source
+from tests.engine.test_limits import ENDLESS
+from tests.engine.test_temporal import STANDARD, temporal
+from tests.servers.connect import connect_server
+
+pytestmark = pytest.mark.spark
+
+SESSIONS = sql(
+    "SELECT session_window.start AS event_time, city, COUNT(*) AS n FROM cities"
+    " GROUP BY session_window(event_time, '20 minutes'), city"
+)
+OTHERWISE = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "true"}
+"""Settings of the server with which queries would mean something else."""
+
+
+@dataclass(frozen=True)
+class There:
+    """An engine that plans in the session of all tests and computes on a server."""
+
+    engine: SparkEngine
+    remote: Remote
+    process: subprocess.Popen[bytes]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def there(
+    spark_engine: SparkEngine, shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[There]:
+    with connect_server(tmp_path_factory.mktemp("server"), OTHERWISE) as (master, process):
+        session = copy.copy(spark_engine._session)
+        session.settings = replace(session.settings, master=master)
+        session.remote = Remote(session.settings, session.spark, shared)
+        yield There(SparkEngine(session), session.remote, process)
+        session.remote.stop()
+
+
+def let_nothing_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where a result is computed beside odfbuild."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it was computed here")
+
+    monkeypatch.setattr(remote_module.Here, "write", refuse)
+
+
+def test_a_server_gives_the_hashes_of_one_jvm(
+    there: There, spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def appended(engine: SparkEngine, folder: Path) -> list[list[str]]:
+        queries = enumerate((MAP[2], STREAM[1], CHANGELOG[1]))
+        return [by_increments(engine, q, folder / str(n), [3]).hashes for n, q in queries]
+
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    expected = appended(spark_engine, tmp_path / "here")
+    let_nothing_stay(monkeypatch)
+    assert appended(there.engine, tmp_path / "there") == expected
+
+
+@pytest.mark.slow
+def test_a_server_gives_the_hashes_of_one_jvm_for_every_query(
+    there: There, spark_engine: SparkEngine
+) -> None:
+    found, expected = hashes(there.engine, ALL, 3, 2), hashes(spark_engine, ALL, 3, 2)
+    assert [q for q, a, b in zip(ALL, found, expected, strict=True) if a != b] == []
+
+
+def test_a_temporal_join_is_computed_by_the_server(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_nothing_stay(monkeypatch)
+    trades = Source(
+        tmp_path, "trades", [pa.field("symbol", pa.string()), pa.field("quantity", pa.int64())]
+    )
+    prices = Source(
+        tmp_path, "prices", [pa.field("symbol", pa.string()), pa.field("price", pa.int64())]
+    )
+    value = Derived(there.engine, tmp_path / "value", temporal(STANDARD), [trades, prices])
+    prices.add([("10:00", "A", 5), ("10:30", "A", 6)])
+    trades.add([("09:59", "A", 1), ("10:40", "A", 10)])
+    assert value.step() == [(0, "09:59", "A", None), (0, "10:40", "A", 60)]
+
+
+def test_a_project_is_built_on_the_server_and_verified_without_it(
+    there: There,
+    spark_engine: SparkEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tiny = Tiny.fresh(tmp_path / "tiny")
+    program = Program(tiny.root, monkeypatch, capsys)
+    with monkeypatch.context() as patch:
+        share(there.engine, patch)
+        let_nothing_stay(patch)
+        assert "2 committed" in program.apply().out
+        tiny.arrive(2)
+        assert "2 committed" in program.apply().out
+    share(spark_engine, monkeypatch)
+    assert "gave the same records" in program.ok("verify").out
+
+
+def test_what_no_text_says_is_computed_here_and_told(
+    there: There, spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    step = task(tmp_path, SESSIONS, slices(tmp_path, rows(0, 50)))
+    found = there.engine.transform(step)
+    assert found.note == (
+        "computed beside odfbuild, not by the server: "
+        "columns that Spark treats in a way of their own"
+    )
+    again = task(tmp_path, SESSIONS, *step.inputs)
+    assert read(found.parts).equals(read(spark_engine.transform(again).parts))
+
+
+def test_another_plan_or_other_files_are_not_computed_by_the_server(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = sql("SELECT event_time, size(split(city, '-')) AS n FROM cities")
+    given = slices(tmp_path, rows(0, 5))
+    stranger = tmp_path / "stranger.parquet"
+    pq.write_table(rows(5, 9), stranger)
+    honest = remote_module._read
+
+    def astray(session: Any, leaf: Any) -> Any:
+        return session.read.schema(honest(session, leaf).schema).parquet(str(stranger))
+
+    def narrowed(session: Any, leaf: Any) -> Any:
+        return honest(session, leaf).where("offset < 3")
+
+    for wrong, why in ((astray, "other files"), (narrowed, "another plan")):
+        monkeypatch.setattr(remote_module, "_read", wrong)
+        found = there.engine.transform(task(tmp_path, query, given))
+        assert why in found.note
+        assert read(found.parts).num_rows == 5
+
+
+def test_settings_of_the_server_that_could_change_a_result_do_not_count(there: There) -> None:
+    session = there.remote._live()
+    assert session.conf.get("spark.sql.ansi.enabled") == "true"
+    assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert "spark.sql.legacy.sizeOfNull" not in session.conf.getAll
+
+
+def test_a_server_that_reads_queries_otherwise_is_refused(
+    there: There, spark_engine: SparkEngine
+) -> None:
+    session, planner = there.remote._live(), spark_engine._session.spark
+    settings = EngineSettings(master="sc://elsewhere:15002/;token=secret")
+
+    def code(check: Any, *given: Any) -> str:
+        with pytest.raises(EngineProblem) as caught:
+            check(*given)
+        assert caught.value.code == "E0528"
+        assert "secret" not in str(caught.value)
+        return f"{caught.value.message} {caught.value.notes} {caught.value.help}"
+
+    older = SimpleNamespace(version="4.2.0")
+    assert "this is odfbuild with Spark 4.2.0" in code(
+        server._check_release, session, older, settings.address
+    )
+    extended = SimpleNamespace(version=planner.version, conf=Fixed("spark.sql.extensions", "X"))
+    assert "spark.sql.extensions is X" in code(
+        server._check_release, extended, planner, settings.address
+    )
+    stubborn = SimpleNamespace(conf=Fixed("spark.sql.legacy.sizeOfNull", "true"))
+    assert "start it without spark.sql.legacy.sizeOfNull" in code(
+        server._adopt_settings, stubborn, planner, settings
+    )
+
+
+class Fixed:
+    """Settings of a session, of which one cannot be changed."""
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name, self.getAll = name, {name: value}
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self.getAll.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.getAll[name] = value
+
+    def unset(self, name: str) -> None:
+        raise ValueError(f"{name} is fixed")
+
+
+def test_a_server_that_does_not_see_the_folder_is_refused(
+    there: There, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.pq, "write_table", lambda *_: None)
+    with pytest.raises(EngineProblem) as caught:
+        server.check_sees(there.remote._live(), shared, "sc://server")
+    assert caught.value.code == "E0547"
+    assert caught.value.notes[0].startswith("[PATH_NOT_FOUND]")
+    assert list(shared.iterdir()) == []
+
+
+def test_a_step_that_takes_too_long_is_cancelled_there(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = slices(tmp_path, rows(0, 5))
+    with monkeypatch.context() as patch:
+        patch.setenv("ODFBUILD_STEP_SECONDS", "2")
+        with pytest.raises(QueryError) as caught:
+            there.engine.transform(task(tmp_path, ENDLESS, given))
+    assert caught.value.code == "E0545"
+    let_nothing_stay(monkeypatch)
+    light = task(tmp_path, sql("SELECT event_time FROM cities"), given)
+    assert read(there.engine.transform(light).parts).num_rows == 5
+    done = there.engine.progress("tests")
+    assert done is not None
+    assert done.tasks > 0
+
+
+def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        master = f"sc://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(EngineProblem) as caught:
+            Remote(EngineSettings(master=f"{master}/;token=secret"), None, Path())  # type: ignore[arg-type]
+    assert caught.value.code == "E0907"
+    assert caught.value.message == f"no Spark Connect server answers at {master}"
+
+
+def test_without_the_packages_the_extra_is_named(
+    there: There, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
+    with pytest.raises(EngineProblem) as caught:
+        server._opened(EngineSettings(master="sc://server"))
+    assert caught.value.code == "E0527"
+    assert caught.value.help == "pip install 'odfbuild[connect]'"
+
+
+def test_no_fence_stands_around_a_server() -> None:
+    with pytest.raises(EngineProblem) as caught:
+        sandbox.fences(EngineSettings(master="sc://server", sandbox=Sandbox.REQUIRED))
+    assert caught.value.code == "E0906"
+
+
+def test_a_server_that_dies_under_a_step_leaves_the_chain_as_it_was(
+    there: There,
+    spark_engine: SparkEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The last of these tests: it leaves no server."""
+    given = slices(tmp_path, rows(0, 5))
+    there.remote._headway.clear()
+    caught: list[Exception] = []
+
+    def work() -> None:
+        try:
+            there.engine.transform(task(tmp_path, ENDLESS, given))
+        except EngineProblem as error:
+            caught.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    while worker.is_alive() and there.engine.progress("tests") is None:
+        worker.join(0.1)
+    there.process.kill()
+    worker.join()
+    assert [error.code for error in caught] == ["E0529"]
+    tiny = Tiny.fresh(tmp_path / "tiny")
+    program = Program(tiny.root, monkeypatch, capsys)
+    with monkeypatch.context() as patch:
+        share(there.engine, patch)
+        said = program("apply", "-y")
+        assert said.code == 1
+        assert "no Spark Connect server answers" in said.out + said.err
+    share(spark_engine, monkeypatch)
+    assert "2 committed" in program.apply().out
