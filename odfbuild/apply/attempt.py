@@ -116,5 +116,6 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
         code="E0702",
         exit_code=9,
         dataset=name,
-        help="wait until it is done, then run the same command again",
+        help="wait until it is done (--lock-timeout), or stop it: "
+        f"`odfbuild lock break {name}`; then run the same command again",
     )

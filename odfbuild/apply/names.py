@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 def existing(workspace: Workspace, name: str) -> str:
     """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
-    aliases = {alias.lower(): alias for alias in workspace.aliases()}
+    return one_of(workspace.aliases(), name)
+
+
+def one_of(names: Iterable[str], name: str) -> str:
+    """The one of `names` that is `name` but for its case; `PlanError` otherwise."""
+    aliases = {each.lower(): each for each in names}
     found = aliases.get(name.lower())
     if found is not None:
         return found

@@ -9,7 +9,7 @@ from typing import Any
 from odfbuild.apply.runs import LastResult, last_results
 from odfbuild.apply.survey import Survey
 from odfbuild.plan.model import Action, DatasetPlan
-from odfbuild.store.claims import Holder
+from odfbuild.store.holders import Holder
 
 GROUPS = {
     "refused": (Action.REFUSE,),

@@ -20,6 +20,7 @@ from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.given import Given
+from odfbuild.store.holders import introduce
 
 EXIT_INTERRUPTED = 130
 
@@ -102,6 +103,7 @@ def _globals(
         ),
         values=tuple(_assignment(text) for text in var or ()),
     )
+    introduce(f"odfbuild {context.invoked_subcommand}")
     context.obj = Context(Console(no_color, -1 if quiet else verbose), directory, given)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from odfbuild.apply.standing import ProjectStanding
+from odfbuild.report.holders import holders_to_data
 from odfbuild.report.words import count, paint
 
 SHOWN = 10
@@ -58,10 +59,7 @@ def standing_to_data(found: ProjectStanding) -> dict[str, Any]:
             }
             for name, result in found.failed.items()
         ],
-        "locked": [
-            {"pid": each.pid, "since": each.since or None, "datasets": list(each.aliases)}
-            for each in found.held
-        ],
+        "locked": holders_to_data(found.held),
     }
 
 

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+
+from odfbuild.store.holders import Holder, holder_of, sign, withdraw
 
 # The kernel keeps the locks of a file in a list: several files keep the lists short.
 _FILES = 16
@@ -58,15 +59,11 @@ class Claim:
             for file, offset in owned:
                 file.free(offset)
             _close_idle({file for file, _ in owned})
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A process that works on datasets: its id, its start (empty: unknown), what it holds."""
-
-    pid: int
-    since: str
-    aliases: tuple[str, ...]
+            for folder in {file.path.parent for file, _ in owned}:
+                if not any(
+                    file.owned for file in _open_files.values() if file.path.parent == folder
+                ):
+                    withdraw(folder)
 
 
 def holders(folder: Path, aliases: Iterable[str]) -> list[Holder]:
@@ -81,7 +78,7 @@ def holders(folder: Path, aliases: Iterable[str]) -> list[Holder]:
             if pid := _holder(files[offset % _FILES].fd, offset):
                 found.setdefault(pid, []).append(alias)
         _close_idle(files)
-    return [Holder(pid, _since(folder, pid), tuple(names)) for pid, names in sorted(found.items())]
+    return [holder_of(folder, pid, tuple(names)) for pid, names in sorted(found.items())]
 
 
 def claim_within(folder: Path, aliases: Iterable[str], seconds: float) -> Claim:
@@ -106,6 +103,7 @@ def claim(folder: Path, aliases: Iterable[str]) -> Claim:
         won: set[str] = set()
         mine: set[tuple[_LockFile, int]] = set()
         held: dict[str, str] = {}
+        known: dict[int, str] = {}
         for name in names:
             offset = _offset(name)
             file = files[offset % _FILES]
@@ -114,11 +112,23 @@ def claim(folder: Path, aliases: Iterable[str]) -> Claim:
                 won.add(name)
                 mine.add((file, offset))
             else:
-                held[name] = _describe(folder, holder)
+                if holder not in known:
+                    known[holder] = str(holder_of(folder, holder))
+                held[name] = known[holder]
         if won:
-            _sign(folder)
+            sign(folder.resolve())
         _close_idle(files)
     return Claim(frozenset(won), held, tuple(mine))
+
+
+def forget(folder: Path, alias: str) -> None:
+    """Let `alias` be claimed again, whoever holds it: by another lock file in place of its own.
+
+    The holder goes on, and so do holders of other datasets in that file; none of them is known any
+    more. For machines that are gone without the file system noticing.
+    """
+    with _mutex:
+        (folder / f"claims-{_offset(alias) % _FILES:x}").unlink(missing_ok=True)
 
 
 class _LockFile:
@@ -197,36 +207,3 @@ def _holder(fd: int, offset: int) -> int:
     answer = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, query))
     pid: int = answer[_PID]
     return pid
-
-
-def _sign(folder: Path) -> None:
-    """Leave the start of this process for messages, and clear away what dead processes left."""
-    for name in os.listdir(folder):  # noqa: PTH208 (a few short names)
-        if name.isdigit() and int(name) != os.getpid() and not _is_alive(int(name)):
-            (folder / name).unlink(missing_ok=True)
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    (folder / str(os.getpid())).write_text(now, encoding="ascii")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _describe(folder: Path, pid: int) -> str:
-    if pid <= 0:
-        return "another process"
-    since = _since(folder, pid)
-    return f"process {pid}, since {since}" if since else f"process {pid}"
-
-
-def _since(folder: Path, pid: int) -> str:
-    try:
-        return (folder / str(pid)).read_text(encoding="ascii")
-    except OSError:
-        return ""

@@ -17,12 +17,13 @@ from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
-from odfbuild.store.claims import Claim, Holder, claim_within, holders
+from odfbuild.store.claims import Claim, claim_within, forget, holders
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_open, read_small
+from odfbuild.store.holders import Holder
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
@@ -214,6 +215,10 @@ class Workspace:
     def holders(self, aliases: Iterable[str]) -> list[Holder]:
         """Other processes that work on any of these datasets now."""
         return holders(self.cache / "locks", aliases)
+
+    def forget_claim(self, alias: str) -> None:
+        """Let a dataset be claimed again, whoever holds it; see `claims.forget`."""
+        forget(self.cache / "locks", alias)
 
     def create(
         self,

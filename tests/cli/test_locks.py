@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,10 +18,15 @@ from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
 
 _HOLD = """
-import sys
+import os, sys
 from pathlib import Path
+from odfbuild.store import holders
 from odfbuild.store.workspace import Workspace
-root = Path(sys.argv[1])
+root, host = Path(sys.argv[1]), os.environ.get("HOLDER_HOST")
+holders.HEARTBEAT_SECONDS = 0.1
+if host:
+    holders.this_host = lambda: host
+holders.introduce("odfbuild test")
 with Workspace(root / "chains", root / ".odfbuild-keys", root / ".odfbuild").claim(sys.argv[2:]):
     print("held", flush=True)
     sys.stdin.read()
@@ -37,12 +43,14 @@ def odfbuild(
 
 
 @contextmanager
-def held(root: Path, *names: str) -> Iterator[subprocess.Popen[str]]:
+def held(root: Path, *names: str, host: str = "") -> Iterator[subprocess.Popen[str]]:
     """Another process that works on these datasets."""
     process = subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(root), *names],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "HOLDER_HOST": host},
         text=True,
     )
     assert process.stdin is not None and process.stdout is not None
@@ -61,7 +69,13 @@ def test_who_works_on_what_is_listed(odfbuild: Program) -> None:
         (holder,) = odfbuild.ok("lock", "list", "--json").data
         assert (holder["pid"], holder["datasets"]) == (process.pid, ["derived"])
         assert holder["since"].endswith(" UTC")
-        assert f"{process.pid}  {holder['since']}  derived" in odfbuild.ok("lock", "list").out
+        assert (holder["host"], holder["command"]) == (os.uname().nodename, "odfbuild test")
+        assert holder["silent_seconds"] < 60
+        head, line = odfbuild.ok("lock", "list").out.splitlines()
+        assert head.split() == ["PROCESS", "HOST", "COMMAND", "SINCE", "HEARTBEAT", "DATASETS"]
+        shown = f"{process.pid} {holder['host']} odfbuild test {holder['since']} "
+        assert " ".join(line.split()).startswith(shown)
+        assert line.endswith("  derived")
     assert odfbuild.ok("lock", "list", "--json").data == []
 
 
@@ -91,4 +105,55 @@ def test_terraform_28710_a_lock_does_not_outlive_its_process(odfbuild: Program) 
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert odfbuild.ok("lock", "list", "--json").data == []
+        odfbuild.apply()
+
+
+def test_a_holder_is_asked_to_stop(odfbuild: Program) -> None:
+    odfbuild.apply()
+    assert odfbuild.ok("lock", "break", "root").out == "Nobody works on 'root'.\n"
+    with held(odfbuild.root, "root", "derived") as process:
+        said = odfbuild.ok("lock", "break", "Root", "--yes")
+        assert said.out == "'root' is free.\n"
+        assert said.err.startswith(f"process {process.pid}, since 20")
+        assert said.err.endswith(" UTC (odfbuild test) works on 'root'.\n")
+        assert process.wait(timeout=30) == -signal.SIGINT
+    assert odfbuild.ok("lock", "list", "--json").data == []
+    odfbuild.apply()
+
+
+def test_a_holder_that_does_not_listen_is_ended(odfbuild: Program) -> None:
+    odfbuild.apply()
+    with held(odfbuild.root, "root") as process:
+        process.send_signal(signal.SIGSTOP)
+        said = odfbuild("lock", "break", "root", "--yes", "--wait", "0.2")
+        assert said.code == 9
+        assert "error[E0347]: the lock of 'root' was not broken: process" in said.err
+        assert "has not let go of it in 0.2 seconds" in said.err
+        assert "--now" in said.err
+        process.send_signal(signal.SIGCONT)
+        odfbuild.ok("lock", "break", "root", "--yes", "--now")
+        process.wait(timeout=30)
+
+
+def test_nobody_is_stopped_without_being_asked_about(odfbuild: Program) -> None:
+    odfbuild.apply()
+    with held(odfbuild.root, "root") as process:
+        assert odfbuild("lock", "break", "root").code == 64
+        assert process.poll() is None
+        assert odfbuild("lock", "break", "rot").code == 1
+
+
+def test_dvc_5795_the_lock_of_a_machine_that_is_gone_can_be_taken(odfbuild: Program) -> None:
+    odfbuild.apply()
+    with held(odfbuild.root, "root", host="far.away") as process:
+        (holder,) = odfbuild.ok("lock", "list", "--json").data
+        assert (holder["host"], holder["datasets"]) == ("far.away", ["root"])
+        said = odfbuild("lock", "break", "root", "--yes")
+        assert said.code == 9
+        assert f"process {process.pid} on far.away, since" in said.err
+        assert "run `odfbuild lock break root` on far.away" in said.err
+        odfbuild.ok("lock", "break", "root", "--yes", "--forget")
+        assert process.poll() is None
+        assert odfbuild.ok("lock", "list", "--json").data == []
+        Tiny(odfbuild.root).arrive(2)
         odfbuild.apply()

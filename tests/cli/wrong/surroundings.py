@@ -6,6 +6,9 @@ import gzip
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import pytest
+
+from odfbuild.store import holders
 from odfbuild.store.claims import Claim
 from tests.apply.tiny import Tiny
 from tests.cli.wrong.projects import polled
@@ -76,6 +79,13 @@ def at_work_here(tiny: Tiny) -> None:
     _CLAIMS.append(tiny.workspace().claim(["root"]))
 
 
+def at_work_elsewhere(tiny: Tiny) -> None:
+    """A process that says to be of another machine works on a dataset."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holders, "this_host", lambda: "far.away")
+        at_work_here(tiny)
+
+
 _CLAIMS: list[Claim] = []
 BROKEN_PYTHON = {"PYTHONPATH": "{root}/broken"}
 CONTAINER = config("  ingest: {container: {runtime: [/bin/false]}}\n")
@@ -124,6 +134,7 @@ MACHINES = (
         both(full_disk, swap(DERIVED, "version: 1", "version:   1")),
         env={**BROKEN_PYTHON, "ROOM": "0"},
     ),
+    Case("E0347", "lock break root --yes", at_work_elsewhere, exit=9),
     Case("E0702", "apply -y -s root", at_work_here, fresh=True, exit=9),
     Case("E0544", "apply -y", fresh=True, env={"ODFBUILD_STEP_SECONDS": "soon"}),
     Case("E0901", "apply -y", fresh=True),
