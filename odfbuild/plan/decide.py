@@ -15,6 +15,7 @@ from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.circumstances import Circumstances
 from odfbuild.plan.columns_ahead import ColumnsAhead
+from odfbuild.plan.costs import with_costs
 from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.mode import fresh
@@ -80,6 +81,7 @@ class Decider:
         evolution = self.columns.follow(snapshot, state, difference, place)
         if evolution.refusal is not None:
             difference = refused(evolution.refusal)
+        with_costs(difference.refusal, name, self.states)
         refusal = difference.refusal or first_of(
             refused_queries(snapshot, self.given.engines, place)
         )

@@ -43,7 +43,7 @@ def to_rebuild(
     """
     defined = {definition.name.lower(): definition for definition in definitions}
     states = {name.lower(): (name, state) for name, state in projections.items()}
-    consumers = _consumers(projections)
+    consumers = consumers_of(projections)
     asked: dict[str, Rebuild] = {}
     for request in requests:
         folded = request.name.lower()
@@ -51,7 +51,7 @@ def to_rebuild(
             raise _unknown(request.name, [each.name for each in defined.values()])
         asked[folded] = request
         if request.readers and folded in states:
-            for reader in _all_readers(states[folded][1].dataset_id, consumers, states):
+            for reader in all_readers(states[folded][1].dataset_id, consumers, states):
                 if reader in defined:
                     asked.setdefault(reader, Rebuild(defined[reader].name))
     wanted = frozenset(name for name in asked if name in states)
@@ -61,7 +61,7 @@ def to_rebuild(
             raise _is_root(alias)
         if alias in left_out:
             raise _not_selected(alias)
-        readers = _all_readers(state.dataset_id, consumers, states)
+        readers = all_readers(state.dataset_id, consumers, states)
         missing = sorted(states[r][0] for r in readers if r in defined and r not in wanted)
         if missing:
             raise _readers_missing(alias, missing)
@@ -89,7 +89,7 @@ def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
     )
 
 
-def _consumers(projections: Mapping[str, Projection]) -> dict[DatasetId, list[str]]:
+def consumers_of(projections: Mapping[str, Projection]) -> dict[DatasetId, list[str]]:
     """Names in lower case of those that consumed a dataset, by its identity."""
     found: dict[DatasetId, list[str]] = {}
     for name, state in projections.items():
@@ -98,11 +98,12 @@ def _consumers(projections: Mapping[str, Projection]) -> dict[DatasetId, list[st
     return found
 
 
-def _all_readers(
+def all_readers(
     dataset_id: DatasetId,
     consumers: Mapping[DatasetId, list[str]],
     states: Mapping[str, tuple[str, Projection]],
 ) -> set[str]:
+    """All that consumed a dataset, however far, by name in lower case; `consumers_of` tells."""
     found: set[str] = set()
     waiting = [dataset_id]
     while waiting:

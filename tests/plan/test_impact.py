@@ -127,6 +127,9 @@ def test_a_refused_change_names_whom_it_would_break() -> None:
     assert late.refusal is not None
     assert late.refusal.notes == (
         "column 'name' is missing",
+        "cost: a new name computes 20 records once more; the old history keeps its readers: early,"
+        " far, further, ids, shown and 1 more",
+        "cost: computing again drops 20 records, and 30 records of 6 readers",
         "reaches shown: name (derivation)",
         "reaches early: records (filter)",
         "reaches strange: everything, since it cannot be told from its query",
@@ -141,6 +144,8 @@ def test_a_refused_source_names_whom_it_would_break() -> None:
     made.root("flights", source("id STRING", "name STRING"))
     (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
     assert root.refusal is not None
+    assert root.refusal.notes[1].startswith("cost: a new name begins without the ")
+    assert root.refusal.notes[1].endswith("its readers: early, far, further, ids, late and 2 more")
     assert "reaches late: id (copy), records (filter)" in root.refusal.notes
     assert "reaches ids: id (copy), records" in root.refusal.notes
     for number in range(20):
