@@ -52,14 +52,20 @@ class Holds:
 
 
 def prove(
-    workspace: Workspace, question: Question, factory: EngineFactory, *, history: bool = False
+    workspace: Workspace,
+    question: Question,
+    factory: EngineFactory,
+    sources: Sources | None = None,
+    *,
+    history: bool = False,
 ) -> dict[str, Any]:
     """Ask a question and sign the answer with the key of the key store, made when there is none.
 
+    From `sources`, by default the datasets as they are now.
     Raises `QueryError`s, also E0506 for a query whose rows may be others the next time.
     """
     key = signing_key(workspace.keys)
-    sources = at_heads(workspace, question)
+    sources = sources or at_heads(workspace, question)
     request = {
         "query": question.asked,
         "queryDialect": DIALECT,

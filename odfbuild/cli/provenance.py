@@ -20,7 +20,7 @@ def provenance(
     dataset: DatasetArgument,
     offsets: Annotated[
         list[int] | None,
-        typer.Argument(metavar="[OFFSET]...", min=0, help="Offsets of the records."),
+        typer.Argument(metavar="OFFSET", min=0, help="Offsets of the records."),
     ] = None,
     where: Annotated[
         str | None,

@@ -15,6 +15,7 @@ import typer
 from odfbuild.cli.context import AsOfOption, Context, parse_time
 
 if TYPE_CHECKING:
+    from odfbuild.apply.ask import Question, Sources
     from odfbuild.engine.contract import EngineResult
     from odfbuild.odf.timestamp import Timestamp
 
@@ -80,29 +81,33 @@ def sql(
     corrections carried out; --history shows every record. --as-of asks what was known at a time,
     --valid-at what was true at one; both together, what was known then to be true then.
     """
-    from odfbuild.apply.ask import answered, at_moment, understand
+    from odfbuild.apply.ask import answered, at_heads, at_moment, understand
     from odfbuild.apply.names import moment_in
 
     state: Context = context.obj
     text, name = _query(query, file)
+    workspace = state.workspace()
+    question = understand(text, workspace.aliases())
+    if as_of:
+        sources = at_moment(workspace, question, moment_in(workspace, as_of))
+    else:
+        sources = at_heads(workspace, question)
     if prove is not None:
-        if any((limit, out, format, as_json, as_of, valid_at)):
+        if any((limit, out, format, as_json, valid_at)):
             raise typer.BadParameter(
-                "it writes the whole answer of now, as JSON; write a LIMIT into the query",
+                "it writes the whole answer, as JSON; write LIMIT or a condition into the query",
                 param_hint="--prove",
             )
-        return _prove(state, text, history, prove)
+        return _prove(state, question, sources, history, prove)
     form = _form(AnswerFormat.json if as_json else format, out)
     shown = limit or (_SHOWN if form is AnswerFormat.text and out is None else None)
     # One more than is shown tells whether there are more.
     wanted = shown + 1 if shown is not None and limit is None else shown
-    workspace = state.workspace()
-    question = understand(text, workspace.aliases())
     with answered(
         workspace,
         question,
         state.start_engine,
-        at_moment(workspace, question, moment_in(workspace, as_of)) if as_of else None,
+        sources,
         history=history,
         limit=wanted,
         valid_at=_valid_at(valid_at, history),
@@ -123,15 +128,11 @@ def _valid_at(text: str | None, history: bool) -> Timestamp | None:
     return parse_time(text, "--valid-at")
 
 
-def _prove(state: Context, text: str, history: bool, file: Path) -> int:
-    from odfbuild.apply.ask import understand
+def _prove(state: Context, question: Question, sources: Sources, history: bool, file: Path) -> int:
     from odfbuild.apply.proof import prove
     from odfbuild.report.words import count
 
-    workspace = state.workspace()
-    document = prove(
-        workspace, understand(text, workspace.aliases()), state.start_engine, history=history
-    )
+    document = prove(state.workspace(), question, state.start_engine, sources, history=history)
     written = json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
     _write(file, lambda to: to.write(written))
     signer = document["proof"]["verificationMethod"]
