@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from odfbuild.cli.defaults import KeepsDefaults
-from odfbuild.cli.verbs import Verbs
+from odfbuild.cli.verbs import VERBS, Verbs
 
 
 class GlobalsAnywhere(KeepsDefaults, TyperGroup):
@@ -17,6 +17,17 @@ class GlobalsAnywhere(KeepsDefaults, TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = Verbs()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands, in the order of the help."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does; without making it, which takes longer than all the rest."""
+        width = formatter.width - 6 - max(map(len, VERBS))
+        outlines = map(self.commands.outline, VERBS)
+        with formatter.section("Commands"):
+            formatter.write_dl([(each.name, each.get_short_help_str(width)) for each in outlines])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the options of the program in front."""

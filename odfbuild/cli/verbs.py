@@ -6,12 +6,14 @@ not wait for the modules of thirty others.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import typer
-from typer.main import get_command_from_info, get_group_from_info
+from typer.core import TyperCommand
+from typer.main import get_command_from_info, get_group_from_info, solve_typer_info_help
 from typer.models import CommandInfo, TyperInfo
 
 from odfbuild.cli.defaults import Verb
@@ -94,11 +96,21 @@ class Verbs(Mapping[str, Any]):
             self._made[name] = _command(name)
         return self._made[name]
 
+    def outline(self, name: str) -> TyperCommand:
+        """What a list of commands says of one: name and help, without its options."""
+        verb = _verb(name)
+        is_group = isinstance(verb, typer.Typer)
+        said = solve_typer_info_help(TyperInfo(verb)) if is_group else inspect.getdoc(verb)
+        return TyperCommand(name, help=said)
+
+
+def _verb(name: str) -> Any:
+    module = "import_" if name == "import" else name  # a word of Python
+    return getattr(import_module(f"odfbuild.cli.{module}"), module)
+
 
 def _command(name: str) -> Any:
-    verb_name = ALIASES.get(name, name)
-    module = "import_" if verb_name == "import" else verb_name  # a word of Python
-    verb = getattr(import_module(f"odfbuild.cli.{module}"), module)
+    verb = _verb(ALIASES.get(name, name))
     settings: Any = {"pretty_exceptions_short": True, "rich_markup_mode": None}
     if isinstance(verb, typer.Typer):
         return get_group_from_info(TyperInfo(verb, name=name), suggest_commands=True, **settings)
