@@ -134,7 +134,7 @@ def _refused(reason: str) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"the comment was not written: {reason}",
         code="E0371",
-        help="check what the token may do; the plan itself is not concerned",
+        help="check what the token may do and that the service answers; the plan is not concerned",
     )
 
 

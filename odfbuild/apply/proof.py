@@ -92,8 +92,10 @@ def read_proof(file: Path) -> Any:
     """The document in a file; `PlanError` E0819 when it cannot be read as JSON."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _no_proof(str(file), str(error)) from None
+    except OSError as error:
+        raise _no_proof(str(file), error.strerror or str(error)) from None
+    except ValueError:
+        raise _no_proof(str(file), "it is not JSON") from None
 
 
 def check_proof(

@@ -22,6 +22,7 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.renames import pending_renames, renamed, with_renames
 from odfbuild.plan.slices import ChainSlices
+from odfbuild.project.config import place_in_config
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Definition, Project
@@ -223,7 +224,9 @@ def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:
     """Present names, by new ones, of the datasets that are to be renamed."""
     if not project.config.moved:
         return {}
-    return pending_renames(project.config.moved, [d.name for d in project.definitions], chains)
+    place_of = partial(place_in_config, project.config.root, "content", "moved")
+    names = [definition.name for definition in project.definitions]
+    return pending_renames(project.config.moved, names, chains, place_of)
 
 
 def _pins(

@@ -33,7 +33,7 @@ class DecodeErrors(ValueError):
 
 def wrong_type(path: Path, expected: str, data: Any) -> DecodeError:
     """A value of another type than its place has; `expected` in words."""
-    message = f"expected {expected}, found {_describe(data)}"
+    message = f"expected {expected}, found {describe(data)}"
     return DecodeError(path, message, data, _respelled(expected, data), "invalid_type")
 
 
@@ -72,13 +72,14 @@ def not_one_of(path: Path, data: Any, names: tuple[str, ...]) -> DecodeError:
     """A name that is none of those allowed, with the one that it resembles."""
     return DecodeError(
         path,
-        f"expected one of {', '.join(names)}; found {_describe(data)}",
+        f"expected one of {', '.join(names)}; found {describe(data)}",
         data,
         _closest(data, names) if isinstance(data, str) else None,
     )
 
 
-def _describe(data: Any) -> str:
+def describe(data: Any) -> str:
+    """What was found, in words: `a list`, `the number 5`."""
     if data is None:
         return "nothing"
     if isinstance(data, bool):

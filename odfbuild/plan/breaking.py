@@ -117,9 +117,11 @@ def _inputs(before: SetTransform, after: SetTransform, path: Path) -> list[_Foun
     old, new = before.inputs, after.inputs
     if all(a.dataset_ref == b.dataset_ref for a, b in zip(old, new, strict=False)):
         return []
+    # Another dataset may have come under the alias of the old one.
+    full = _names(old) == _names(new)
     notes = (
-        f"committed inputs: {_names(old)}",
-        f"defined inputs: {_names(new)}",
+        f"committed inputs: {_names(old, full=full)}",
+        f"defined inputs: {_names(new, full=full)}",
         "every transaction goes on where the one before stopped, input by input, in their order; "
         "inputs can be added, and the last ones removed",
     )
@@ -135,8 +137,10 @@ def _ways_out(snapshot: DatasetSnapshot, projection: Projection) -> str:
     return f"undo the change, {new_name}, or {again}"
 
 
-def _names(inputs: tuple[TransformInput, ...]) -> str:
-    return ", ".join(i.alias or str(i.dataset_ref) for i in inputs)
+def _names(inputs: tuple[TransformInput, ...], *, full: bool = False) -> str:
+    return ", ".join(
+        f"{i.alias} = {i.dataset_ref}" if full else i.alias or str(i.dataset_ref) for i in inputs
+    )
 
 
 def _merge(before: MergeStrategy, after: MergeStrategy, path: Path) -> list[_Found]:

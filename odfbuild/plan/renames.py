@@ -7,11 +7,11 @@ applied it yet. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from odfbuild.errors import Errors, ProjectError
+from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.odf.identity import is_name
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 
@@ -19,12 +19,16 @@ Value = TypeVar("Value")
 
 
 def pending_renames(
-    moved: Mapping[str, str], defined: Collection[str], chains: Collection[str]
+    moved: Mapping[str, str],
+    defined: Collection[str],
+    chains: Collection[str],
+    place_of: Callable[[str], Location | None] = lambda old: None,
 ) -> dict[str, str]:
     """Committed names by new ones, as they are defined, of the renames that are still to be done.
 
     `moved` is what is declared, `defined` are the names of all definitions, `chains` those of all
-    chains. Raises `Errors` with every E0350, a rename that contradicts definitions or chains.
+    chains. Raises `Errors` with every E0350, a rename that contradicts definitions or chains, at
+    the place that `place_of` knows for an old name.
     """
     names = {name.lower(): name for name in defined}
     committed = {name.lower(): name for name in chains}
@@ -34,11 +38,14 @@ def pending_renames(
         problem = _problem(old, new, names, committed)
         if problem is not None:
             message, help = problem
-            errors.append(ProjectError(message, code="E0350", dataset=new, help=help))
+            place = place_of(old)
+            errors.append(
+                ProjectError(message, code="E0350", dataset=new, location=place, help=help)
+            )
         elif old.lower() in committed:
             if names[new.lower()] in found:
                 other = found[names[new.lower()]]
-                errors.append(_twice(old, other, new))
+                errors.append(_twice(old, other, new, place_of(old)))
             found[names[new.lower()]] = committed[old.lower()]
     if errors:
         raise Errors(errors)
@@ -72,11 +79,12 @@ def _problem(
     return None
 
 
-def _twice(old: str, other: str, new: str) -> ProjectError:
+def _twice(old: str, other: str, new: str, place: Location | None) -> ProjectError:
     return ProjectError(
         f"'{old}' and '{other}' are both declared to be renamed to '{new}'",
         code="E0350",
         dataset=new,
+        location=place,
         help="correct `moved` in odfbuild.yaml",
     )
 

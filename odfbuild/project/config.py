@@ -13,6 +13,7 @@ from odfbuild.engine.settings import engine_settings, refused
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
+from odfbuild.odf.decode_errors import describe
 from odfbuild.project.checks import SCHEMA as CHECKS
 from odfbuild.project.checks import checks_from
 from odfbuild.project.environments import (
@@ -266,10 +267,35 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
             continue
         errors.append(
             ProjectError(
-                found.message,
+                _said(found.validator, found.validator_value, found.instance, found.message),
                 code="E0105",
                 location=locate(text, FILE, 0, path),
                 help=f"see the form of {FILE} in docs/configuration.md",
             )
         )
     return errors
+
+
+_NAMES = {
+    "string": "a string",
+    "object": "an object",
+    "array": "a list",
+    "integer": "a whole number",
+    "number": "a number",
+}
+
+
+def _said(rule: Any, value: Any, found: Any, message: str) -> str:
+    """What is wrong in the words of all other errors; `message` is the library's."""
+    if rule == "type":
+        return f"expected {_NAMES[value]}; found {describe(found)}"
+    if rule in ("const", "enum"):
+        allowed = (value,) if rule == "const" else value
+        one_of = "one of " * (len(allowed) > 1)
+        return f"expected {one_of}{', '.join(map(str, allowed))}; found {describe(found)}"
+    return message.replace("is a required property", "is missing")
+
+
+def place_in_config(root: Path, *path: str) -> Location:
+    """The place of a value of odfbuild.yaml; reads the file again."""
+    return locate(_read(root / FILE), FILE, 0, path)

@@ -91,7 +91,8 @@ def decode_bytes(data: bytes, name: str) -> tuple[Decoded, ...]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unknown(name, f"it is neither binary nor text in UTF-8: {error}") from None
+        where = f"byte {error.start} is {error.object[error.start]:#04x}"
+        raise _unknown(name, f"it is no form that is known, nor text in UTF-8 ({where})") from None
     documents = read_documents(text, name)
     if not documents:
         raise _unknown(name, "it is empty")

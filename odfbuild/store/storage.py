@@ -38,6 +38,11 @@ class _Place(Protocol):
     def get(self, name: str, file: Path) -> None: ...
 
 
+_FOLDER = (
+    "check `storage` in odfbuild.yaml: it names a folder, which must be one and be yours to use"
+)
+
+
 class Storage:
     """The storage at `address`: `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or a folder.
 
@@ -105,7 +110,7 @@ class Storage:
             raise EnvironmentProblem(
                 f"the storage {self.address} cannot be used: {why(error)}",
                 code="E0911",
-                help=CREDENTIALS,
+                help=CREDENTIALS if urlsplit(self.address).scheme in EXTRAS else _FOLDER,
             ) from None
 
 

@@ -132,8 +132,8 @@ def _input(
             code="E0823",
             dataset=name,
             notes=(
-                f"from {recorded.prev_block_hash or 'the start'}",
-                f"to   {recorded.new_block_hash or 'the same block'}",
+                f"from {recorded.prev_block_hash or 'the start'} "
+                f"to {recorded.new_block_hash or 'the same block'}",
             ),
             help=f"the history of '{source.store.name}' was rewritten: bring the old one back, or "
             f"compute '{name}' again (odfbuild apply --allow rebuild:{name}+)",

@@ -101,6 +101,26 @@ def test_chains_of_an_environment_do_not_lie_within_those_of_another(
     assert "2 to create" in odfbuild.ok("plan", "-e", "prod").out
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("[tiny]", "expected a string; found a list"),
+        ("5", "expected a string; found the number 5"),
+    ],
+)
+def test_odfbuild_yaml_is_refused_in_the_words_of_definitions(
+    tiny: Tiny, odfbuild: Program, name: str, message: str
+) -> None:
+    config = tiny.root / "odfbuild.yaml"
+    config.write_text(config.read_text().replace("name: tiny", f"name: {name}"))
+    said = odfbuild("plan")
+    assert (said.code, said.err.partition("\n")[0]) == (1, f"error[E0105]: {message}")
+    config.write_text("kind: Project\nversion: 2\n")
+    said = odfbuild("plan")
+    assert "error[E0105]: 'content' is missing" in said.err
+    assert "error[E0105]: expected 1; found the number 2" in said.err
+
+
 def test_a_saved_plan_goes_to_the_environment_that_it_was_made_for(
     tiny: Tiny, odfbuild: Program
 ) -> None:

@@ -150,6 +150,7 @@ def test_a_rename_that_contradicts_what_is_there_is_refused(
         assert said.code == 1
         assert "error[E0350]: " in said.err
         assert message in said.err
+        assert "  --> odfbuild.yaml:" in said.err
     assert identities(tiny) == before
 
 
