@@ -16,6 +16,7 @@ from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.project.model import Config
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+from odfbuild.store.kept import Kept
 from odfbuild.values import dataclass
 
 
@@ -24,17 +25,18 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     """The decisions of the last plan; those of this one are kept unless it fails."""
     file = config.cache / "decisions.bin"
     settings = hashlib.sha256(repr(config).encode()).digest()
-    stamp = b"odfbuild decisions 2\n" + code_stamp() + LAYOUT + settings
+    stamp = b"odfbuild decisions 3\n" + code_stamp() + LAYOUT + settings
     stamp += engine_version().encode()
     lineages = _Lineages(config.cache / "lineages.bin")
+    decisions = Kept(file, stamp)
     memory = Memory(
-        read_disposable(file, stamp) or {},
+        decisions.entries,
         {name.lower(): text for name, text in heads.items()},
         Lineages(lineages.load),
     )
     yield memory
     if memory.is_changed:
-        write_disposable(file, stamp, memory.kept)
+        decisions.save(memory.kept)
     if memory.lineages.is_changed:
         lineages.save(memory.lineages.kept)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from odfbuild.odf.multibase import decode_multibase
 
@@ -83,13 +84,7 @@ class DatasetAlias:
     @classmethod
     def parse(cls, text: str) -> DatasetAlias:
         """Read `name` or `account/name`; `ValueError` when a part is not a name."""
-        parts = text.split("/")
-        if len(parts) > 2 or not all(is_name(part) for part in parts):
-            raise ValueError(
-                f"not a dataset name: {text!r}; names are letters and digits, "
-                "with single '-' and '.' between them"
-            )
-        return cls(parts[-1], parts[0] if len(parts) == 2 else None)
+        return _parsed_alias(text)
 
     @property
     def folded(self) -> str:
@@ -104,6 +99,18 @@ class DatasetAlias:
 
     def __str__(self) -> str:
         return f"{self.account}/{self.name}" if self.account else self.name
+
+
+@lru_cache(1 << 15)
+def _parsed_alias(text: str) -> DatasetAlias:
+    # Each name of a project stands in several definitions.
+    parts = text.split("/")
+    if len(parts) > 2 or not all(map(is_name, parts)):
+        raise ValueError(
+            f"not a dataset name: {text!r}; names are letters and digits, "
+            "with single '-' and '.' between them"
+        )
+    return DatasetAlias(parts[-1], parts[0] if len(parts) == 2 else None)
 
 
 DatasetRef = DatasetId | DatasetAlias

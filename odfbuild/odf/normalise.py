@@ -8,7 +8,6 @@ already is returned as it is. Source: reference behaviour, "snapshot normalisati
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from odfbuild.odf.changed import changed
@@ -178,8 +177,7 @@ def _normalise_inputs(
             Problem(path, "a transform needs at least one input", "list its inputs", "E0651")
         )
         return inputs
-    references = Counter(each.dataset_ref for each in inputs)
-    if len(references) < len(inputs):
+    if len(inputs) > 1 and len({each.dataset_ref for each in inputs}) < len(inputs):
         seen = set()
         for index, each in enumerate(inputs):
             if each.dataset_ref in seen:

@@ -13,11 +13,13 @@ import hashlib
 import marshal
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.project.model import Config, Definition
-from odfbuild.store.disposable import RACY_NS, code_stamp, map_disposable, write_disposable
+from odfbuild.store.disposable import RACY_NS, Buffer, code_stamp
 from odfbuild.store.frozen import equality, setters
+from odfbuild.store.kept import Kept
 
 if TYPE_CHECKING:
     from odfbuild.project.definitions import Decoded
@@ -33,14 +35,14 @@ class KeptDefinition(Definition):
     """A definition from the cache: equal to the one kept, thawed where it is looked at."""
 
     # As slots, these cost a third of what the properties do that they stand for.
-    __slots__ = ("_frozen", "_plain", "folded", "inputs", "key", "name")
+    __slots__ = ("_cache", "_plain", "folded", "inputs", "key", "name")
 
     _plain: tuple[Any, ...]
-    _frozen: bytes | memoryview
+    _cache: Kept
 
     @classmethod
-    def of(cls, file: str, plain: tuple[Any, ...], frozen: bytes | memoryview) -> KeptDefinition:
-        """From the plain values of an entry, and the bytes of its document."""
+    def of(cls, file: str, plain: tuple[Any, ...], cache: Kept | None) -> KeptDefinition:
+        """From the plain values of an entry of `cache`, which has the bytes of its document."""
         self = cls.__new__(cls)
         _put_name(self, plain[_NAME])
         _put_folded(self, plain[_FOLDED])
@@ -48,7 +50,7 @@ class KeptDefinition(Definition):
         _put_key(self, plain[_KEY])
         _put_plain(self, plain)
         _put_file(self, file)
-        _put_frozen(self, frozen)
+        _put_cache(self, cache)
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -60,8 +62,8 @@ class KeptDefinition(Definition):
         elif name == "snapshot":
             from odfbuild.project.definitions import snapshot_of
 
-            start, end = self._plain[_START], self._plain[_END]
-            value = snapshot_of(marshal.loads(self._frozen[start:end]))
+            frozen = self._cache.part(self._plain[_START], self._plain[_END])
+            value = snapshot_of(marshal.loads(frozen))
         else:
             raise AttributeError(name)
         object.__setattr__(self, name, value)
@@ -72,7 +74,7 @@ class KeptDefinition(Definition):
 
 
 (_put_file,) = setters(Definition, "file")
-_put_frozen, _put_plain, _put_folded, _put_inputs, _put_key, _put_name = setters(
+_put_cache, _put_plain, _put_folded, _put_inputs, _put_key, _put_name = setters(
     KeptDefinition, *KeptDefinition.__slots__
 )
 
@@ -81,17 +83,12 @@ class DefinitionCache:
     """What was decoded last time; `save` keeps what was used this time."""
 
     def __init__(self, config: Config) -> None:
-        self._file = config.cache / "definitions.bin"
-        self._stamp = _stamp(config)
         # By path of a file: what tells that it changed, name in messages, definitions.
-        self._known: dict[str, tuple[Any, ...]] = {}
-        self._frozen = memoryview(b"")
-        found = map_disposable(self._file, self._stamp)
-        if found is not None:
-            self._known, self._frozen = found
+        self._cache = Kept(config.cache / "definitions.bin", _stamp(config))
+        self._known = self._cache.entries
         self._used: dict[str, tuple[Any, ...]] = {}
         self._new: list[bytes] = []
-        self._end = len(self._frozen)
+        self._end = self._cache.size
 
     def get(self, path: str) -> tuple[Definition, ...] | None:
         """Definitions of a file, if it is as it was when they were decoded."""
@@ -101,8 +98,8 @@ class DefinitionCache:
         self._used[path] = entry
         _, file, plain = entry
         if len(plain) == 1:
-            return (KeptDefinition.of(file, plain[0], self._frozen),)
-        return tuple([KeptDefinition.of(file, each, self._frozen) for each in plain])
+            return (KeptDefinition.of(file, plain[0], self._cache),)
+        return tuple([KeptDefinition.of(file, each, self._cache) for each in plain])
 
     def put(self, path: str, found: tuple[Decoded, ...]) -> tuple[Definition, ...]:
         """Remember what a file defines, and give it back with its keys."""
@@ -116,7 +113,7 @@ class DefinitionCache:
             entries.append(_entry(each.definition, frozen, self._end))
             self._new.append(frozen)
             self._end += len(frozen)
-            now = KeptDefinition.of(file, entries[-1], b"")
+            now = KeptDefinition.of(file, entries[-1], None)
             object.__setattr__(now, "snapshot", each.definition.snapshot)
             kept.append(now)
         self._used[path] = (mark, file, tuple(entries))
@@ -124,29 +121,28 @@ class DefinitionCache:
 
     def save(self) -> None:
         """Write the cache if it changed; a failure to do so costs only time."""
-        if not self._new and len(self._used) == len(self._known):
-            return
-        parts: list[bytes | memoryview] = [self._frozen, *self._new]
-        live = sum(
-            [each[_END] - each[_START] for _, _, found in self._used.values() for each in found]
-        )
-        if self._end > 2 * live:
-            # Most of it is of definitions that are gone.
-            parts = self._move_together(b"".join(parts))
-        write_disposable(self._file, self._stamp, self._used, parts)
+        if self._new or len(self._used) != len(self._known):
+            self._cache.save(self._used, self._new, self._moved)
 
-    def _move_together(self, frozen: bytes) -> list[bytes | memoryview]:
-        """The documents that are used, one after the other; entries tell their new places."""
-        parts: list[bytes | memoryview] = []
-        end = 0
-        for path, (mark, file, found) in self._used.items():
-            moved = []
+    def _moved(self, entries: Mapping[str, Any]) -> tuple[dict[str, Any], list[Buffer]]:
+        """Entries and documents, one document after the other."""
+        new = memoryview(b"".join(self._new))
+        first = self._cache.size
+        moved: dict[str, Any] = {}
+        parts: list[Buffer] = []
+        size = 0
+        for path, (mark, file, found) in entries.items():
+            places = []
             for each in found:
-                parts.append(frozen[each[_START] : each[_END]])
-                start, end = end, end + len(parts[-1])
-                moved.append((*each[:_START], start, end))
-            self._used[path] = (mark, file, tuple(moved))
-        return parts
+                start, end = each[_START:]
+                if start < first:
+                    parts.append(self._cache.part(start, end))
+                else:
+                    parts.append(new[start - first : end - first])
+                places.append((*each[:_START], size, size + end - start))
+                size += end - start
+            moved[path] = (mark, file, tuple(places))
+        return moved, parts
 
 
 def _entry(definition: Definition, frozen: bytes, start: int) -> tuple[Any, ...]:

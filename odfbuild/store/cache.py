@@ -38,10 +38,9 @@ class ProjectionCache:
         with paused_collector():
             found = map_disposable(self.file, _STAMP)
             if found is not None:
-                places, frozen = found
                 kept = {
-                    alias: (head, key, frozen[start:end])
-                    for alias, (head, key, start, end) in places.items()
+                    alias: (head, key, found.rest[start:end])
+                    for alias, (head, key, start, end) in found.plain.items()
                 }
                 self._entries = kept | self._entries
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache, reduce
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import odfbuild
 from odfbuild.store.files import stage
@@ -81,11 +81,19 @@ def scratch_folder(cache: Path, prefix: str) -> Iterator[Path]:
 def read_disposable(file: Path, stamp: bytes) -> Any:
     """The plain values in `file`; `None` unless it is whole and begins with `stamp`."""
     found = map_disposable(file, stamp)
-    return found and found[0]
+    return found and found.plain
 
 
-def map_disposable(file: Path, stamp: bytes) -> tuple[Any, memoryview] | None:
-    """The plain values in `file`, and the bytes after them; `None` as above.
+class Mapped(NamedTuple):
+    """The plain values in a file, the bytes after them, and its checksum."""
+
+    plain: Any
+    rest: memoryview
+    checksum: bytes
+
+
+def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
+    """What is in `file`; `None` as above.
 
     The file is mapped, not read: what nobody looks at takes no memory. Nobody writes to it under
     this name, so it stays as it is.
@@ -101,7 +109,8 @@ def map_disposable(file: Path, stamp: bytes) -> tuple[Any, memoryview] | None:
     checksum, size = _HEADER.unpack_from(data, len(stamp))
     if zlib.crc32(data[len(stamp) + 4 :], _LAYOUT) != checksum:
         return None
-    return marshal.loads(data[start : start + size]), data[start + size :]
+    plain = marshal.loads(data[start : start + size])
+    return Mapped(plain, data[start + size :], bytes(data[len(stamp) : len(stamp) + 4]))
 
 
 def write_disposable(file: Path, stamp: bytes, plain: Any, parts: Iterable[Buffer] = ()) -> bool:
