@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import gzip
+import stat
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -84,6 +85,10 @@ def choose_entry(names: Sequence[str], sub_path: str | None, archive: str) -> st
     found = files if sub_path is None else [n for n in files if fnmatch.fnmatchcase(n, sub_path)]
     if len(found) == 1:
         return found[0]
+    if not files:
+        raise IngestError(
+            f"'{archive}' holds no files", code="E0412", help="check what makes the archive"
+        )
     if sub_path is None:
         message = f"'{archive}' holds {len(files)} files, and `subPath` does not say which"
     else:
@@ -107,6 +112,7 @@ def _decompress(step: PrepStepDecompress, file: Path, target: Path, name: str, l
         with zipfile.ZipFile(file) as archive:
             entry = choose_entry(archive.namelist(), step.sub_path, name)
             _refuse_escape(entry, name)
+            _refuse_link(archive.getinfo(entry), name)
             inside = f"{name}!{entry}"
             with archive.open(entry) as source:
                 _copy(source, target, inside, limit)
@@ -138,6 +144,16 @@ def _refuse_escape(entry: str, archive: str) -> None:
             f"the file '{entry}' in '{archive}' points outside of the archive",
             code="E0411",
             help="do not trust this archive; ask whoever made it for another one",
+        )
+
+
+def _refuse_link(entry: zipfile.ZipInfo, archive: str) -> None:
+    # Its data is where it leads: a file of the machine that made the archive, not of this one.
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise IngestError(
+            f"'{entry.filename}' in '{archive}' is a symbolic link, not a file",
+            code="E0411",
+            help="pack the file that it leads to, or name another one in `prepare.subPath`",
         )
 
 

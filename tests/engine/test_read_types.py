@@ -188,6 +188,17 @@ def test_columns_called_like_system_columns_get_an_underscore(spark_engine, tmp_
     assert "two columns called '_offset'" in caught.value.message
 
 
+def test_declared_columns_have_names_of_their_own_whatever_their_case(spark_engine, tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text("a,A\n1,2\n", "utf-8")
+    step = ReadStepCsv(header=True, ddl_schema=("a INT", "A INT"))
+    with pytest.raises(IngestError) as caught:
+        _read(spark_engine, tmp_path / "0", file, step)
+    assert caught.value.code == "E0420"
+    assert "`read.schema` of" in caught.value.message
+    assert "two columns called 'A'" in caught.value.message
+
+
 @pytest.mark.parametrize(
     ("column", "text"),
     [

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark import source_text
-from tests.ingest import bad_sources, bad_text
+from tests.ingest import bad_sources, bad_text, odd_sources
 from tests.ingest.bad_sources import LIMIT, Case, csv, lines
 from tests.ingest.many_sources import apply, arrive, define, heads
 
@@ -28,7 +30,7 @@ content:
     badRecords:
       skipping-*: skip
 """
-CASES = [*bad_sources.CASES, *bad_text.CASES]
+CASES = [*bad_sources.CASES, *bad_text.CASES, *odd_sources.CASES]
 KEPT = {
     "skipping-csv": (
         csv("n BIGINT", "d DATE"),
@@ -63,6 +65,7 @@ class Runs:
     bad: dict[str, DatasetOutcome]
     mended: dict[str, DatasetOutcome]
     heads: tuple[dict[str, bytes], ...]
+    data: dict[str, list[pa.Table]]
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +74,14 @@ def runs(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Runs
     (root / "odfbuild.yaml").write_text(_CONFIG, "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source_text, "LONGEST_LINE", 1 << 20)
-        for case in CASES:
+        right = [case for case, _ in odd_sources.RIGHT]
+        for case in (*CASES, *right):
             if case.before is not None:
                 define(root, case)
                 arrive(root, case, "1", case.before)
         apply(root, spark_engine)
         before = heads(root)
-        for case in CASES:
+        for case in (*CASES, *right):
             define(root, case)
             arrive(root, case, "2", case.bad)
         for name, (read, _, _) in KEPT.items():
@@ -93,6 +97,10 @@ def runs(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Runs
         {d.name: d for d in bad.datasets},
         {d.name: d for d in mended.datasets},
         (before, after, heads(root)),
+        {
+            case.name: [pq.read_table(f) for f in root.glob(f"chains/{case.name}/data/*")]
+            for case in right
+        },
     )
 
 
@@ -134,3 +142,18 @@ def test_bad_records_are_skipped_and_counted_where_the_project_says_so(
     for each in said:
         assert any(line.startswith(f"data/{name}/1") and each in line for line in shown), shown
     assert name not in runs.mended
+
+
+SYSTEM = ("offset", "op", "system_time", "event_time")
+
+
+@pytest.mark.parametrize("case, rows", [pytest.param(*r, id=r[0].name) for r in odd_sources.RIGHT])
+def test_what_only_looks_wrong_is_read_as_it_is_written(
+    case: Case, rows: list[object], runs: Runs
+) -> None:
+    assert runs.bad[case.name].error is None
+    found = []
+    for table in runs.data[case.name]:
+        kept = table.select([name for name in table.column_names if name not in SYSTEM])
+        found += [tuple(row.values()) for row in kept.to_pylist()]
+    assert sorted(map(repr, found)) == sorted(map(repr, rows))

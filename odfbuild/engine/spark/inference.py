@@ -52,13 +52,15 @@ def ndjson_schema(
 
     inferred = _inferred(spark, task, text, options)
     fields = {f.name: f for f in inferred.fields if f.name != CORRUPT}
-    if not fields and CORRUPT in inferred.names:
-        raise _no_object(task, text)
+    if not fields:
+        _refuse_records(task, text, objects=CORRUPT not in inferred.names)
     names: dict[str, None] = {}
     for found in _keys(text):
         names |= dict.fromkeys(found)
         if len(names) >= len(fields):
             break
+    if "" in names:  # which Spark leaves out in silence
+        check_unique(task, list(names), "the file")
     return types.StructType([fields[name] for name in names if name in fields])
 
 
@@ -71,29 +73,52 @@ def _inferred(
         return spark.read.options(**options).json(str(text.file)).schema
     except AnalysisException:
         check_unique(task, list({name: None for keys in _keys(text) for name in keys}), "the file")
+        for keys in _keys(text):
+            check_unique(task, keys, "an object")
         raise
 
 
 def _keys(text: SourceText) -> Iterator[list[str]]:
     for _, line in text.lines():
         try:
-            yield list(json.loads(line))
-        except (ValueError, TypeError):
+            # Of a whole object: its pairs, in which a name may come twice.
+            found = json.loads(line, object_pairs_hook=_Pairs)
+        except (ValueError, RecursionError):
             continue  # reading reports it with its place
+        if isinstance(found, _Pairs):
+            yield [name for name, _ in found]
 
 
-def _no_object(task: IngestTask, text: SourceText) -> IngestError:
-    number, line = next((n, line) for n, line in text.lines() if line.strip())
-    return IngestError(
-        f"no {text.unit} of '{task.source_name}' is a JSON object",
+class _Pairs(list[tuple[str, object]]):
+    """The members of an object."""
+
+
+def _refuse_records(task: IngestTask, text: SourceText, *, objects: bool) -> None:
+    """Raise `IngestError` where there are records, which have no columns, at the first of them."""
+    number, line = next(((n, line) for n, line in text.lines() if line.strip()), (0, ""))
+    if not number:
+        return
+    if objects:
+        problem = f"the objects of '{task.source_name}' have no names, which would be its columns"
+        help = "declare the columns in `read.schema`, or correct the source"
+    else:
+        problem = f"no {text.unit} of '{task.source_name}' is a JSON object"
+        help = "write one object a line, or use `Json` for one document"
+    raise IngestError(
+        problem,
         code="E0423",
         location=text.place(task.source_name, number, 1, line),
         dataset=task.dataset,
-        help="write one object a line, or use `Json` for one document",
+        help=help,
     )
 
 
-def check_unique(task: IngestTask, names: Sequence[str], where: str) -> None:
+def check_unique(
+    task: IngestTask,
+    names: Sequence[str],
+    where: str,
+    help: str = "declare the columns in `read.schema`, or correct the source",
+) -> None:
     """Raise `IngestError` for columns without a name, or with the same but for letter case."""
     seen: set[str] = set()
     for name in names:
@@ -105,7 +130,7 @@ def check_unique(task: IngestTask, names: Sequence[str], where: str) -> None:
                 location=Location(task.source_name),
                 dataset=task.dataset,
                 notes=("names that differ only in letter case are the same",) if name else (),
-                help="declare the columns in `read.schema`, or correct the source",
+                help=help,
             )
         seen.add(name.lower())
 

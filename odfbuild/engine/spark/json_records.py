@@ -16,6 +16,7 @@ from typing import Any
 
 from odfbuild.engine.contract import BadRecord, IngestTask
 from odfbuild.engine.spark.bad_records import BadRecords
+from odfbuild.engine.spark.half_characters import refuse_half_characters
 from odfbuild.engine.spark.source_text import SourceText, shown, utf8_text
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepJson
@@ -27,6 +28,7 @@ _EXPLAINED = 64 << 20
 def json_records(task: IngestTask, read: ReadStepJson) -> SourceText:
     """The elements of the array at `subPath` (dots between keys; the root by default)."""
     text = utf8_text(task, read.encoding)
+    refuse_half_characters(task, text)
     path = read.sub_path or ""
     if _first_event(task, text.file, path) != "start_array":
         raise IngestError(
@@ -44,6 +46,7 @@ def json_records(task: IngestTask, read: ReadStepJson) -> SourceText:
 def geojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
     """The features of a FeatureCollection."""
     text = utf8_text(task, None)
+    refuse_half_characters(task, text)
     found = next(iter(_items(task, text.file, "type")), None)
     array = _first_event(task, text.file, "features")
     if found != "FeatureCollection" or array != "start_array":
@@ -67,6 +70,7 @@ def geojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
 def ndgeojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
     """One feature a line; blank lines are passed over."""
     text = utf8_text(task, None)
+    refuse_half_characters(task, text)
 
     def records() -> Iterator[str]:
         for number, line in text.lines():
@@ -76,7 +80,7 @@ def ndgeojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
             place = Location(task.source_name, number, None, shown(line))
             try:
                 feature = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 bad.add(BadRecord(f"a line is not valid JSON ({error})", place))
                 yield ""
                 continue
@@ -130,11 +134,26 @@ def _refuse(name: str) -> None:
 def write_records(task: IngestTask, records: Iterator[str]) -> SourceText:
     """A file in the scratch folder with `records`, each JSON in one line."""
     target = task.scratch / "records.ndjson"
-    with target.open("w", encoding="utf-8", newline="\n", errors="backslashreplace") as output:
-        for record in records:
-            output.write(record)
-            output.write("\n")
+    number = 0
+    with target.open("w", encoding="utf-8", newline="\n") as output:
+        try:
+            for record in records:
+                number += 1
+                output.write(record)
+                output.write("\n")
+        except RecursionError:
+            raise _too_deep(task, number + 1) from None
     return SourceText(target, "record")
+
+
+def _too_deep(task: IngestTask, number: int) -> IngestError:
+    return IngestError(
+        f"record {number} of '{task.source_name}' nests hundreds of values in one another",
+        code="E0423",
+        location=Location(task.source_name, instance=f"record {number}"),
+        help="correct the file: no column can hold that",
+        dataset=task.dataset,
+    )
 
 
 # --- Streaming ---

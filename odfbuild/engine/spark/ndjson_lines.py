@@ -72,7 +72,7 @@ def _wrong(line: str) -> tuple[str, int] | None:
     """What is wrong with a line that begins with JSON, and in which column."""
     try:
         value, end = json.JSONDecoder().raw_decode(line)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return None
     if isinstance(value, list):
         return "holds an array", 1

@@ -1,6 +1,7 @@
 """Parquet files of others: checked, and rewritten where they hold types that Spark cannot read.
 
-UUIDs become text, times of day and timestamps keep microseconds, half floats become floats.
+UUIDs become text, times of day and timestamps keep microseconds, half floats become floats; what
+Brotli compressed is compressed in another way.
 Source: measured on Spark 4.3.
 """
 
@@ -20,6 +21,8 @@ from odfbuild.engine.contract import IngestTask
 from odfbuild.errors import IngestError, Location
 
 _BATCH_ROWS = 65_536
+_UNKNOWN_CODECS = {"BROTLI"}
+"""For which Spark has no code."""
 
 
 def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
@@ -28,10 +31,14 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
     Raises `IngestError` for what is no Parquet file, or ends early.
     """
     try:
-        with pq.ParquetFile(task.file) as file:
+        # As nanoseconds, times of 96 bits would leave the years 1677 to 2262 in silence.
+        with pq.ParquetFile(task.file, coerce_int96_timestamp_unit="us") as file:
             found = file.schema_arrow
+            if not found.names:
+                raise _without_columns(task)
             schema = pa.schema([field.with_type(_readable(field.type)) for field in found])
-            if all(one.type == two.type for one, two in zip(schema, _plain(found), strict=True)):
+            same = all(one.type == two.type for one, two in zip(schema, _plain(found), strict=True))
+            if same and not _is_old_or_strange(file):
                 return task.file, schema
             target = task.scratch / "readable.parquet"
             with pq.ParquetWriter(target, schema) as writer:
@@ -50,6 +57,27 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
             dataset=task.dataset,
             help="check the file and the `prepare` steps before it",
         ) from None
+
+
+def _without_columns(task: IngestTask) -> IngestError:
+    return IngestError(
+        f"'{task.source_name}' has no columns",
+        code="E0423",
+        location=Location(task.source_name),
+        dataset=task.dataset,
+        help="check the file and the `prepare` steps before it",
+    )
+
+
+def _is_old_or_strange(file: pq.ParquetFile) -> bool:
+    """Whether columns are times of 96 bits, or compressed in a way that Spark does not know."""
+    columns = range(file.metadata.num_columns)
+    if any(file.schema.column(number).physical_type == "INT96" for number in columns):
+        return True
+    if not file.metadata.num_row_groups:
+        return False
+    group = file.metadata.row_group(0)
+    return any(group.column(number).compression in _UNKNOWN_CODECS for number in columns)
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:

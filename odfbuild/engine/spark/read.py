@@ -29,6 +29,7 @@ from odfbuild.engine.spark.frames import (
     to_spark_schema,
     to_spark_type,
 )
+from odfbuild.engine.spark.half_characters import refuse_half_characters
 from odfbuild.engine.spark.hidden import CORRUPT, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
@@ -46,7 +47,7 @@ from odfbuild.engine.spark.values import (
     with_time,
     with_values,
 )
-from odfbuild.errors import IngestError
+from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.arrow_schema import from_odf
 from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import (
@@ -107,6 +108,8 @@ def _read(
     """Records as they are, with `CORRUPT` where the format can tell."""
     read = task.read
     columns = declared_columns(read)
+    if columns is not None:
+        check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
     if task.file.stat().st_size == 0:
         if columns is None:
             return None
@@ -120,6 +123,7 @@ def _read(
             refuse_formats(read, task.dataset)
             text = utf8_text(task, read.encoding)
             refuse_crowded_lines(task, text)
+            refuse_half_characters(task, text)
         case ReadStepJson():
             refuse_formats(read, task.dataset)
             text = json_records(task, read)
@@ -220,8 +224,14 @@ def _parquet(
 ) -> tuple[DataFrame, Source]:
     file, found = readable_parquet(task)
     check_unique(task, found.names, "the schema")
-    frame = spark.read.schema(to_spark_schema(found)).parquet(str(file))
-    if any(pa.types.is_unsigned_integer(field.type) for field in found):
+    for field in found if columns is None else [f for f in found if f.name in columns.names]:
+        _check_readable(task, field)
+    if columns is not None:
+        known = pa.schema([field for field in found if field.name in columns.names])
+    else:
+        known = found
+    frame = spark.read.schema(to_spark_schema(known)).parquet(str(file))
+    if any(pa.types.is_unsigned_integer(field.type) for field in known):
         frame = spark.read.parquet(str(file))
     if columns is None:
         return frame, Source(None, found)
@@ -245,6 +255,21 @@ def _parquet(
         row = "CAST(_metadata.row_index AS STRING)"
         expressions.append(f"{misfit(misfits, row)} AS {MISFIT}")
     return frame.selectExpr(*expressions), Source(None, columns, Drift((), tuple(missing)))
+
+
+def _check_readable(task: IngestTask, field: pa.Field) -> None:
+    try:
+        to_spark_type(field.type)
+    except QueryError:
+        raise IngestError(
+            f"column '{field.name}' of '{task.source_name}' is {field.type}, which no dataset "
+            "can hold",
+            code="E0422",
+            location=Location(task.source_name),
+            dataset=task.dataset,
+            help="write it with another type, or leave it out: declare the other columns in "
+            "`read.schema`",
+        ) from None
 
 
 def _is_committed(field: pa.Field, task: IngestTask) -> bool:
