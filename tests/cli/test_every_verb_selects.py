@@ -108,6 +108,8 @@ NOT_SELECTING = {
     "push": "is about one dataset",
     "log": "is about one dataset",
     "blame": "is about one dataset",
+    "corrections": "is about one dataset",
+    "provenance": "is about one dataset",
     "tail": "is about one dataset",
     "reset": "takes back one dataset and those that read it",
     "decode": "is about one object",
