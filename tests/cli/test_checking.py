@@ -150,7 +150,7 @@ def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> N
         (
             "{match: [root], severity: loud}",
             "E0105",
-            "expected one of fail, warn; found the string",
+            "expected one of error, warn; found the string",
         ),
         ("{notNull: [id]}", "E0105", "'match' is missing"),
     ],
