@@ -6,6 +6,7 @@ Another release, another configuration or another engine begins with none.
 from __future__ import annotations
 
 import hashlib
+import marshal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 from odfbuild.engine.release import engine_version
 from odfbuild.plan.lineage import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
+from odfbuild.plan.model import Action, Plan
 from odfbuild.project.model import Config
+from odfbuild.project.repository import notes_state
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.store.kept import Kept
 from odfbuild.values import dataclass
@@ -39,6 +42,38 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         decisions.save(memory.kept)
     if memory.lineages.is_changed:
         lineages.save(memory.lineages.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class NoDrift:
+    """That a plan found no drift of what notes in Git tell: by all that this follows from."""
+
+    file: Path
+    seen: bytes
+
+    @classmethod
+    def of(cls, plan: Plan, heads: Mapping[str, bytes], config: Config) -> NoDrift | None:
+        """Of a plan made at these `heads`; `None` when what notes there are is not known."""
+        notes = notes_state(config.root)
+        if notes is None:
+            return None
+        changed = [each.name for each in plan.datasets if Action.APPEND in each.actions]
+        named = [(each.name, each.renamed_from) for each in plan.datasets]
+        facts = (config.qualified_name, notes, sorted(heads.items()), named, changed)
+        return cls(config.cache / "no-drift.bin", hashlib.sha256(marshal.dumps(facts, 2)).digest())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the last plan that looked found none for the same reasons."""
+        return bool(read_disposable(self.file, self._stamp) == self.seen)
+
+    def remember(self) -> None:
+        """Spare the next plan the search."""
+        write_disposable(self.file, self._stamp, self.seen)
+
+    @property
+    def _stamp(self) -> bytes:
+        return b"odfbuild no drift 1\n" + code_stamp()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.remembered import remembered
+from odfbuild.apply.remembered import NoDrift, remembered
 from odfbuild.apply.sources import probe_all
 from odfbuild.engine.release import engine_version
 from odfbuild.errors import OdfbuildError
@@ -180,7 +180,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
-    return replace(found, plan=_with_drift(_with_places(found.plan, project), found))
+    return replace(found, plan=_with_drift(_with_places(found.plan, project), found, heads))
 
 
 def _place_of(project: Project, definition: Definition) -> Place:
@@ -207,17 +207,25 @@ def _with_places(plan: Plan, project: Project) -> Plan:
     return with_places(plan, changed, project)
 
 
-def _with_drift(plan: Plan, found: Survey) -> Plan:
-    """The plan with the drift that it tells by itself, or that notes in Git tell."""
-    if all(each.refusal is None for each in plan.datasets) and not has_notes(
-        found.project.config.root
-    ):
-        return plan
+def _with_drift(plan: Plan, found: Survey, heads: Mapping[str, bytes]) -> Plan:
+    """The plan with the drift that it tells by itself, or that notes in Git tell.
+
+    Asking Git takes as long as the rest of a plan, so it is remembered when there was none.
+    """
+    config = found.project.config
+    nothing: NoDrift | None = None
+    if plan.applyable:
+        if not has_notes(config.root):
+            return plan
+        nothing = NoDrift.of(plan, heads, config)
+        if nothing is not None and nothing.is_known:
+            return plan
     from odfbuild.apply.drift import drift_of_plan
 
-    return replace(
-        plan, drift=drift_of_plan(plan, found.project, found.workspace, found.projections)
-    )
+    drift = drift_of_plan(plan, found.project, found.workspace, found.projections)
+    if nothing is not None and not drift:
+        nothing.remember()
+    return replace(plan, drift=drift)
 
 
 def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:

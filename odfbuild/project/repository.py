@@ -62,6 +62,34 @@ def has_notes(root: Path) -> bool:
         return False
 
 
+def notes_state(root: Path) -> bytes | None:
+    """What the notes that lead here follow from: while it is the same, so are they.
+
+    `None` where the references are not in files that can be read without Git.
+    """
+    git = next(folder / ".git" for folder in (root, *root.parents) if (folder / ".git").exists())
+    folder = _common_folder(git)
+    if (folder / "reftable").is_dir() or (folder / "refs" / "replace").is_dir():
+        return None
+    try:
+        own = git if git.is_dir() else git.parent / git.read_text().partition(" ")[2].strip()
+        packed = _bytes(folder / "packed-refs")
+        head = (own / "HEAD").read_bytes()
+        name = head.removeprefix(b"ref: ").strip().decode()
+        loose = (_bytes(folder / each) for each in (name, NOTES) if each.startswith("refs/"))
+        cut = (_bytes(folder / each) for each in ("shallow", "info/grafts"))
+        return b"\0".join((head, packed, *loose, *cut))
+    except (OSError, ValueError):
+        return None
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
 def _common_folder(git: Path) -> Path:
     """The folder with the references: that of the repository itself, also for a work tree of it."""
     try:

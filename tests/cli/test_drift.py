@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from odfbuild.apply.known_heads import KnownHead, noted_heads
 from odfbuild.odf.model import SetInfo
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.project.model import Config
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.repository import commit, git, own_configuration, sign, tiny
@@ -283,6 +285,38 @@ def test_a_plan_tells_a_rewritten_history_by_the_notes_in_git(
     assert len(planned(odfbuild)) == 1
     odfbuild.ok("git", "anchor")
     assert planned(odfbuild) == []
+
+
+def test_git_is_asked_again_when_anything_moved(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anchored(tiny, odfbuild)
+    asked: list[object] = []
+
+    def noted(config: Config) -> dict[str, KnownHead]:
+        asked.append(config)
+        return noted_heads(config)
+
+    monkeypatch.setattr("odfbuild.apply.drift.noted_heads", noted)
+    for times in (1, 1):
+        assert planned(odfbuild) == []
+        assert len(asked) == times
+    git(tiny, "commit", "--quiet", "--allow-empty", "--message", "Nothing")
+    for times in (2, 2):
+        assert planned(odfbuild) == []
+        assert len(asked) == times
+    right = heads(tiny, "derived")[0]
+    move_head(tiny, "derived", heads(tiny, "derived")[1])
+    for times in (3, 4):
+        (found,) = planned(odfbuild)
+        assert (found["cause"], len(asked)) == ("moved_back", times)
+    move_head(tiny, "derived", right)
+    for times in (4, 4):  # as it was when there was none
+        assert planned(odfbuild) == []
+        assert len(asked) == times
+    git(tiny, "notes", "--ref=odfbuild", "remove", "HEAD~1")
+    assert planned(odfbuild) == []
+    assert len(asked) == 5
 
 
 def test_a_plan_tells_what_it_puts_back(tiny: Tiny, odfbuild: Program) -> None:
