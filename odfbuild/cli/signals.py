@@ -43,9 +43,11 @@ def _leave() -> NoReturn:
     Every step can be cut off anywhere, so nothing has to be tidied up but programs of others.
     """
     from odfbuild.cli.main import EXIT_INTERRUPTED
+    from odfbuild.engine import elsewhere
     from odfbuild.ingest.process import end_all
 
     end_all()
+    elsewhere.end_all()
     # The signal may have come in the middle of a write to one of them.
     with contextlib.suppress(RuntimeError, OSError):
         sys.stdout.flush()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,13 +17,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
+from odfbuild.engine import elsewhere
 from odfbuild.engine.settings import EngineSettings, Sandbox
 from odfbuild.engine.spark import remote as remote_module
 from odfbuild.engine.spark import sandbox, server
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.remote import Remote
-from odfbuild.errors import EngineProblem, QueryError
+from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 from tests.engine.everywhere import by_increments, hashes
@@ -243,9 +246,6 @@ def test_a_step_that_takes_too_long_is_cancelled_there(
     let_nothing_stay(monkeypatch)
     light = task(tmp_path, sql("SELECT event_time FROM cities"), given)
     assert read(there.engine.transform(light).parts).num_rows == 5
-    done = there.engine.progress("tests")
-    assert done is not None
-    assert done.tasks > 0
 
 
 def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) -> None:
@@ -274,6 +274,37 @@ def test_no_fence_stands_around_a_server() -> None:
     assert caught.value.code == "E0906"
 
 
+@contextmanager
+def at_work(there: There, folder: Path) -> Iterator[list[str]]:
+    """While a step that would run for years is computed; then the code of what it failed with."""
+    codes: list[str] = []
+    there.remote._headway.clear()
+
+    def work() -> None:
+        try:
+            there.engine.transform(task(folder, ENDLESS, slices(folder, rows(0, 5))))
+        except OdfbuildError as error:
+            codes.append(error.code)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    while worker.is_alive() and there.remote.progress("tests") is None:
+        worker.join(0.1)
+    told = there.engine.progress("tests")
+    assert told is not None
+    assert told.tasks > told.tasks_done
+    yield codes
+    worker.join(60)
+
+
+def test_a_program_that_ends_at_once_ends_what_the_server_does(
+    there: There, tmp_path: Path
+) -> None:
+    with at_work(there, tmp_path) as codes:
+        elsewhere.end_all()
+    assert codes == ["E0517"], "cancelled while the server was reached"
+
+
 def test_a_server_that_dies_under_a_step_leaves_the_chain_as_it_was(
     there: There,
     spark_engine: SparkEngine,
@@ -282,23 +313,10 @@ def test_a_server_that_dies_under_a_step_leaves_the_chain_as_it_was(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The last of these tests: it leaves no server."""
-    given = slices(tmp_path, rows(0, 5))
-    there.remote._headway.clear()
-    caught: list[Exception] = []
-
-    def work() -> None:
-        try:
-            there.engine.transform(task(tmp_path, ENDLESS, given))
-        except EngineProblem as error:
-            caught.append(error)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    while worker.is_alive() and there.engine.progress("tests") is None:
-        worker.join(0.1)
-    there.process.kill()
-    worker.join()
-    assert [error.code for error in caught] == ["E0529"]
+    there.remote._live().client.set_retry_policies([DefaultPolicy(max_retries=1)])
+    with at_work(there, tmp_path) as codes:
+        there.process.kill()
+    assert codes == ["E0529"]
     tiny = Tiny.fresh(tmp_path / "tiny")
     program = Program(tiny.root, monkeypatch, capsys)
     with monkeypatch.context() as patch:

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 
+from odfbuild.engine import elsewhere
 from odfbuild.engine.contract import Headway
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.catalyst import Catalyst, Node, items, name_of
@@ -75,12 +76,18 @@ class Remote:
 
     def stop(self) -> None:
         """End what the server does, and the session there."""
+        elsewhere.ended(self._interrupt)
         session, self._session = self._session, None
         if session is not None:
             # A server that is gone has nothing to end.
             with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
                 session.interruptAll()
                 session.stop()
+
+    def _interrupt(self) -> None:
+        session = self._session
+        if session is not None:
+            session.interruptAll()
 
     def write(
         self,
@@ -124,10 +131,12 @@ class Remote:
                 session.conf.set(_WHOLE, _MANY)
                 session.registerProgressHandler(self._advanced)
                 self._session = session
+                elsewhere.began(self._interrupt)
             return self._session
 
     def _forget(self, session: Any) -> None:
         """Let the next piece of work look for a server again."""
+        elsewhere.ended(self._interrupt)
         if self._session is session:
             self._session = None
         # Else it goes on asking for what it had there.
@@ -199,16 +208,20 @@ class There:
 
 @contextlib.contextmanager
 def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
-    made = []
+    """While there are views of `relations`; those of work that failed go with the session."""
+    for each in relations:
+        _make_view(_read(session, each.leaf), each)
     try:
-        for each in relations:
-            _make_view(_read(session, each.leaf), each)
-            made.append(each.view)
         yield
-    finally:
-        for view in made:
-            with contextlib.suppress(Exception):
-                session.catalog.dropTempView(view)
+    except NotText:
+        _drop(session, relations)
+        raise
+    _drop(session, relations)
+
+
+def _drop(session: Any, relations: tuple[Relation, ...]) -> None:
+    for each in relations:
+        session.catalog.dropTempView(each.view)
 
 
 def _make_view(frame: Any, relation: Relation) -> None:
