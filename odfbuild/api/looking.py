@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.apply.blame import Blamed
+    from odfbuild.apply.corrections import Corrections
     from odfbuild.apply.drift import Drifted
     from odfbuild.apply.linting import Finding
     from odfbuild.apply.proof import Holds
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.explain import Explanation
     from odfbuild.plan.model import Plan
     from odfbuild.report.freshness import Age
+    from odfbuild.verify.provenance import Traced
 
 
 class Looking(Base):
@@ -97,21 +99,64 @@ class Looking(Base):
         store = workspace.dataset(existing(workspace, dataset))
         return Committed(store, store.head()).newest(last)
 
-    def sql(self, query: str, *, history: bool = False, limit: int | None = None) -> pa.Table:
+    def sql(
+        self,
+        query: str,
+        *,
+        history: bool = False,
+        limit: int | None = None,
+        as_of: datetime | None = None,
+        valid_at: datetime | None = None,
+    ) -> pa.Table:
         """Ask committed datasets, which are tables by their names, in Spark SQL.
 
-        They show what they say now; with `history` all records, with the system columns. Raises
-        `QueryError`, several as `Errors`.
+        They show what they say now, or what was committed at the system time `as_of`; what is true
+        now, or was at the event time `valid_at`; with `history` all records, with the system
+        columns. Raises `QueryError`, several as `Errors`.
         """
-        from odfbuild.apply.ask import answered, understand
+        from odfbuild.apply.ask import answered, at_moment, understand
         from odfbuild.report.answer import read_answer
+        from odfbuild.store.as_of import Moment
 
+        if history and valid_at is not None:
+            raise ValueError("history shows all records, whatever was true")
         workspace = self.workspace()
         question = understand(query, workspace.aliases())
-        asked = answered(workspace, question, self._start_engine, history=history, limit=limit)
-        with asked as found:
+        then = None if as_of is None else Moment(timestamp(as_of))
+        with answered(
+            workspace,
+            question,
+            self._start_engine,
+            None if then is None else at_moment(workspace, question, then),
+            history=history,
+            limit=limit,
+            valid_at=None if valid_at is None else timestamp(valid_at),
+        ) as found:
             assert found.schema is not None
             return read_answer(found.parts, found.schema)
+
+    def corrections(self, dataset: str, since: datetime) -> Corrections:
+        """Which records were corrected, retracted or came late since a system time."""
+        from odfbuild.apply.corrections import corrections
+        from odfbuild.store.as_of import Moment
+
+        workspace = self.workspace()
+        return corrections(workspace, existing(workspace, dataset), Moment(timestamp(since)))
+
+    def provenance(
+        self, dataset: str, records: Sequence[int] | str, *, recursive: bool = False
+    ) -> list[Traced]:
+        """Which records of its inputs records were made of, `recursive` down to the roots.
+
+        `records` are offsets, or a condition in SQL.
+        """
+        from odfbuild.apply.provenance import trace
+        from odfbuild.verify.provenance import Extent
+
+        workspace = self.workspace()
+        name = existing(workspace, dataset)
+        extent = Extent(recursive=recursive)
+        return trace(workspace, name, records, self._start_engine, extent)[0]
 
     def prove(self, query: str, *, history: bool = False) -> dict[str, Any]:
         """Ask like `sql`, and sign the answer: the document that `sql --prove` writes.

@@ -39,8 +39,8 @@ class Column:
 class Page:
     """A dataset. What it does not have (chain, definition, Git) is `None` or empty.
 
-    `owner` is the commit that last changed the file of its definition. `history` are the newest
-    blocks, newest first.
+    `roots` are those that it derives from, however far. `owner` is the commit that last changed the
+    file of its definition. `history` are the newest blocks, newest first.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Page:
     state: Projection | None
     inputs: tuple[str, ...]
     readers: tuple[str, ...]
+    roots: tuple[str, ...]
     info: SetInfo | None
     license: SetLicense | None
     columns: tuple[Column, ...]
@@ -73,6 +74,7 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
                 state=state,
                 inputs=tuple(n for n in found.graph.inputs.get(name, ()) if n in wanted),
                 readers=tuple(n for n in found.graph.readers.get(name, ()) if n in wanted),
+                roots=tuple(n for n in _roots(name, found.graph.inputs) if n in wanted),
                 info=_said(SetInfo, definition, state.info if state else None),
                 license=_said(SetLicense, definition, state.license if state else None),
                 columns=_columns(state),
@@ -83,6 +85,18 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
             )
         )
     return tuple(made)
+
+
+def _roots(name: str, inputs: Mapping[str, Sequence[str]]) -> list[str]:
+    """What a dataset derives from and that derives from nothing itself, sorted."""
+    seen: set[str] = set()
+    waiting = list(inputs.get(name, ()))
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen.add(each)
+            waiting += inputs.get(each, ())
+    return sorted(each for each in seen if not inputs.get(each))
 
 
 def _said(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,13 +16,17 @@ from odfbuild.cli.context import (
     selection_of,
 )
 
+if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
+
 
 class GraphForm(StrEnum):
-    """A tree for people, or a language of pictures."""
+    """A tree for people, a language of pictures, or events for catalogues."""
 
     text = "text"
     dot = "dot"
     mermaid = "mermaid"
+    openlineage = "openlineage"
 
 
 def graph(
@@ -39,12 +43,18 @@ def graph(
         bool, typer.Option("--mermaid", help="Short for --format mermaid.")
     ] = False,
 ) -> int:
-    """Show which datasets derive from which."""
+    """Show which datasets derive from which.
+
+    As openlineage, what the newest step of each dataset read and gave: a JSON event a line.
+    """
     from odfbuild.apply.survey import read_definitions
     from odfbuild.report.graph import GraphView, render_dot, render_mermaid, render_tree
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
+    selection = selection_of(select, exclude, selector, datasets)
+    if format is GraphForm.openlineage and not (as_dot or as_mermaid):
+        return _events(state, selection)
+    chosen = state.chosen(selection)
     read = read_definitions(state.directory, state.given)
     found = read.graph
     kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
@@ -57,4 +67,17 @@ def graph(
         GraphForm.mermaid: render_mermaid,
     }[form]
     state.console.result(render(view))
+    return 0
+
+
+def _events(state: Context, selection: Selection) -> int:
+    import json
+
+    from odfbuild.apply.steps import newest_steps
+    from odfbuild.report.openlineage import run_events
+
+    workspace = state.workspace()
+    steps = newest_steps(workspace, state.committed(workspace, selection))
+    for event in run_events(steps, state.config().name):
+        state.console.result(json.dumps(event, ensure_ascii=False))
     return 0

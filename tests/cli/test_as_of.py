@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from odfbuild import Project
 from odfbuild.engine.contract import Engine
 from odfbuild.odf.timestamp import Timestamp
 from tests.apply.in_process import Program, share
@@ -104,6 +106,13 @@ def test_what_was_known_and_what_was_true(odfbuild: Program) -> None:
         ("B", 20),
         ("C", 30),
     ]
+    project = Project(odfbuild.root)
+    table = project.sql(
+        "SELECT count(*) AS n FROM prices",
+        as_of=Timestamp.parse(then).to_datetime() + timedelta(milliseconds=1),
+        valid_at=datetime(2024, 1, 15, tzinfo=UTC),
+    )
+    assert table.to_pylist() == [{"n": 3}]
     assert odfbuild("sql", "SELECT * FROM later", "--as-of", then).code == 1
     assert odfbuild("sql", "SELECT * FROM prices", "--history", "--valid-at", then).code == 64
     assert [r["id"] for r in odfbuild.ok("tail", "root", "--as-of", then, "--json").data] == [

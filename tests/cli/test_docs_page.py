@@ -69,6 +69,7 @@ def test_the_page_tells_of_each_dataset(tiny: Tiny, odfbuild: Program) -> None:
         f"Describe it {made[:10]}",
         "datasets/derived.yaml",
         "value * 10 AS value",
+        "records 0 to 2 by the query of block #1",
         "ExecuteTransform",
         str(tiny.workspace().dataset("root").head()),
     ):
@@ -82,7 +83,7 @@ def test_the_page_needs_nothing_else(tiny: Tiny, odfbuild: Program) -> None:
     assert {link[0] for link in page.links} == {"#"}
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert page.ids == ["d-derived", "d-root"]
-    assert page.links.count("#d-root") == 2  # from the list, and from its reader
+    assert page.links.count("#d-root") == 3  # from the list, and from its reader, also as its root
 
 
 def test_what_was_never_applied_and_what_is_not_defined_have_a_place(

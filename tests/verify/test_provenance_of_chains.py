@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from odfbuild import Project
 from odfbuild.engine.contract import Engine
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import QUERY, Tiny
@@ -88,6 +89,8 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
         "There are no such records."
         in odfbuild.ok("provenance", "derived", "--where", "value > 4000").err
     )
+    [traced] = Project(tiny.root).provenance("derived", [3], recursive=True)
+    assert [each.records for each in traced.inputs] == [((3, 3),)]
     wrong = odfbuild("provenance", "derived", "--where", "valeu > 1")
     assert wrong.code == 1
     assert "--where:1:1" in wrong.err and "did you mean 'value'?" in wrong.err
