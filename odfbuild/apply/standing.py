@@ -8,7 +8,10 @@ from typing import Any
 
 from odfbuild.apply.runs import LastResult, last_results
 from odfbuild.apply.survey import Survey
+from odfbuild.errors import PlanError
 from odfbuild.plan.model import Action, DatasetPlan
+from odfbuild.project.model import Config
+from odfbuild.project.repository import inside, repository
 from odfbuild.store.holders import Holder
 
 GROUPS = {
@@ -21,6 +24,8 @@ GROUPS = {
 }
 """Groups of datasets by what apply will do; a dataset is in the first that fits."""
 
+_HEAD = "/refs/head"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectStanding:
@@ -28,6 +33,7 @@ class ProjectStanding:
 
     `groups` are names by the group of `GROUPS`, without empty ones; `failed` is how the last run
     ended for those datasets for which it ended badly; `git` is `{"commit", "dirty"}` if known.
+    `in_conflict` are those whose head a merge of Git has left to be chosen.
     """
 
     project: str
@@ -37,6 +43,7 @@ class ProjectStanding:
     groups: Mapping[str, tuple[str, ...]]
     held: tuple[Holder, ...] = ()
     failed: Mapping[str, LastResult] = field(default_factory=dict)
+    in_conflict: tuple[str, ...] = ()
 
 
 def standing(found: Survey, chosen: Collection[str] | None = None) -> ProjectStanding:
@@ -64,7 +71,23 @@ def standing(found: Survey, chosen: Collection[str] | None = None) -> ProjectSta
         groups={group: tuple(sorted(each)) for group, each in groups.items() if each},
         held=tuple(found.workspace.holders(sorted(names))),
         failed=failed,
+        in_conflict=tuple(name for name in _in_conflict(config) if name in names),
     )
+
+
+def _in_conflict(config: Config) -> list[str]:
+    """Datasets below `state` whose heads Git could not merge."""
+    try:
+        with repository(config.root, "no merge is going on") as repo:
+            folder = inside(repo, config.state)
+            if folder is None:
+                return []
+            said = repo.git.ls_files("--unmerged", "--full-name", "-z", "--", f":/{folder}")
+    except PlanError:
+        return []
+    paths = {line.partition("\t")[2] for line in said.split("\0")}
+    heads = sorted(path for path in paths if path.endswith(_HEAD))
+    return [path.removeprefix(f"{folder}/").removesuffix(_HEAD) for path in heads]
 
 
 def _group(dataset: DatasetPlan) -> str | None:

@@ -12,6 +12,10 @@ from odfbuild.report.words import count, paint
 SHOWN = 10
 """So many names of a group are shown, unless all are asked for."""
 
+_CHOOSE = (
+    "help: choose all of one side, as in `git checkout --theirs chains`, then `odfbuild apply`"
+)
+
 _COLORS = {
     "refused": "magenta",
     "new": "green",
@@ -36,7 +40,11 @@ def render_standing(found: ProjectStanding, *, color: bool = False, full: bool =
     if found.held:
         lines += ["", f"{paint('locked', 'magenta', on=color)}:"]
         lines += [f"  {', '.join(h.aliases)} by process {h.pid}" for h in found.held]
-    if not found.groups:
+    if found.in_conflict:
+        title = paint("in conflict in Git", "red", on=color)
+        lines += ["", f"{title} ({len(found.in_conflict):,}):", *_names(found.in_conflict, full)]
+        lines.append(f"  {_CHOOSE}")
+    elif not found.groups:
         lines += ["", "All datasets are up to date."]
     return "\n".join(lines)
 
@@ -60,6 +68,7 @@ def standing_to_data(found: ProjectStanding) -> dict[str, Any]:
             for name, result in found.failed.items()
         ],
         "locked": holders_to_data(found.held),
+        "in_conflict": list(found.in_conflict),
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from odfbuild.cli.main import run
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
-from tests.cli.repository import commit, own_configuration, tiny
+from tests.cli.repository import commit, git, own_configuration, sign, tiny
 from tests.cli.test_locks import held
 
 __all__ = ["own_configuration", "tiny"]
@@ -87,6 +89,29 @@ def test_status_names_what_did_not_complete_and_what_is_locked(
     assert lines[at + 2].startswith("  root: failed [E0")
     with held(tiny.root, "root") as process:
         assert f"  root by process {process.pid}" in odfbuild.ok("status").out.splitlines()
+
+
+def test_status_names_heads_that_a_merge_left_to_be_chosen(tiny: Tiny, odfbuild: Program) -> None:
+    """Meanwhile plans go by one of the two sides, which looks as if nothing were to be done."""
+    sign(tiny)
+    odfbuild.ok("git", "install")
+    odfbuild.apply()
+    commit(tiny, "Add datasets")
+    tiny.arrive(2)
+    for branch in ("ours", "theirs"):
+        git(tiny, "switch", "-q", "-c", branch, "main")
+        odfbuild.apply()
+        git(tiny, "add", "chains")
+        git(tiny, "commit", "-q", "-m", branch)
+    assert "in conflict" not in odfbuild.ok("status").out
+    with pytest.raises(AssertionError):  # Git could not merge them
+        git(tiny, "merge", "ours")
+    assert odfbuild.ok("status").out.endswith(
+        "\n\nin conflict in Git (2):\n  derived\n  root\n"
+        "  help: choose all of one side, as in `git checkout --theirs chains`, "
+        "then `odfbuild apply`\n"
+    )
+    assert odfbuild.ok("status", "--json").data["in_conflict"] == ["derived", "root"]
 
 
 def test_status_of_many_datasets_stays_short(tiny: Tiny, odfbuild: Program) -> None:
