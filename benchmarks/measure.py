@@ -58,6 +58,8 @@ def repeated(
 def run(command: Sequence[str], folder: Path, timeout: float | None = None) -> Cost:
     """Run one command; its output is shown when it fails. `NotFinished` after `timeout` seconds."""
     environment = {**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "NO_COLOR": "1"}
+    # What pip installs is compiled; what is installed from a checkout is where Python may do it.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as output:
         start = time.monotonic()
         process = subprocess.Popen(

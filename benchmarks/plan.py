@@ -25,6 +25,7 @@ from measure import Row, Table, repeated, run
 from peers import CHANGED, COLD, PEERS, WARM, WARM_CHAINS, change_one, peer_rows
 
 HERE = Path(__file__).parent
+START = "python -c pass"
 COLD_CHAINS = "odfbuild plan, all chains, cold"
 CHANGED_CHAINS = "odfbuild plan, all chains, one changed file"
 FOREIGN_NAME = re.compile(r"\b(?:src|der_l\d+)_\d{6}\b")
@@ -103,6 +104,8 @@ def odfbuild_rows(size: int, project: Path, options: argparse.Namespace) -> Iter
     """Plan without any cache, with it, and after an edit; before there are chains and after."""
     command = [options.odfbuild, "plan"]
     run([options.odfbuild, "--help"], project)
+    start = [str(Path(options.odfbuild).with_name("python")), "-c", "pass"]
+    yield Row(size, START, repeated(start, project, options.repeat))
 
     def forget() -> None:
         shutil.rmtree(project / ".odfbuild", ignore_errors=True)
