@@ -25,6 +25,10 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
         escape = NONE
     else:
         escape = _one_character("escape", read.escape, "\\", dataset)
+    if separator in (quote, escape):
+        raise _unsupported(
+            "separator", separator, dataset, "use another character than for `quote` and `escape`"
+        )
     null = read.null_value or ""
     return {
         "mode": "PERMISSIVE",
@@ -61,8 +65,9 @@ def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: s
 def _one_character(option: str, value: str | None, default: str, dataset: str) -> str:
     if value is None:
         return default
-    if len(value) != 1 or not value.isascii():
-        raise _unsupported(option, value, dataset, "use a single ASCII character")
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        help_ = "use a single ASCII character that is no line break"
+        raise _unsupported(option, value, dataset, help_)
     return value
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from odfbuild.engine.contract import BadRecord, IngestTask
 from odfbuild.engine.spark.bad_records import BadRecords
 from odfbuild.engine.spark.half_characters import refuse_half_characters
+from odfbuild.engine.spark.json_depth import too_deep
 from odfbuild.engine.spark.source_text import SourceText, shown, utf8_text
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepJson
@@ -142,18 +143,9 @@ def write_records(task: IngestTask, records: Iterator[str]) -> SourceText:
                 output.write(record)
                 output.write("\n")
         except RecursionError:
-            raise _too_deep(task, number + 1) from None
+            place = Location(task.source_name, instance=f"record {number + 1}")
+            raise too_deep(task, place) from None
     return SourceText(target, "record")
-
-
-def _too_deep(task: IngestTask, number: int) -> IngestError:
-    return IngestError(
-        f"record {number} of '{task.source_name}' nests hundreds of values in one another",
-        code="E0423",
-        location=Location(task.source_name, instance=f"record {number}"),
-        help="correct the file: no column can hold that",
-        dataset=task.dataset,
-    )
 
 
 # --- Streaming ---

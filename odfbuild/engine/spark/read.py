@@ -32,6 +32,7 @@ from odfbuild.engine.spark.frames import (
 from odfbuild.engine.spark.half_characters import refuse_half_characters
 from odfbuild.engine.spark.hidden import CORRUPT, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.inference import check_unique, csv_schema, ndjson_schema
+from odfbuild.engine.spark.json_depth import refuse_deep
 from odfbuild.engine.spark.json_records import geojson_records, json_records, ndgeojson_records
 from odfbuild.engine.spark.malformed import guard
 from odfbuild.engine.spark.ndjson_lines import refuse_crowded_lines
@@ -209,6 +210,7 @@ def _ndjson(
         "allowNonNumericNumbers": "false",
         "allowSingleQuotes": "false",
     }
+    refuse_deep(task, text)
     if columns is not None:
         schema = to_spark_schema(columns)
     else:

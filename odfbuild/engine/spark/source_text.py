@@ -20,6 +20,8 @@ from odfbuild.errors import IngestError, Location
 LONGEST_LINE = 64 << 20
 """Characters of a line; a longer one is a file of another kind, or would not fit in memory."""
 _CHUNK = 1 << 20
+_NOTATIONS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+"""Codecs of Python that are no encodings of files; some lose lines in silence."""
 _SHOWN = 200
 _LONE = re.compile(r"\r(?!\n|\Z)")
 """A carriage return that is not half of a line end."""
@@ -59,7 +61,8 @@ def codec_of(encoding: str | None, dataset: str) -> str:
         codec = codecs.lookup(encoding or "utf-8")
     except LookupError:
         codec = None
-    if codec is None or not getattr(codec, "_is_text_encoding", True):
+    is_text = codec is not None and getattr(codec, "_is_text_encoding", True)
+    if codec is None or not is_text or codec.name in _NOTATIONS:
         raise IngestError(
             f"the value '{encoding}' of `read.encoding` is not supported",
             code="E0422",

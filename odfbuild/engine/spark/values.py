@@ -104,10 +104,13 @@ def converted(column: str, before: DataType, after: DataType) -> tuple[str, Misf
         lost = _misfit(value, result, after, "csv")
     elif isinstance(after, types.FloatType) and isinstance(before, types.DoubleType):
         lost = f"({_is_infinite(result)} AND NOT {_is_infinite(value)})"
+    elif isinstance(before, types.BinaryType) and text[1]:
+        lost = f"({value} IS NOT NULL AND NOT is_valid_utf8(CAST({value} AS STRING)))"
     elif not any(text):
         back = f"try_cast({result} AS {sql_type(before)})"
         lost = f"({lost} OR NOT ({back} <=> {value}))"
-    return result, Misfit(lost, column, kind.upper(), f"CAST({value} AS STRING)")
+    shown = f"hex({value})" if isinstance(before, types.BinaryType) else f"CAST({value} AS STRING)"
+    return result, Misfit(lost, column, kind.upper(), shown)
 
 
 def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
