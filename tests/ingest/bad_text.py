@@ -184,15 +184,6 @@ CSV = [
 
 JSON = [
     Case(
-        "records-nested-without-end",
-        b'{"t": "x"}\n' + b'{"t":' * 101 + b"1" + b"}" * 101 + b"\n",
-        b'{"t": "x"}\n',
-        "E0623",
-        "nested deeper than 100",
-        2,
-        lines("NdJson", "t STRING"),
-    ),
-    Case(
         "line-of-broken-json",
         b'{"n": 1}\n{"n": }\n',
         b'{"n": 1}\n',

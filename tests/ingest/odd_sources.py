@@ -70,8 +70,8 @@ CASES = [
         None,
         lines("NdJson"),
     ),
-    Case("document-too-deep", DEEP, b'[{"n": 1}]', "E0423", "nests", None, lines("Json")),
-    Case("line-too-deep", ROW + b'{"n": ' + DEEP + b"}\n", ROW, "E0421", "nests", 2, NUMBER),
+    Case("document-too-deep", DEEP, b'[{"n": 1}]', "E0623", "nested", None, lines("Json")),
+    Case("line-too-deep", ROW + b'{"n": ' + DEEP + b"}\n", ROW, "E0623", "nested", 2, NUMBER),
     Case("half-a-character", ROW + HALF + b"\n", ROW, "E0425", "\\ud83d", 2, TEXT),
     Case(
         "half-a-character-in-a-document",

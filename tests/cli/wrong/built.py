@@ -46,6 +46,14 @@ _SOURCES = {
     "E0512": bad_sources.Case(
         "", b'{"m": null}\n', b"", "", "", read=bad_sources.lines("NdJson", "m MAP<STRING, INT>")
     ),
+    "E0623": bad_sources.Case(
+        "",
+        b'{"t":' * 101 + b"1" + b"}" * 101 + b"\n",
+        b"",
+        "",
+        "",
+        read=bad_sources.lines("NdJson", "t STRING"),
+    ),
     "E0530": bad_sources.Case(
         "",
         b'{"m": null}\n',
