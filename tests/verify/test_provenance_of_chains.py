@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,10 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
     assert wrong.code == 1
     assert "--where:1:1" in wrong.err and "did you mean 'value'?" in wrong.err
     assert odfbuild("provenance", "derived").code == 64
+
+    # What was read is not here any more: the tree ends, and says why.
+    shutil.rmtree(tiny.root / "chains" / "root")
+    [alone] = odfbuild.ok("provenance", "counted", "0", "-r", "--json").data
+    [read] = alone["inputs"]
+    assert (read["offsets"], read["inputs"]) == ([[1, 1]], [])
+    assert "has no chain here" in read["untold"]
