@@ -1,5 +1,21 @@
-"""`python -m odfbuild` is the command `odfbuild`."""
+"""Start the program: what `odfbuild` and `python -m odfbuild` run.
 
-from odfbuild.cli.main import main
+Imports take most of the time of a short command, so Ctrl-C may well come during them.
+"""
 
-main()
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the program and leave with its exit code; 130 when interrupted before it began."""
+    try:
+        from odfbuild.cli.main import main as program
+    except KeyboardInterrupt:
+        sys.exit(130)
+    program()
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -57,3 +59,18 @@ def test_a_program_that_would_run_for_hours_ends_at_the_second_interrupt_or_when
     assert "finishing what has begun" in err
     awaited(lambda: not is_alive(pid), "the end of the pipe")
     assert "root" not in tiny.workspace().projections()
+
+
+def test_ctrl_c_while_the_program_is_being_loaded_is_no_traceback() -> None:
+    interrupted = (
+        "import runpy, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'odfbuild.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "runpy.run_module('odfbuild', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", interrupted], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -77,7 +77,7 @@ def test_text_that_the_terminal_cannot_show_is_replaced(tiny: Tiny, verb: str, s
         definition.read_text() + "    - kind: SetInfo\n      description: Zürich\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", "from odfbuild.cli.main import main; main()", *verb.split()],
+        [sys.executable, "-m", "odfbuild", *verb.split()],
         cwd=tiny.root,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
