@@ -23,7 +23,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,13 @@ CHANGED = 0.01
 _CITIES = np.array(["Lviv", "Kyiv", "Odesa", "Vancouver", "Seattle", "Porto", "Lima", "Accra"])
 
 
+class Figure(NamedTuple):
+    """Medians of wall time, and of user and system time of all processes."""
+
+    seconds: float
+    cpu: float
+
+
 def main() -> None:
     """Measure and print a table; with `--json` also write the figures."""
     options = _options()
@@ -83,7 +90,10 @@ def main() -> None:
     _print(figures)
     print(f"\nPeak memory of this process, without the JVM: {peak:,} MiB")
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+        options.json.write_text(
+            json.dumps({name: each._asdict() for name, each in figures.items()}, indent=2) + "\n",
+            "utf-8",
+        )
 
 
 def _options() -> argparse.Namespace:
@@ -128,16 +138,17 @@ def _write(file: Path, columns: dict[str, np.ndarray]) -> None:
 
 def _measure(
     engine: SparkEngine, root: Path, first: Path, second: Path, runs: int
-) -> dict[str, float]:
+) -> dict[str, Figure]:
     with engine.request("bench") as spark:
         return _figures(engine, spark, root, first, second, runs)
 
 
 def _figures(
     engine: SparkEngine, spark: SparkSession, root: Path, first: Path, second: Path, runs: int
-) -> dict[str, float]:
+) -> dict[str, Figure]:
     ledger = MergeStrategyLedger(primary_key=("id",))
     snapshot = MergeStrategySnapshot(primary_key=("id",))
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     figures = _timed(
         {
             "CSV to slice, odfbuild": lambda folder: _commit(engine, folder, ledger, first),
@@ -148,6 +159,7 @@ def _figures(
         },
         root,
         runs,
+        jvm,
     )
     before = root / "before"
     before.mkdir()
@@ -162,24 +174,39 @@ def _figures(
         },
         root,
         runs,
+        jvm,
     )
 
 
-def _timed(jobs: dict[str, Callable[[Path], object]], root: Path, runs: int) -> dict[str, float]:
-    """Median of wall seconds of each job, behind a run that warms the JVM up.
+def _timed(
+    jobs: dict[str, Callable[[Path], object]], root: Path, runs: int, jvm: int
+) -> dict[str, Figure]:
+    """Medians of each job, behind a run that warms the JVM (a process) up.
 
     Jobs take turns, so that what else the machine does falls on all of them.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    found: dict[str, list[Figure]] = {name: [] for name in jobs}
     for _ in range(runs + 1):
         for name, job in jobs.items():
             folder = Path(tempfile.mkdtemp(dir=root))
-            started = time.monotonic()
+            started, used = time.monotonic(), _cpu(jvm)
             job(folder)
-            seconds[name].append(time.monotonic() - started)
-            print(f"  {name}: {seconds[name][-1]:.2f} s", flush=True)
+            figure = Figure(time.monotonic() - started, _cpu(jvm) - used)
+            found[name].append(figure)
+            print(f"  {name}: {figure.seconds:.2f} s, CPU {figure.cpu:.2f} s", flush=True)
             shutil.rmtree(folder)
-    return {name: statistics.median(found[1:]) for name, found in seconds.items()}
+    return {name: _median(figures[1:]) for name, figures in found.items()}
+
+
+def _median(figures: list[Figure]) -> Figure:
+    return Figure(*(statistics.median(column) for column in zip(*figures, strict=True)))
+
+
+def _cpu(jvm: int) -> float:
+    """Seconds of user and system time that this process and the JVM have taken."""
+    fields = Path(f"/proc/{jvm}/stat").read_text().rsplit(")", 1)[1].split()
+    own = os.times()
+    return own.user + own.system + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _commit(engine: Engine, folder: Path, merge: MergeStrategy, file: Path) -> Workspace:
@@ -253,12 +280,12 @@ kinds = {c.split()[0]: c.split()[1].replace("TIMESTAMP", "TIMESTAMPTZ") for c in
 def read(file):
     return f"read_csv('{file}', header=true, columns={kinds})"
 def timed(query):
-    seconds = []
+    found = []
     for _ in range(runs + 1):
-        started = time.monotonic()
+        started, used = time.monotonic(), time.process_time()
         duckdb.sql(query)
-        seconds.append(time.monotonic() - started)
-    return statistics.median(seconds[1:])
+        found.append((time.monotonic() - started, time.process_time() - used))
+    return [statistics.median(column) for column in zip(*found[1:])]
 out = f"TO '{folder}/duck.parquet' (FORMAT parquet)"
 slice = timed(f"COPY (FROM {read(first)} ORDER BY event_time) {out}")
 duckdb.sql(f"COPY (FROM {read(first)}) TO '{folder}/old.parquet' (FORMAT parquet)")
@@ -271,23 +298,27 @@ print(json.dumps({"CSV to slice, DuckDB": slice, "Snapshot diff, DuckDB": diff})
 """
 
 
-def _duckdb(python: str, root: Path, first: Path, second: Path, runs: int) -> dict[str, float]:
+def _duckdb(python: str, root: Path, first: Path, second: Path, runs: int) -> dict[str, Figure]:
     asked = json.dumps([str(first), str(second), str(root), runs, COLUMNS, VALUES])
     done = subprocess.run(
         [python, "-c", _DUCKDB, asked], capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"DuckDB failed:\n{done.stderr}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {name: Figure(*figure) for name, figure in found.items()}
 
 
-def _print(figures: dict[str, float]) -> None:
-    print(f"\n{'':<52}{'seconds':>9}{'odfbuild is':>14}")
-    for name, seconds in sorted(figures.items(), key=lambda item: item[0].split(",")[0]):
+def _print(figures: dict[str, Figure]) -> None:
+    print(f"\n{'':<52}{'seconds':>9}{'CPU s':>9}{'odfbuild is':>14}{'in CPU':>9}")
+    for name, figure in sorted(figures.items(), key=lambda item: item[0].split(",")[0]):
         ours = figures[f"{name.split(',')[0]}, odfbuild"]
-        ratio = "" if ours == seconds else f"{ours / seconds:.2f} times"
-        print(f"{name:<52}{seconds:>9.2f}{ratio:>14}")
+        times = (
+            f"{ours.seconds / figure.seconds:>14.2f}{ours.cpu / figure.cpu:>9.2f}"
+            if ours != figure
+            else ""
+        )
+        print(f"{name:<52}{figure.seconds:>9.2f}{figure.cpu:>9.2f}{times}")
 
 
 if __name__ == "__main__":

@@ -189,14 +189,18 @@ def test_parts_that_do_not_fit_are_not_glued_together(tmp_path):
         (response(b"", status="502 Bad Gateway"), "502 Bad Gateway"),
         (response(b"", "Location: file:///etc/passwd", status="302 Found"), "file: address"),
         (response(b"", "Location: ftp://x/", status="302 Found"), "ftp: address"),
+        (response(b"", status="304 Not Modified"), "304 where no version was known"),
+        (rest(first=0), "206, a part"),
+        (rest(), "206, a part"),
+        (response(b"", status="204 No Content"), "204 No Content"),
         (response(b"", status="401 Unauthorized"), "401 Unauthorized"),
         (response(b"", status="410 Gone"), "410 Gone"),
         (silent(b""), "timed out|Timeout"),
         (silent(half()), "timed out|Timeout"),
         (silent(b"HTTP/1.1 200"), "timed out|Timeout"),
     ],
-    ids=["short", "no chunks", "cut chunks", "not http", "hung up", "502", "to a file", "to ftp",
-         "401", "410", "silent", "silent half way", "silent in headers"],
+    ids=["short", "no chunks", "cut chunks", "not http", "hung up", "502", "to a file", "to ftp", "304",
+         "206 from the beginning", "206", "204", "401", "410", "silent", "silent half way", "silent in headers"],
 )  # fmt: skip
 def test_what_a_server_should_not_do_is_explained_and_the_next_run_is_clean(tmp_path, answer, said):
     with faulty_server(answer) as server:

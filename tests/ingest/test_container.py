@@ -3,7 +3,7 @@ import pytest
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.odf.model import EnvVar, FetchStepContainer
 from tests.ingest.contexts import Poller
-from tests.servers.containers import IMAGE, podman_with_image
+from tests.servers.containers import IMAGE, docker_on, podman_with_image
 
 COUNTER = """\
 n=${ODF_ETAG:-0}
@@ -34,6 +34,13 @@ def test_a_container_goes_on_from_its_state_while_it_has_more(podman, tmp_path):
     assert source.poll() == [b"record 2 of 7\n", b"record 3 of 7\n"]
     assert (source.state.kind, source.state.value) == ("odf/etag", "3")
     assert source.poll() == []
+
+
+def test_the_command_line_of_docker_does_the_same(podman, tmp_path):
+    with docker_on(podman) as docker:
+        source = source_of(docker, tmp_path, COUNTER, env={"LAST": "2"}, target_records=7)
+        assert source.poll() == [b"record 1 of 7\n", b"record 2 of 7\n"]
+        assert source.poll() == []
 
 
 def test_times_of_modification_are_a_state_too(podman, tmp_path):

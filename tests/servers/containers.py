@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,36 @@ def podman_with_image() -> Iterator[Podman]:
     # podman bears only short paths, shorter than those of pytest.
     with tempfile.TemporaryDirectory(prefix="odf-", dir="/tmp", ignore_cleanup_errors=True) as name:
         yield _make(Path(name))
+
+
+@contextlib.contextmanager
+def docker_on(podman: Podman) -> Iterator[Podman]:
+    """Docker's own command line, which talks to podman as if that were Docker's daemon.
+
+    Of what a program ended with podman tells it nothing, once the container is gone.
+    """
+    docker = shutil.which("docker")
+    if docker is None or Path(docker).resolve().name == "podman":
+        pytest.skip("Docker's command line is not installed: its package brings a daemon along")
+    with tempfile.TemporaryDirectory(prefix="odf-", dir="/tmp") as name:
+        socket = Path(name) / "api"
+        service = ["system", "service", "--time=0", f"unix://{socket}"]
+        process = subprocess.Popen([*podman.runtime, *service])
+        try:
+            await_socket(socket, process)
+            yield Podman((docker, f"--host=unix://{socket}"), podman.arguments)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def await_socket(socket: Path, process: subprocess.Popen[bytes]) -> None:
+    """Return when `process` listens on `socket`."""
+    deadline = time.monotonic() + 60
+    while not socket.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.fail("podman does not serve")
+        time.sleep(0.05)
 
 
 def _make(folder: Path) -> Podman:

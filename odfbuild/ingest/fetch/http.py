@@ -156,9 +156,14 @@ def _conditions(request: _Request, kept: KeptDownload) -> dict[str, str]:
     return headers
 
 
+_CONDITIONS = {"if-none-match", "if-modified-since"}
+
+
 def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bool:
     status = response.status_code
     if status == 304:
+        if not _CONDITIONS & set(response.request.headers):
+            raise _refused(request, "the server answered 304 where no version was known to it")
         return kept.is_complete
     if status == 416:
         kept.forget()
@@ -166,6 +171,8 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
     said = f"the server answered {status} {response.reason_phrase}".rstrip()
     if status in _TRY_AGAIN:
         raise _Again(said, _retry_after(response.headers.get("retry-after")))
+    if status == 206 and not kept.size:
+        raise _refused(request, "the server answered 206, a part, where all was asked for")
     if status == 206:
         found = _RANGE.fullmatch(response.headers.get("content-range", ""))
         if found is None or int(found.group(1)) != kept.size:
