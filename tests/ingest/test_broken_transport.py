@@ -199,8 +199,9 @@ def test_parts_that_do_not_fit_are_not_glued_together(tmp_path):
         (silent(half()), "timed out|Timeout"),
         (silent(b"HTTP/1.1 200"), "timed out|Timeout"),
     ],
-    ids=["short", "no chunks", "cut chunks", "not http", "hung up", "502", "to a file", "to ftp", "304",
-         "206 from the beginning", "206", "204", "401", "410", "silent", "silent half way", "silent in headers"],
+    ids=["short", "no chunks", "cut chunks", "not http", "hung up", "502", "to a file", "to ftp",
+         "304", "206 from the beginning", "206", "204", "401", "410",
+         "silent", "silent half way", "silent in headers"],
 )  # fmt: skip
 def test_what_a_server_should_not_do_is_explained_and_the_next_run_is_clean(tmp_path, answer, said):
     with faulty_server(answer) as server:
