@@ -76,6 +76,9 @@ class Told:
     def started(self, name: str) -> None:
         """Nothing is shown."""
 
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """Nothing is shown."""
+
     def finished(self, outcome: DatasetOutcome) -> None:
         """Keep it."""
         self.outcome = outcome
