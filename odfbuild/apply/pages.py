@@ -14,6 +14,7 @@ from odfbuild.odf.model import MetadataBlock, SetInfo, SetLicense
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.anchors import CommitInfo, last_changes
 from odfbuild.project.checks import checks_of
+from odfbuild.project.owners import owners_of
 from odfbuild.project.repository import inside, repository
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ class Column:
 class Page:
     """A dataset. What it does not have (chain, definition, Git) is `None` or empty.
 
-    `roots` are those that it derives from, however far. `owner` is the commit that last changed the
-    file of its definition. `history` are the newest blocks, newest first.
+    `roots` are those that it derives from, however far. `owners` are whom to ask, `changed` the
+    commit that last changed the file of its definition. `history` are the newest blocks, newest
+    first.
     """
 
     name: str
@@ -54,7 +56,8 @@ class Page:
     columns: tuple[Column, ...]
     checks: tuple[str, ...]
     history: tuple[tuple[Multihash, MetadataBlock], ...]
-    owner: CommitInfo | None
+    owners: tuple[str, ...]
+    changed: CommitInfo | None
     last: LastResult | None
 
 
@@ -62,7 +65,7 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
     """The pages of these datasets, in their order; links lead to others of them only."""
     config = found.project.config
     definitions = {each.name: each for each in found.project.definitions}
-    owners, results = _owners(config), last_results(config.cache)
+    changes, results = _changes(config), last_results(config.cache)
     wanted = set(names)
     made = []
     for name in names:
@@ -80,7 +83,8 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
                 columns=_columns(state),
                 checks=tuple(str(each.check) for each in checks_of(config.checks, name)),
                 history=_history(found, name),
-                owner=owners.get(definition.file) if definition else None,
+                owners=owners_of(config.owners, name),
+                changed=changes.get(definition.file) if definition else None,
                 last=results.get(name),
             )
         )
@@ -126,7 +130,7 @@ def _history(found: Survey, name: str) -> tuple[tuple[Multihash, MetadataBlock],
     return tuple(islice(store.walk(state.head), NEWEST))
 
 
-def _owners(config: Config) -> Mapping[str, CommitInfo]:
+def _changes(config: Config) -> Mapping[str, CommitInfo]:
     """The commit that last changed each file of definitions, by its path in the project."""
     try:
         with repository(config.root, "nobody is known to own anything") as repo:

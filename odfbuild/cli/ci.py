@@ -42,7 +42,7 @@ def comment(
         from odfbuild.apply.approved import load_plan
         from odfbuild.report.plan_markdown import render_markdown
 
-        text = render_markdown(load_plan(file))
+        text = render_markdown(load_plan(file), owners=state.owners())
     done = put_comment(thread_of(os.environ), text)
     state.console.result(f"The comment was {done}.")
     return 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.plan.rebuild import Rebuild
     from odfbuild.project.model import Config
+    from odfbuild.project.owners import Owned
     from odfbuild.store.workspace import Workspace
 
 
@@ -80,6 +81,17 @@ class Context:
         from odfbuild.project.config import load_config
 
         return load_config(self.directory, self.given)
+
+    def owners(self) -> tuple[Owned, ...]:
+        """Whom to ask about datasets; nobody where there is no project."""
+        from odfbuild.errors import OdfbuildError
+
+        try:
+            return self.config().owners
+        except OdfbuildError as error:
+            if error.code != "E0100":
+                raise
+            return ()
 
     def start_engine(self, expected_bytes: int = 0) -> Engine:
         """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds."""

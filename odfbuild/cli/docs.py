@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,11 @@ from odfbuild.cli.context import (
     selection_of,
 )
 
+if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
+    from odfbuild.odf.timestamp import Timestamp
+
 docs = typer.Typer(help="Show the datasets of the project to others.", no_args_is_help=True)
-
-
-@docs.callback()
-def _group() -> None:
-    """Show the datasets of the project to others."""
 
 
 @docs.command()
@@ -50,6 +49,58 @@ def build(
 
     Schemas, lineage, freshness, checks, who changed what last, and histories.
     """
+    state: Context = context.obj
+    moment = parse_time(at, "--at") if at else None
+    wanted = selection_of(select, exclude, selector, datasets)
+    text, number = _page(state, wanted, moment)
+    if str(out) == "-":
+        state.console.result(text)
+        return 0
+    file = out
+    if file is None:
+        from odfbuild.store.disposable import prepare_cache_folder
+
+        cache = state.config().cache
+        prepare_cache_folder(cache)
+        file = cache / "docs.html"
+    _write(file, text)
+    state.console.note(f"Wrote {number} to {file}.")
+    return 0
+
+
+@docs.command()
+def serve(
+    context: typer.Context,
+    datasets: SelectionArgument = None,
+    select: SelectOption = None,
+    exclude: ExcludeOption = None,
+    selector: SelectorOption = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", "-p", min=0, max=65_535, envvar="ODFBUILD_PORT", help="0: any that is free."
+        ),
+    ] = 8080,
+) -> int:
+    """Show the catalogue to browsers of this machine, made anew for each request; Ctrl-C ends it.
+
+    A mistake in the project is shown in place of the page until it is mended.
+    """
+    from odfbuild.cli.serving import serve_page
+
+    state: Context = context.obj
+    wanted = selection_of(select, exclude, selector, datasets)
+    state.config()
+    serve_page(
+        port,
+        lambda: _page(state, wanted, None)[0],
+        lambda address: state.console.result(f"Serving {address} (Ctrl-C ends it)"),
+    )
+    return 0
+
+
+def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, str]:
+    """The page at a time (default: now), and how many datasets are on it."""
     from odfbuild.apply.pages import pages
     from odfbuild.apply.survey import choose
     from odfbuild.odf.timestamp import Timestamp
@@ -58,11 +109,8 @@ def build(
     from odfbuild.report.listing import statuses
     from odfbuild.report.pages import render_pages
     from odfbuild.report.words import count
-    from odfbuild.store.disposable import prepare_cache_folder
 
-    state: Context = context.obj
-    now = parse_time(at, "--at") if at else Timestamp.now()
-    wanted = selection_of(select, exclude, selector, datasets)
+    now = moment or Timestamp.now()
     names, found = choose(state.directory, wanted, state.given)
     config = found.project.config
     made = pages(found, sorted(names))
@@ -76,15 +124,7 @@ def build(
         for page in made
     }
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    if str(out) == "-":
-        state.console.result(text)
-        return 0
-    if out is None:
-        prepare_cache_folder(config.cache)
-    file = config.cache / "docs.html" if out is None else out
-    _write(file, text)
-    state.console.note(f"Wrote {count(len(made), 'dataset')} to {file}.")
-    return 0
+    return text, count(len(made), "dataset")
 
 
 def _write(file: Path, text: str) -> None:

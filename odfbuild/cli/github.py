@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odfbuild.cli.console import Console
     from odfbuild.errors import OdfbuildError
     from odfbuild.plan.saved import SavedPlan
+    from odfbuild.project.model import Config
 
 
 def is_github() -> bool:
@@ -34,14 +35,16 @@ def root_of_project(arguments: Sequence[str]) -> Path | None:
         return None
 
 
-def tell_plan(console: Console, saved: SavedPlan, file: Path | None, root: Path) -> None:
+def tell_plan(console: Console, saved: SavedPlan, file: Path | None, config: Config) -> None:
     """The plan as summary of the step; `changes`, `plan_digest` and `plan_file` as outputs."""
     if not is_github():
         return
     from odfbuild.report.github import SUMMARY_BUDGET
     from odfbuild.report.plan_markdown import render_markdown
 
-    _append("GITHUB_STEP_SUMMARY", render_markdown(saved, budget=SUMMARY_BUDGET))
+    _append(
+        "GITHUB_STEP_SUMMARY", render_markdown(saved, owners=config.owners, budget=SUMMARY_BUDGET)
+    )
     _output(
         {
             "changes": "true" if saved.plan.has_changes else "false",
@@ -50,7 +53,7 @@ def tell_plan(console: Console, saved: SavedPlan, file: Path | None, root: Path)
         }
     )
     refusals = [each.refusal for each in saved.plan.datasets if each.refusal is not None]
-    tell_errors(console, refusals, root)
+    tell_errors(console, refusals, config.root)
 
 
 def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:

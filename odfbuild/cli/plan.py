@@ -69,11 +69,12 @@ def plan(
         from odfbuild.report.plan_json import plan_to_data, stamp
 
         saved = stamp(made, git=revision(found.project.config.root))
-        show_plan(state.console, saved, form, full=detail)
+        owners = found.project.config.owners
+        show_plan(state.console, saved, form, full=detail, owners=owners)
         if out is not None:
             write_json(out, plan_to_data(saved))
             state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
-        tell_plan(state.console, saved, out, found.project.config.root)
+        tell_plan(state.console, saved, out, found.project.config)
     if not made.applyable:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

@@ -10,7 +10,10 @@ import typer
 from odfbuild.cli.console import Console
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odfbuild.plan.saved import SavedPlan
+    from odfbuild.project.owners import Owned
 
 
 class PlanForm(StrEnum):
@@ -53,8 +56,15 @@ def form_of(format: PlanForm, as_json: bool, as_markdown: bool) -> PlanForm:
     return PlanForm.md if as_markdown else format
 
 
-def show_plan(console: Console, saved: SavedPlan, form: PlanForm, *, full: bool) -> None:
-    """Print a plan in one of its forms."""
+def show_plan(
+    console: Console,
+    saved: SavedPlan,
+    form: PlanForm,
+    *,
+    full: bool,
+    owners: Sequence[Owned] = (),
+) -> None:
+    """Print a plan in one of its forms; `owners` are whom to ask, in Markdown."""
     if form is PlanForm.json:
         from odfbuild.report.plan_json import plan_to_data
 
@@ -62,7 +72,7 @@ def show_plan(console: Console, saved: SavedPlan, form: PlanForm, *, full: bool)
     elif form is PlanForm.md:
         from odfbuild.report.plan_markdown import render_markdown
 
-        console.result(render_markdown(saved))
+        console.result(render_markdown(saved, owners=owners))
     elif form is PlanForm.html:
         from odfbuild.report.plan_html import render_html
 

@@ -26,5 +26,7 @@ def show(
 
     state: Context = context.obj
     saved = load_plan(file)
-    show_plan(state.console, saved, form_of(format, as_json, as_markdown), full=detail)
+    form = form_of(format, as_json, as_markdown)
+    owners = state.owners() if form is PlanForm.md else ()
+    show_plan(state.console, saved, form, full=detail, owners=owners)
     return 0

@@ -27,6 +27,8 @@ from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.lint.rules import SCHEMA as LINT
 from odfbuild.project.model import Config
+from odfbuild.project.owners import SCHEMA as OWNERS
+from odfbuild.project.owners import owners_from
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
@@ -106,6 +108,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
+                "owners": OWNERS,
                 "lint": LINT,
             },
         },
@@ -174,6 +177,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
         checks=checks_from(content.get("checks") or ()),
         freshness=freshness_from(content.get("freshness") or ()),
+        owners=owners_from(content.get("owners") or ()),
         lint=content.get("lint") or {},
     )
 

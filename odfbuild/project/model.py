@@ -14,6 +14,7 @@ from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.project.checks import Declared
 from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.owners import Owned
 from odfbuild.project.policy import Policy
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
@@ -45,6 +46,7 @@ class Config:
     engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
+    owners: tuple[Owned, ...] = ()
     lint: Mapping[str, str] = field(default_factory=dict)
     given: Given = NOTHING_GIVEN
 

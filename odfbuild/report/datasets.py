@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import Action, Plan, ReasonCode
+from odfbuild.project.owners import Owned, owners_of
 from odfbuild.report.table import render_table
 from odfbuild.report.words import size
 
@@ -67,14 +68,17 @@ def _row(name: str, state: Projection | None) -> tuple[str, ...]:
 
 
 def datasets_to_data(
-    projections: Mapping[str, Projection], status: Mapping[str, str] | None = None
+    projections: Mapping[str, Projection],
+    status: Mapping[str, str] | None = None,
+    owners: Sequence[Owned] = (),
 ) -> list[dict[str, Any]]:
-    """The same as plain values, with full hashes and ids."""
+    """The same as plain values, with full hashes and ids, and whom to ask."""
     names = sorted({*projections, *(status or ())})
     return [
         {
             **_data(name, projections.get(name)),
             **({} if status is None else {"status": status.get(name)}),
+            "owners": list(owners_of(owners, name)),
         }
         for name in names
     ]

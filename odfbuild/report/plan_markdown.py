@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from odfbuild.plan.saved import SavedPlan
+from odfbuild.project.owners import Owned, owners_of
 from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, PlanView, view
@@ -22,10 +23,11 @@ _RESERVE = 200
 """Characters kept for the lines that say what was left out."""
 
 
-def render_markdown(saved: SavedPlan, *, budget: int = BUDGET) -> str:
-    """The plan as Markdown of at most `budget` characters (2,000 and more)."""
+def render_markdown(saved: SavedPlan, *, owners: Sequence[Owned] = (), budget: int = BUDGET) -> str:
+    """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
     seen = view(saved.plan)
-    head, tail = [*_head(seen, saved), *_drift(seen, budget // 4)], _tail(seen, saved)
+    head = [*_head(seen, saved), *_drift(seen, budget // 4)]
+    tail = [*_whom_to_ask(seen, owners, budget // 8), *_tail(seen, saved)]
     room = budget - _size(head) - _size(tail) - _RESERVE
     rows, room = _fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
@@ -52,6 +54,23 @@ def _drift(seen: PlanView, room: int) -> list[str]:
     shown, _ = _fitting(lines, room)
     more = _left_out(len(lines) - len(shown), "more place", " of drift")
     return [*shown, *more, ""] if lines else []
+
+
+def _whom_to_ask(seen: PlanView, declared: Sequence[Owned], room: int) -> list[str]:
+    """Owners and their datasets in the plan; as code, so that nobody is notified by each push."""
+    found: dict[str, list[str]] = {}
+    for row in seen.rows:
+        for owner in owners_of(declared, row.name):
+            found.setdefault(owner, []).append(row.name)
+    lines = [f"- `{owner}`: {_some(names)}" for owner, names in sorted(found.items())]
+    shown, _ = _fitting(lines, room)
+    more = _left_out(len(lines) - len(shown), "more owner")
+    return ["Whom to ask:", "", *shown, *more, ""] if lines else []
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {count(len(names) - 3, 'more dataset')}" if len(names) > 3 else ""
+    return ", ".join(f"`{name}`" for name in names[:3]) + more
 
 
 def marker(project: str, env: str | None = None) -> str:

@@ -49,7 +49,7 @@ def _cpu_seconds(command: list[str]) -> float:
 USAGE = [
     ("valdate", "there is no command 'valdate'", "did you mean 'validate'? `odfbuild --help`"),
     ("lock lis", "there is no command 'lis'", "did you mean 'list'? `odfbuild lock --help`"),
-    ("docs", "`odfbuild docs` needs a command: build", "`odfbuild docs --help`"),
+    ("docs", "`odfbuild docs` needs a command: build, serve", "`odfbuild docs --help`"),
     ("plan --nope", "there is no option '--nope'", "`odfbuild plan --help`"),
     ("plan --fromat text", "there is no option '--fromat'", "did you mean '--format'?"),
     ("plan --det", "there is no option '--det'", "did you mean '--detailed-exitcode'?"),

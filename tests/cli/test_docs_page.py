@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import urllib.error
+import urllib.request
 from html.parser import HTMLParser
 
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.real import BINARY, ENVIRONMENT
 from tests.cli.repository import commit, own_configuration, tiny
 
 __all__ = ["own_configuration", "tiny"]
@@ -105,3 +110,57 @@ def test_it_is_written_to_a_file(tiny: Tiny, odfbuild: Program) -> None:
     assert Page(file.read_text()).ids == ["d-root"]
     odfbuild.ok("docs", "build", "-o", "page.html")
     assert "error[E0910]" in odfbuild("docs", "build", "-o", "nowhere/page.html").err
+
+
+def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> None:
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write(
+            "  owners:\n"
+            "    - {match: ['*'], owners: ['@data/all', ann@example.org]}\n"
+            "    - {match: [Derived], owners: ['@data/derived']}\n"
+        )
+    listed = {each["name"]: each["owners"] for each in odfbuild.ok("ls", "--json").data}
+    assert listed == {"root": ["@data/all", "ann@example.org"], "derived": ["@data/derived"]}
+    text = odfbuild.ok("plan", "--md", "-o", "plan.json").out
+    asked = text[text.index("Whom to ask:") :].splitlines()
+    assert asked[2:5] == [
+        "- `@data/all`: `root`",
+        "- `@data/derived`: `derived`",
+        "- `ann@example.org`: `root`",
+    ]
+    assert odfbuild.ok("show", "plan.json", "--md").out == text
+    page = odfbuild.ok("docs", "build", "-o", "-").out
+    assert "<tr><th>owners</th><td>@data/all, ann@example.org</td></tr>" in page
+    assert odfbuild("ls", "--json").data[0]["owners"] == ["@data/derived"]
+
+
+def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
+    def fetched(host: str = "") -> tuple[int, str]:
+        request = urllib.request.Request(address, headers={"Host": host} if host else {})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    with subprocess.Popen(
+        [BINARY, "docs", "serve", "--port", "0"],
+        cwd=tiny.root,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[1]
+        status, page = fetched()
+        assert (status, page.count("<section")) == (200, 2)
+        tiny.derive("further", QUERY, "derived")
+        assert fetched()[1].count("<section") == 3
+        tiny.derive("further", QUERY, "nowhere")
+        status, page = fetched()
+        assert status == 500
+        assert page.startswith("error[E0202]: ")
+        assert fetched("evil.example:80")[0] == 403
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -127,7 +128,10 @@ FETCHES = (
     ),
 )
 
+_TAKEN = socket.create_server(("127.0.0.1", 0))
+
 MACHINES = (
+    Case("E0348", f"docs serve --port {_TAKEN.getsockname()[1]}"),
     Case(
         "E0112",
         "fmt",

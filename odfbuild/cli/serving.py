@@ -1,0 +1,73 @@
+"""Serve one page to browsers of this machine, made anew for each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from odfbuild.errors import EnvironmentProblem, OdfbuildError
+
+_HOST = "127.0.0.1"
+
+
+def serve_page(port: int, make: Callable[[], str], ready: Callable[[str], None]) -> None:
+    """Answer requests until Ctrl-C; `ready` is told the address. Port 0 is any that is free.
+
+    What `make` raises is shown in place of the page. `EnvironmentProblem` E0348 when the port is
+    taken.
+    """
+    try:
+        server = HTTPServer((_HOST, port), _handler(make))
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"nothing can be served on port {port}: {error.strerror}",
+            code="E0348",
+            help="give another one with --port, or 0 for any that is free",
+        ) from None
+    with server:
+        ready(f"http://{_HOST}:{server.server_port}/")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
+
+
+def _handler(make: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # a connection that says nothing does not keep others waiting for ever
+
+        def do_GET(self) -> None:
+            # A name that somebody lets point here must not read the page (DNS rebinding).
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            if host not in (_HOST, "localhost"):
+                self._answer(HTTPStatus.FORBIDDEN, "text/plain", "Ask for 127.0.0.1.\n")
+            elif self.path.partition("?")[0] != "/":
+                self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is one page: /\n")
+            else:
+                self._page()
+
+        do_HEAD = do_GET  # noqa: N815 (as the library calls it)
+
+        def _page(self) -> None:
+            from odfbuild.report.errors import render_error
+
+            try:
+                self._answer(HTTPStatus.OK, "text/html", make())
+            except OdfbuildError as error:
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", render_error(error))
+
+        def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: whoever looks at a page sees it."""
+
+    return Handler
