@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, BinaryIO
 
+from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
 from odfbuild.api.looking import Looking
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.model import Plan
 
 
-class Project(Looking, Checking):
+class Project(Looking, Checking, Authoring):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     Raises `ProjectError` E0100 when there is none.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.errors import Errors
 
 if TYPE_CHECKING:
-    from odfbuild.project.format import Formatted
+    from odfbuild.apply.formatting import Formatting
 
 
 def fmt(
@@ -38,30 +37,19 @@ def fmt(
 
     Comments and queries stay, and the data never changes. Templates are left as they are.
     """
-    from odfbuild.project.format import format_text
-    from odfbuild.project.rewrite import replace_text
-    from odfbuild.project.source import read_text
+    from odfbuild.apply.formatting import format_files
 
     state: Context = context.obj
     if paths == ["-"]:
         return _filter(state, check=check, diff=diff)
-    files, templates = _files(state, paths)
-    found: list[Formatted] = []
-    errors: list[OdfbuildError] = []
-    for path in files:
-        try:
-            found.append(format_text(read_text(path, str(path)), str(path)))
-        except OdfbuildError as error:
-            errors += error.errors if isinstance(error, Errors) else (error,)
-    changed = [each for each in found if each.is_changed]
-    for each in changed:
-        if not check and not diff:
-            replace_text(Path(each.file), each.after, "odfbuild fmt")
+    named = [Path(path) for path in paths or [os.path.relpath(state.config().datasets)]]
+    found = format_files(named, write=not check and not diff)
+    for each in found.changed:
         state.console.result(each.diff if diff else each.file)
-    _sum_up(state, found, templates, would=check or diff)
-    if errors:
-        state.console.error(errors[0] if len(errors) == 1 else Errors(errors))
-    return 1 if errors or (check and changed) else 0
+    _sum_up(state, found, would=check or diff)
+    if found.errors:
+        state.console.error(found.errors[0] if len(found.errors) == 1 else Errors(found.errors))
+    return 1 if found.errors or (check and found.changed) else 0
 
 
 def _filter(state: Context, *, check: bool, diff: bool) -> int:
@@ -77,37 +65,17 @@ def _filter(state: Context, *, check: bool, diff: bool) -> int:
     return 1 if check and found.is_changed else 0
 
 
-def _files(state: Context, paths: list[str] | None) -> tuple[list[Path], int]:
-    """Files to format, and how many templates are among what was named."""
-    from odfbuild.project.load import TEMPLATE_SUFFIX
-
-    named = sorted(set(_named(state, paths)), key=str)
-    templates = [path for path in named if path.name.endswith(TEMPLATE_SUFFIX)]
-    return [path for path in named if path not in templates], len(templates)
-
-
-def _named(state: Context, paths: list[str] | None) -> Iterator[Path]:
-    from odfbuild.project.load import definition_files
-
-    listed = [Path(path) for path in paths] if paths else [state.config().datasets]
-    for path in listed:
-        if path.is_dir():
-            yield from (Path(os.path.relpath(file)) for file in definition_files(path))
-        else:
-            yield path
-
-
-def _sum_up(state: Context, found: list[Formatted], templates: int, *, would: bool) -> None:
+def _sum_up(state: Context, found: Formatting, *, would: bool) -> None:
     from odfbuild.report.words import count
 
-    for each in found:
+    for each in found.files:
         if each.kept:
             state.console.note(f"{each.file} is left as it is: {each.kept}.")
-    if templates:
-        verb = "is" if templates == 1 else "are"
-        state.console.note(f"{count(templates, 'template')} {verb} left as written.")
-    changed = sum(each.is_changed for each in found)
+    if found.templates:
+        verb = "is" if len(found.templates) == 1 else "are"
+        state.console.note(f"{count(len(found.templates), 'template')} {verb} left as written.")
+    changed = len(found.changed)
     verb = "would be" if would else "were" if changed != 1 else "was"
     state.console.note(
-        f"{count(changed, 'file')} {verb} formatted, {len(found) - changed} in form already."
+        f"{count(changed, 'file')} {verb} formatted, {len(found.files) - changed} in form already."
     )

@@ -209,3 +209,27 @@ def test_importing_the_package_imports_nothing_else() -> None:
     code = "import sys, odfbuild; print([m for m in sys.modules if m.startswith('odfbuild.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_definition_is_begun_and_formatted(project: Project, tiny: Tiny) -> None:
+    begun = project.new("files", "second", ["data/*.csv"], key=["id"], merge="ledger", write=False)
+    assert (begun.file, begun.names) == ("datasets/second.yaml", ("second",))
+    assert "primaryKey:" in begun.text
+    assert "second" not in project.definitions()
+    project.new("files", "second", ["data/*.csv"], key=["id"], merge="ledger")
+    assert (tiny.root / begun.file).read_text() == begun.text
+    assert "second" in project.definitions()
+    with pytest.raises(ProjectError) as caught:
+        project.new("fils", "third")
+    assert caught.value.code == "E0140"
+
+    file = tiny.root / begun.file
+    file.write_text(begun.text.replace("version: 1", "version:   1"))
+    assert [each.file for each in project.fmt(file, write=False) if each.is_changed] == [str(file)]
+    assert file.read_text() != begun.text
+    assert sum(each.is_changed for each in project.fmt()) >= 1
+    assert file.read_text() == begun.text
+    (tiny.root / "datasets" / "bad.yaml").write_text("kind: [")
+    with pytest.raises(ProjectError) as caught:
+        project.fmt()
+    assert caught.value.code == "E0101"
