@@ -56,10 +56,13 @@ class PlanView:
 
 
 def view(plan: Plan) -> PlanView:
-    """The rows of a plan: refusals first, forgotten ones last, the rest in order of work."""
-    rank = {Action.REFUSE: 0, Action.FORGET: 2}
+    """The rows of a plan: refusals first, then what drops records, forgotten ones last.
+
+    The rest is in order of work.
+    """
+    rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.FORGET: 3}
     found = [d for d in plan.datasets if d.actions or _is_cosmetic(d)]
-    found.sort(key=lambda d: rank.get(d.actions[0], 1) if d.actions else 1)
+    found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
     total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
     counts = summary(plan)

@@ -52,7 +52,7 @@ def test_a_protected_dataset_is_neither_rebuilt_nor_reset(program: Program) -> N
 
 
 @pytest.mark.parametrize("rebuild", ["allow", None])
-def test_protection_ends_with_an_apply_and_not_with_an_edit(
+def test_terraform_2967_protection_ends_with_an_apply_and_not_with_an_edit(
     program: Program, rebuild: str | None
 ) -> None:
     tiny = Tiny(program.root)
