@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,10 @@ class Decoded:
 
     definition: Definition
     data: Any
+
+
+_OF_TEMPLATES = re.compile(r"(?<!\$)\{\{|\{%")
+"""What only templates have; `${{ … }}` is filled in when data is fetched."""
 
 
 def snapshot_of(data: Any) -> DatasetSnapshot:
@@ -57,7 +62,7 @@ def _decode(source: Source) -> list[Decoded]:
     try:
         documents = read_documents(source.text, source.file)
     except ProjectError as error:
-        raise Errors([source.translated(error)]) from None
+        raise Errors([_noted(source.translated(error), source)]) from None
     found: list[Decoded] = []
     errors: list[OdfbuildError] = []
     for index, data in enumerate(documents):
@@ -73,8 +78,15 @@ def _decode(source: Source) -> list[Decoded]:
         )
         found.append(Decoded(definition, data))
     if errors:
-        raise Errors(errors)
+        raise Errors([_noted(errors[0], source), *errors[1:]])
     return found
+
+
+def _noted(error: OdfbuildError, source: Source) -> OdfbuildError:
+    """The first error of a file, with a word about templates where it looks like one of them."""
+    if source.template is None and _OF_TEMPLATES.search(source.text):
+        error.notes += ("`{{ … }}` and `{% … %}` are filled in where a file is called ….yaml.j2",)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

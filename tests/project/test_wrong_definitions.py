@@ -111,6 +111,11 @@ fetch:
         ),
         "cities.yaml": _GOOD,
     },
+    "template-without-its-suffix": {
+        "a.yaml": derived_yaml("a.{{ city }}", "cities"),
+        "b.yaml": "matrix:\n  city: [a]\n---\n{% if x %}\n",
+        "cities.yaml": _GOOD,
+    },
     "several": {
         "b.yaml": _GOOD.replace("header: true", "heder: true"),
         "a.yaml": _GOOD.replace("kind: Root", "kind: [Root"),
