@@ -25,8 +25,10 @@ _HARMLESS = re.compile(
     r"|execution\.arrow\.\w.*|connect\.\w.*|codegen\.\w.*)"
 )
 """Settings of a server that change no result, or none of what it is asked."""
-_LOST = ("UNAVAILABLE", "SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND", "RetriesExceeded")
-_TRIES = 4
+_LOST = re.compile(r"INVALID_HANDLE\.|RETRIES_EXCEEDED|SESSION_NOT_SAME|NO_ACTIVE_SESSION")
+"""Conditions that tell of the server, not of a query."""
+_TRIES = 6
+_MOST_MILLIS = 5000
 
 
 def connected(settings: EngineSettings, planner: SparkSession) -> Any:
@@ -78,19 +80,18 @@ def check_sees(session: Any, shared: Path, address: str) -> None:
 
 def refused_by(error: Exception, address: str, dataset: str | None = None) -> OdfbuildError | None:
     """The error for people when a server is gone or refuses to work; `None` for any other."""
-    name = type(error).__name__
+    name, condition = type(error).__name__, _condition(error)
+    # What a query fails with has a condition of its own.
+    if not (_LOST.match(condition) if condition else "Rpc" in name or "Grpc" in name):
+        return None
     text = " ".join(str(error).split())
-    if _condition(error) or not ("Rpc" in name or "Grpc" in name or name == "RetriesExceeded"):
-        known = any(word in text or word == name for word in _LOST)
-        if not known:
-            return None
     found = re.search(r'details = "([^"]*)"', text)
     return EngineProblem(
         f"the Spark Connect server at {address} is gone, or does not take work",
         code="E0529",
         dataset=dataset,
         notes=(
-            *((found[1] if found else text[:200],)),
+            *((found[1] if found else text[:600],)),
             *(("nothing of it was committed",) if dataset else ()),
         ),
         help="start it, or correct `engine.master`; a token is taken from "
@@ -119,7 +120,9 @@ def _opened(settings: EngineSettings) -> Any:
         try:
             session = ConnectSession.builder.remote(settings.master).create()
             # By default it tries for ten minutes.
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_TRIES)])
+            session.client.set_retry_policies(
+                [DefaultPolicy(max_retries=_TRIES, max_backoff=_MOST_MILLIS)]
+            )
         except Exception as error:
             raise refused_by(error, settings.address) or error from None
     return session
