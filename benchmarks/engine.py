@@ -154,6 +154,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="medians of so many")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--only", choices=_SECTIONS, nargs="+", default=_SECTIONS)
+    parser.add_argument(
+        "--modes", choices=QUERIES, nargs="+", default=list(QUERIES), help="of large"
+    )
     options = parser.parse_args()
     print(f"{options.rows:,} rows, {os.cpu_count()} cores", flush=True)
     figures = {}
@@ -174,7 +177,7 @@ def _figures(options: argparse.Namespace) -> Figures:
             if "small" in options.only:
                 yield from _small_jobs(bench)
             if "large" in options.only:
-                yield from _beside_pyspark(bench, options.rows, options.runs)
+                yield from _beside_pyspark(bench, options.rows, options.runs, options.modes)
             if "increments" in options.only:
                 yield from _growing(bench, options.histories, options.runs)
     finally:
@@ -221,9 +224,10 @@ def _small_jobs(bench: Bench) -> Figures:
         yield f"small jobs per second, 4 threads, {name}", 40 / took
 
 
-def _beside_pyspark(bench: Bench, rows: int, runs: int) -> Figures:
+def _beside_pyspark(bench: Bench, rows: int, runs: int, modes: list[str]) -> Figures:
     bench.source("large", rows)
-    for mode, query in QUERIES.items():
+    for mode in modes:
+        query = QUERIES[mode]
         ours, plain = [], []
         for run in range(runs + 1):
             ours.append(_seconds(partial(bench.derive, f"{mode}-{run}", "large", query)))
