@@ -18,6 +18,7 @@ from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.anchors import REF, files_below
 from odfbuild.project.repository import NOTES, inside, repository
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from git import Repo
@@ -97,7 +98,7 @@ def moved_since_commit(
 
 def message_for(moved: tuple[MovedDataset, ...]) -> str:
     """The message of a commit: how many datasets, then a line for each."""
-    number = f"{len(moved)} dataset{'' if len(moved) == 1 else 's'}"
+    number = count(len(moved), "dataset")
     return "\n".join([f"Bring {number} up to date", "", *map(describe, moved)])
 
 
@@ -105,8 +106,8 @@ def describe(moved: MovedDataset) -> str:
     """`flights: 1 block, 28,330 records`."""
     if moved.gone:
         return f"{moved.name}: removed"
-    blocks = f"{moved.blocks:,} block{'' if moved.blocks == 1 else 's'}"
-    records = f"{moved.records:,} record{'' if moved.records == 1 else 's'}"
+    blocks = count(moved.blocks, "block")
+    records = count(moved.records, "record")
     return f"{moved.name}: {'rewritten, ' if moved.rewritten else ''}{blocks}, {records}"
 
 

@@ -108,7 +108,7 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     from odfbuild.report.freshness import age_of
     from odfbuild.report.listing import statuses
     from odfbuild.report.pages import render_pages
-    from odfbuild.report.words import count
+    from odfbuild.wording import count
 
     now = moment or Timestamp.now()
     names, found = choose(state.directory, wanted, state.given)

@@ -66,7 +66,7 @@ def _filter(state: Context, *, check: bool, diff: bool) -> int:
 
 
 def _sum_up(state: Context, found: Formatting, *, would: bool) -> None:
-    from odfbuild.report.words import count
+    from odfbuild.wording import count
 
     for each in found.files:
         if each.kept:

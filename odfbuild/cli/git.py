@@ -37,7 +37,7 @@ def anchor(context: typer.Context) -> int:
     from odfbuild.project.anchors import NotAnchored
     from odfbuild.project.anchors import anchor as note
     from odfbuild.project.repository import repository
-    from odfbuild.report.words import count
+    from odfbuild.wording import count
 
     state: Context = context.obj
     config = state.config()

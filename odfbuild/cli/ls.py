@@ -52,7 +52,7 @@ def ls(
         projections = {name: p for name, p in found.projections.items() if name in names}
         status = {name: s for name, s in statuses(found.plan).items() if name in names}
     if as_json or format is Format.json:
-        state.console.data(datasets_to_data(projections, status, found.project.config.owners))
+        state.console.data(datasets_to_data(projections, status, state.owners()))
     else:
         state.console.result(render_datasets(projections, status))
     return 0

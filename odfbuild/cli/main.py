@@ -6,6 +6,7 @@ called, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from itertools import pairwise
@@ -116,7 +117,10 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and leave with its exit code."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    # Nothing is worth being looked for among what the end of the process frees.
+    gc.freeze()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -20,6 +20,7 @@ from odfbuild.cli.context import (
 )
 from odfbuild.cli.github import is_github, tell_plan
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
+from odfbuild.store.collector import paused_collector
 
 EXIT_CHANGES = 2
 
@@ -33,6 +34,7 @@ DetailedExitcodeOption = Annotated[
 ]
 
 
+@paused_collector()
 def plan(
     context: typer.Context,
     select: SelectOption = None,

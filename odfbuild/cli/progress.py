@@ -15,7 +15,7 @@ from odfbuild.apply.run import Listener
 from odfbuild.apply.runs import headway_text, last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import Headway
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 _TICK_SECONDS = 0.2
 

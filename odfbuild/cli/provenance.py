@@ -46,8 +46,8 @@ def provenance(
     """
     from odfbuild.apply.provenance import trace
     from odfbuild.report.provenance import provenance_to_data, render_provenance
-    from odfbuild.report.words import count
     from odfbuild.verify.provenance import Extent
+    from odfbuild.wording import count
 
     if bool(offsets) == (where is not None):
         raise typer.BadParameter("give offsets, or --where", param_hint="OFFSET")

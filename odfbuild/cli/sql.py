@@ -130,7 +130,7 @@ def _valid_at(text: str | None, history: bool) -> Timestamp | None:
 
 def _prove(state: Context, question: Question, sources: Sources, history: bool, file: Path) -> int:
     from odfbuild.apply.proof import prove
-    from odfbuild.report.words import count
+    from odfbuild.wording import count
 
     document = prove(state.workspace(), question, state.start_engine, sources, history=history)
     written = json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"

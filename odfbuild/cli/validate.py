@@ -27,7 +27,7 @@ def validate(
     """Check all definitions: YAML, templates, types, inputs, cycles. No Spark, no network."""
     state: Context = context.obj
     from odfbuild.apply.survey import read_definitions
-    from odfbuild.report.words import count
+    from odfbuild.wording import count
 
     found = read_definitions(state.directory, state.given)
     _help_editors(found)

@@ -29,6 +29,7 @@ from odfbuild.engine.checks import (
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import CheckError
+from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072
 _PUT_IN_PLACE = pa.array([APPEND, CORRECT_TO], pa.int32())
@@ -55,7 +56,7 @@ class Violation:
     path: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
-        records = f"{self.count:,} record{'' if self.count == 1 else 's'}"
+        records = count(self.count, "record")
         what = records if not isinstance(self.check, RowCount) else f"there are {records}"
         return f"{self.check}: {what}{f', such as {self.example}' if self.example else ''}"
 

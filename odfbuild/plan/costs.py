@@ -8,6 +8,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.rebuild import all_readers, consumers_of
+from odfbuild.wording import count
 
 _BREAKING = frozenset({"E0303", "E0304", "E0309", "E0312", "E0314", "E0315"})
 _LISTED = 5
@@ -23,21 +24,17 @@ def with_costs(refusal: OdfbuildError | None, name: str, states: Mapping[str, Pr
         return
     by_name = {alias: (alias, each) for alias, each in states.items()}
     readers = sorted(all_readers(state.dataset_id, consumers_of(states), by_name))
-    own = _records(state.records)
-    many = f"{len(readers)} reader{'' if len(readers) == 1 else 's'}"
+    own = count(state.records, "record")
+    many = count(len(readers), "reader")
     stay = f"; the old history keeps its readers: {_listed(readers)}" if readers else ""
     if state.kind is DatasetKind.Root:
         costs = [f"a new name begins without the {own} that there are{stay}"]
     else:
         costs = [f"a new name computes {own} once more{stay}"]
         theirs = sum(states[reader].records for reader in readers)
-        of_readers = f", and {_records(theirs)} of {many}" if readers else ""
+        of_readers = f", and {count(theirs, 'record')} of {many}" if readers else ""
         costs.append(f"computing again drops {own}{of_readers}")
     refusal.notes = (*refusal.notes, *(f"cost: {each}" for each in costs))
-
-
-def _records(number: int) -> str:
-    return f"{number:,} record{'' if number == 1 else 's'}"
 
 
 def _listed(names: list[str]) -> str:

@@ -19,6 +19,7 @@ from odfbuild.plan.bounds import never_adds_records
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.wording import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
     if not records and not moves:
         return _NOTHING
     if records:
-        message = f"{each.name} has {records} new record{'' if records == 1 else 's'}"
+        message = f"{each.name} has {count(records, 'new record')}"
     else:
         message = f"the watermark of {each.name} moved to {state.watermark}"
     reason = Reason(

@@ -17,6 +17,7 @@ from odfbuild.ingest.sample import Sample
 from odfbuild.odf.ddl import quoted_name
 from odfbuild.project.resources import template_text
 from odfbuild.project.yaml_1_1 import text_as_yaml
+from odfbuild.wording import count
 
 KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
@@ -129,7 +130,7 @@ def root_text(root: Root, schema: str) -> str:
 
 def _looked_at(root: Root) -> str:
     records = root.sample.guess.records if root.sample else 0
-    return f"the {records} record{'' if records == 1 else 's'} of {root.sampled}"
+    return f"the {count(records, 'record')} of {root.sampled}"
 
 
 def _merge_because(root: Root, key: Sequence[str]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from odfbuild.engine.audit import Violation
 from odfbuild.errors import Location
-from odfbuild.report.words import count, paint
+from odfbuild.report.words import paint
+from odfbuild.wording import count
 
 Found = Mapping[str, Sequence[Violation]]
 """Violations by dataset; a dataset that keeps to all its checks has none."""

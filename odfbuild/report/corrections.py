@@ -9,7 +9,7 @@ from odfbuild.apply.corrections import Correction, Corrections, Fate
 from odfbuild.odf.records import plain_value
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.table import render_table
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 _LENGTHS = {"day": 10, "month": 7, "year": 4}
 """Of the beginning of a time in RFC 3339."""

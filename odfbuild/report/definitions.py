@@ -13,7 +13,7 @@ from odfbuild.report.instances import grouped
 from odfbuild.report.plan_text import render_rows
 from odfbuild.report.plan_view import event_view
 from odfbuild.report.rows import Row
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 NO_DIFFERENCES = "No differences."
 

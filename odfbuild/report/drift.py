@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.plan.drift import ChainDrift, DriftKind
-from odfbuild.report.words import count, escaped, paint, sentence
+from odfbuild.report.words import escaped, paint, sentence
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.apply.drift import Drifted

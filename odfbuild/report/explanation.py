@@ -11,7 +11,8 @@ from odfbuild.plan.explain import Cause, Explanation, Point, Standing
 from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
 from odfbuild.report.plan_view import reason_line
-from odfbuild.report.words import count, paint
+from odfbuild.report.words import paint
+from odfbuild.wording import count
 
 _COLORS = {
     Standing.NEW: "green",

@@ -9,7 +9,7 @@ from typing import Any
 
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.table import render_table
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from odfbuild.apply.linting import Finding
 from odfbuild.report.errors import render_place
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 _YELLOW, _RED, _GREEN, _BOLD, _OFF = "\x1b[33;1m", "\x1b[31;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
 _WORDS = {"warn": ("warning", _YELLOW), "error": ("error", _RED)}

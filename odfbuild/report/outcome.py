@@ -8,7 +8,8 @@ from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
-from odfbuild.report.words import count, paint
+from odfbuild.report.words import paint
+from odfbuild.wording import count
 
 _COLORS = {
     Status.COMMITTED: "green",

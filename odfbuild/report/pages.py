@@ -9,8 +9,9 @@ from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.project.resources import template_text
 from odfbuild.report.freshness import Age, spelled
-from odfbuild.report.words import count, size
+from odfbuild.report.words import size
 from odfbuild.report.yaml_text import yaml_lines
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.apply.pages import Page

@@ -15,7 +15,8 @@ from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, PlanView, view
 from odfbuild.report.rows import EventView, Row
-from odfbuild.report.words import count, escaped, sentence
+from odfbuild.report.words import escaped, sentence
+from odfbuild.wording import count
 
 BUDGET = 65_536
 """Characters that a comment on GitHub may have."""

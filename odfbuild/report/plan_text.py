@@ -13,7 +13,8 @@ from odfbuild.report.drift import drift_lines
 from odfbuild.report.errors import render_error
 from odfbuild.report.plan_view import NO_CHANGES, closing_line, view
 from odfbuild.report.rows import EventView, Row
-from odfbuild.report.words import count, paint
+from odfbuild.report.words import paint
+from odfbuild.wording import count
 
 __all__ = ["NO_CHANGES", "closing_line", "render_event", "render_plan"]
 

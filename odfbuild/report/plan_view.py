@@ -32,8 +32,9 @@ from odfbuild.plan.model import (
 from odfbuild.report.instances import grouped
 from odfbuild.report.readers import Readers
 from odfbuild.report.rows import EventView, Row
-from odfbuild.report.words import count, short, size
+from odfbuild.report.words import short, size
 from odfbuild.report.yaml_text import yaml_lines
+from odfbuild.wording import count
 
 NO_CHANGES = "No changes. All datasets are up to date."
 

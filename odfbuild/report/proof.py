@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.apply.proof import Holds

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from odfbuild.plan.impact import LISTED, describe
 from odfbuild.plan.model import ColumnCause, DatasetPlan, Plan
-from odfbuild.report.words import count
+from odfbuild.wording import count
 
 
 class Readers:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.report.words import count, short
+from odfbuild.report.words import short
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.apply.reset import Reset

@@ -7,7 +7,8 @@ from typing import Any
 
 from odfbuild.apply.standing import ProjectStanding
 from odfbuild.report.holders import holders_to_data
-from odfbuild.report.words import count, paint
+from odfbuild.report.words import paint
+from odfbuild.wording import count
 
 SHOWN = 10
 """So many names of a group are shown, unless all are asked for."""

@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from odfbuild.report.table import render_table
-from odfbuild.report.words import count, size
+from odfbuild.report.words import size
 from odfbuild.store.transfer import Held
+from odfbuild.wording import count
 
 
 def render_held(found: Sequence[Held]) -> str:

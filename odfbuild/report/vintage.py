@@ -7,7 +7,8 @@ from typing import Any
 
 from odfbuild.apply.vintage import Era, Vintage
 from odfbuild.report.table import render_table
-from odfbuild.report.words import count, short
+from odfbuild.report.words import short
+from odfbuild.wording import count
 
 
 def render_vintage(found: Vintage, eras: Sequence[Era]) -> str:

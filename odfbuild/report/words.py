@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.wording import count
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#&]")
 
 COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "dim": 2}
-
-
-def count(number: int, noun: str) -> str:
-    """`1 record`, `12,400 records`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: int) -> str:

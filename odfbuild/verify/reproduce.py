@@ -39,6 +39,7 @@ from odfbuild.verify.replay import (
     plan_replays,
     watermarks_in_question,
 )
+from odfbuild.wording import count
 
 _MEND = (
     "the records do not follow from the inputs: pull the dataset from a peer that you trust, "
@@ -280,7 +281,7 @@ def _count(data: DataSlice | None) -> str:
     if data is None:
         return "no records"
     number = data.offset_interval.end - data.offset_interval.start + 1
-    return f"{number} record{'' if number == 1 else 's'}"
+    return count(number, "record")
 
 
 def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:

@@ -76,7 +76,7 @@ def test_going_back_derivatives_and_wrong_times_are_refused(odfbuild: Program) -
         ("derived", "2025-01-01T00:00:00Z"): (1, "set the watermark of the root datasets"),
         ("rood", "2025-01-01T00:00:00Z"): (1, "did you mean 'root'?"),
         ("root", "2025-01-01"): (64, "RFC 3339"),
-        ("root",): (64, "Missing argument 'TIME'"),
+        ("root",): (64, "missing argument 'TIME'"),
     }
     for arguments, (code, part) in refused.items():
         said = odfbuild("watermark", "set", *arguments)

@@ -17,8 +17,9 @@ from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
 from odfbuild.report.findings import findings_to_data, render_findings
 from odfbuild.report.outcome import outcome_to_data, render_outcome
 from odfbuild.report.records import render_records
-from odfbuild.report.words import count, size
+from odfbuild.report.words import size
 from odfbuild.verify.finding import Finding
+from odfbuild.wording import count
 
 from ..plan.worlds import World, hash_of, news, pipeline
 from .golden import assert_golden
