@@ -161,7 +161,8 @@ def test_a_flipped_byte_fails_verify_and_is_named(
     content[choice.randrange(len(content))] ^= 1 << choice.randrange(8)
     victim.chmod(0o644)
     victim.write_bytes(content)
-    done = project.run("verify")
+    # Replaying all that is whole takes Spark; whether a byte is found does not depend on it.
+    done = project.run("verify", *(() if seed == 0 else ("--integrity",)))
     name = (victim.parents[1] / "info" / "alias").read_text().strip()
     assert done.code == 3, done.text
     assert name in done.text
