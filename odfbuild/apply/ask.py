@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabulary_of
 from odfbuild.engine.facts import facts_in
@@ -110,39 +110,37 @@ def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sourc
     return {name: Source(name, state) for name, state in states.items()}
 
 
+class Manner(TypedDict, total=False):
+    """How a question is answered.
+
+    From the whole `history`; at most `limit` rows; only if `repeatable`, so that the same rows come
+    the next time; as it was true at `valid_at`, an event time; `name` is the file of places in
+    errors.
+    """
+
+    history: bool
+    limit: int | None
+    repeatable: bool
+    valid_at: Timestamp | None
+    name: str
+
+
 @contextmanager
 def answered(
     workspace: Workspace,
     question: Question,
     factory: EngineFactory,
     sources: Sources | None = None,
-    *,
-    history: bool = False,
-    limit: int | None = None,
-    repeatable: bool = False,
-    valid_at: Timestamp | None = None,
-    name: str = "query",
+    **manner: Unpack[Manner],
 ) -> Iterator[EngineResult]:
-    """The answer, at most `limit` rows of it, as Parquet files that are gone afterwards.
+    """The answer as Parquet files that are gone afterwards.
 
-    From `sources`, by default the datasets as they are now. With `repeatable`, a query is refused
-    whose rows may be others the next time. Datasets show what was true at `valid_at`, an event
-    time, if it is given. Raises `QueryError`s, with places in the query as it
-    was asked (file `name`).
+    From `sources`, by default the datasets as they are now. Raises `QueryError`s, with places in
+    the query as it was asked.
     """
     engine = LazyEngine(factory)
     try:
-        with asked_of(
-            engine.get,
-            workspace,
-            question,
-            sources,
-            history=history,
-            limit=limit,
-            repeatable=repeatable,
-            valid_at=valid_at,
-            name=name,
-        ) as found:
+        with asked_of(engine.get, workspace, question, sources, **manner) as found:
             yield found
     finally:
         engine.stop()
