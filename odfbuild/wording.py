@@ -1,8 +1,25 @@
-"""Numbers in sentences, for every room that says something to people."""
+"""Numbers and names in sentences, for every room that says something to people."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def count(number: int, noun: str) -> str:
     """`1 record`, `12,400 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that is spelled most like `word`, whatever its case; `None`: none is."""
+    from difflib import get_close_matches
+
+    spelled = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower(), spelled, n=1)
+    return spelled[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """What to do about a word that is none of `known`: take the closest, or `otherwise`."""
+    close = closest(word, known)
+    return f"did you mean '{close}'?" if close else otherwise

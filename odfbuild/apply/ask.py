@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -24,6 +23,7 @@ from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.store.as_of import Moment, states_at
 from odfbuild.store.disposable import scratch_folder
+from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine, EngineFactory, EngineResult
@@ -244,11 +244,10 @@ def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> Q
     name = ""
     if after is not None:
         name = sql[words[after + 1].start :].split(maxsplit=1)[0].strip("`;,()")
-    close = get_close_matches(name, aliases, n=1)
     return QueryError(
         f"there is no dataset '{name}'" if name else "the query reads no dataset",
         code="E0519",
-        help=f"did you mean '{close[0]}'?" if close else "`odfbuild ls` lists the datasets",
+        help=did_you_mean(name, aliases, "`odfbuild ls` lists the datasets"),
     )
 
 

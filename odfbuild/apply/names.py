@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import PlanError
+from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
@@ -26,12 +26,11 @@ def one_of(names: Iterable[str], name: str) -> str:
     found = aliases.get(name.lower())
     if found is not None:
         return found
-    close = get_close_matches(name.lower(), aliases, n=1)
     raise PlanError(
         f"there is no dataset '{name}' here",
         code="E0301",
         dataset=name,
-        help=f"did you mean '{aliases[close[0]]}'?" if close else "`odfbuild ls` lists them all",
+        help=did_you_mean(name, aliases.values(), "`odfbuild ls` lists them all"),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from odfbuild.apply.new_derived import derived_wanted
 from odfbuild.apply.new_root import root_wanted
@@ -29,6 +28,7 @@ from odfbuild.project.scaffold import (
 from odfbuild.project.source import Source
 from odfbuild.project.template import render_template
 from odfbuild.store.files import make_folder, write_file
+from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,8 @@ def _check_name(name: str, definitions: Iterable[Definition]) -> None:
 
 
 def _not_a_kind(kind: str) -> ProjectError:
-    close = get_close_matches(kind, KINDS, n=1)
     return ProjectError(
         f"there is no kind '{kind}' of dataset to begin",
         code="E0140",
-        help=f"did you mean '{close[0]}'?" if close else "`odfbuild new` lists the kinds",
+        help=did_you_mean(kind, KINDS, "`odfbuild new` lists the kinds"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from odfbuild.apply.new_wish import Wanted, as_name, check_column, missing
 from odfbuild.apply.survey import Definitions
@@ -12,6 +11,7 @@ from odfbuild.errors import Errors, GraphError, ProjectError
 from odfbuild.odf.identity import is_name
 from odfbuild.plan.known_columns import KnownColumns
 from odfbuild.project.scaffold import Derived, Input, alias_of
+from odfbuild.wording import did_you_mean
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
@@ -47,14 +47,15 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
     for folded, text in {name.lower(): name for name in names}.items():
         name = spelled.get(folded)
         if name is None:
-            close = get_close_matches(folded, spelled, n=1)
             errors.append(
                 GraphError(
                     f"there is no dataset '{text}' to read",
                     code="E0202",
-                    help=f"did you mean '{spelled[close[0]]}'?"
-                    if close
-                    else "`odfbuild ls` lists them all; `odfbuild new` begins one",
+                    help=did_you_mean(
+                        text,
+                        spelled.values(),
+                        "`odfbuild ls` lists them all; `odfbuild new` begins one",
+                    ),
                 )
             )
             continue

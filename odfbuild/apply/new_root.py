@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from odfbuild.apply.new_wish import Wanted, check_column, missing
@@ -14,6 +13,7 @@ from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.ingest.sample import FORMATS, Form, form_of, look_at
 from odfbuild.project.model import Config
 from odfbuild.project.scaffold import Root
+from odfbuild.wording import did_you_mean
 
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _ADDRESSES = ("http:", "https:", "ftp:", "ftps:", "file:", "s3:", "gs:", "az:")
@@ -114,11 +114,10 @@ def _form(wanted: Wanted, name: str) -> Form:
         known = form_of("", wanted.read)
         if known is not None:
             return known
-        close = get_close_matches(wanted.read, FORMATS, n=1)
         raise ProjectError(
             f"no data is read as '{wanted.read}'",
             code="E0143",
-            help=f"did you mean '{close[0]}'?" if close else f"one of {', '.join(FORMATS)}",
+            help=did_you_mean(wanted.read, FORMATS, f"one of {', '.join(FORMATS)}"),
         )
     if wanted.kind == "push":
         return Form("NdJson")

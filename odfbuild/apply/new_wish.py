@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from odfbuild.errors import ProjectError
+from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,10 @@ def check_column(
     if name in columns:
         return
     of = f" of '{dataset}'" if dataset else ""
-    close = get_close_matches(name, columns, n=1)
     raise ProjectError(
         f"'{name}' ({option}) is no column{of}",
         code="E0142",
-        help=f"did you mean '{close[0]}'?" if close else f"columns are: {', '.join(columns)}",
+        help=did_you_mean(name, columns, f"columns are: {', '.join(columns)}"),
     )
 
 

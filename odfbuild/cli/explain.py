@@ -8,7 +8,6 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
-from odfbuild.errors import PlanError
 
 
 def explain(
@@ -35,6 +34,7 @@ def explain(
 
     if is_error_code(dataset):
         return _explain_code(context.obj, dataset.upper(), as_json or format is Format.json)
+    from odfbuild.apply.names import one_of
     from odfbuild.apply.receipts import with_receipts
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
@@ -46,7 +46,7 @@ def explain(
 
     state: Context = context.obj
     found = state.survey()
-    name = _known(dataset, [each.name for each in found.plan.datasets])
+    name = one_of((each.name for each in found.plan.datasets), dataset)
     explanation = with_receipts(
         explained(found.plan, name, found.projections),
         found.project.config,
@@ -82,19 +82,3 @@ def _explain_code(state: Context, code: str, as_json: bool) -> int:
     else:
         state.console.result(f"{entry.code}: {entry.title}\n\n{fill(entry.text, 100)}")
     return 0
-
-
-def _known(wanted: str, names: list[str]) -> str:
-    """The dataset of the plan with that name, whose case does not count."""
-    from difflib import get_close_matches
-
-    folded = {name.lower(): name for name in names}
-    if wanted.lower() in folded:
-        return folded[wanted.lower()]
-    close = get_close_matches(wanted.lower(), folded, n=1)
-    raise PlanError(
-        f"there is no dataset '{wanted}' here",
-        code="E0301",
-        dataset=wanted,
-        help=f"did you mean '{folded[close[0]]}'?" if close else "`odfbuild ls` lists them all",
-    )

@@ -9,6 +9,7 @@ import typer
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.errors import ProjectError
+from odfbuild.wording import did_you_mean
 
 PLAN = "plan"
 PROJECT = "project"
@@ -59,12 +60,8 @@ def schema(
 
 
 def _no_such(kind: str, names: tuple[str, ...]) -> ProjectError:
-    from difflib import get_close_matches
-
-    by_fold = {name.lower(): name for name in names}
-    close = get_close_matches(kind.lower(), by_fold, n=1)
     return ProjectError(
         f"the protocol has no object '{kind}'",
         code="E0134",
-        help=f"did you mean '{by_fold[close[0]]}'?" if close else "`odfbuild schema` lists them",
+        help=did_you_mean(kind, names, "`odfbuild schema` lists them"),
     )

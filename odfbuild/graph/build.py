@@ -10,6 +10,7 @@ from odfbuild.odf.model import SetTransform
 from odfbuild.odf.projection import Projection
 from odfbuild.project.model import Definition, Project
 from odfbuild.values import dataclass
+from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,6 @@ def _unknown(
     number: int,
     aliases: Mapping[str, str],
 ) -> GraphError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(ref.lower(), aliases, n=1)
     metadata = definition.snapshot.metadata
     index = max(i for i, event in enumerate(metadata) if isinstance(event, SetTransform))
     path = ("metadata", index, "inputs", number, "datasetRef")
@@ -126,9 +124,7 @@ def _unknown(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",
         location=_place(project, definition, path),
-        help=f"did you mean '{aliases[close[0]]}'?"
-        if close
-        else "define that dataset, or remove the input",
+        help=did_you_mean(ref, aliases.values(), "define that dataset, or remove the input"),
         dataset=definition.name,
     )
 

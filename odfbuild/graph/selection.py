@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import GraphError
 from odfbuild.values import dataclass
+from odfbuild.wording import did_you_mean
 
 EXIT_USAGE = 64
 
@@ -132,7 +132,7 @@ def _matching(
         known = sorted({*catalogue.methods, "selector"})
         raise _wrong(
             f"there is no selection method '{method}'",
-            _meant(method, known) or f"the methods are: {', '.join(known)}",
+            did_you_mean(method, known, f"the methods are: {', '.join(known)}"),
         )
     return catalogue.methods[method](value)
 
@@ -145,8 +145,9 @@ def _named(catalogue: Catalogue, name: str, open_: tuple[str, ...]) -> set[str]:
         known = sorted(catalogue.selectors)
         raise _wrong(
             f"there is no selector '{name}'",
-            _meant(name, known)
-            or (f"the selectors are: {', '.join(known)}" if known else _HOW_TO_NAME),
+            did_you_mean(
+                name, known, f"the selectors are: {', '.join(known)}" if known else _HOW_TO_NAME
+            ),
         )
     return _any_of(catalogue, [catalogue.selectors[name]], (*open_, name))
 
@@ -177,16 +178,8 @@ def _no_match(method: str, value: str, known: Sequence[str], *, closed: bool) ->
     what = what or (
         f"'{value}' is no {method} that exists" if closed else f"no dataset has {method} '{value}'"
     )
-    help_ = _meant(value, known)
-    if help_ is None and closed:
-        help_ = f"it can be: {', '.join(known)}"
-    return _wrong(what, help_ or "`odfbuild ls` lists all datasets", code="E0212")
-
-
-def _meant(value: str, known: Sequence[str]) -> str | None:
-    spelt = {each.lower(): each for each in known}
-    close = get_close_matches(value.lower(), spelt, n=1)
-    return f"did you mean '{spelt[close[0]]}'?" if close else None
+    all_of_them = f"it can be: {', '.join(known)}" if closed else "`odfbuild ls` lists all datasets"
+    return _wrong(what, did_you_mean(value, known, all_of_them), code="E0212")
 
 
 def _malformed(text: str, part: str) -> GraphError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.values import dataclass
+from odfbuild.wording import closest
 
 Path = tuple[str | int, ...]
 
@@ -64,7 +65,7 @@ def missing(path: Path, key: str) -> DecodeError:
 def unknown(path: Path, key: Any, known: tuple[str, ...]) -> DecodeError:
     """A key that the object does not have, with the known one that it resembles."""
     return DecodeError(
-        (*path, key), f"unknown key '{key}'", key, _closest(str(key), known), "unknown_field"
+        (*path, key), f"unknown key '{key}'", key, closest(str(key), known), "unknown_field"
     )
 
 
@@ -74,7 +75,7 @@ def not_one_of(path: Path, data: Any, names: tuple[str, ...]) -> DecodeError:
         path,
         f"expected one of {', '.join(names)}; found {describe(data)}",
         data,
-        _closest(data, names) if isinstance(data, str) else None,
+        closest(data, names) if isinstance(data, str) else None,
     )
 
 
@@ -91,11 +92,3 @@ def describe(data: Any) -> str:
     if isinstance(data, str):
         return f"the string {data!r}" if len(data) <= 40 else "a string"
     return f"the number {data}"
-
-
-def _closest(word: str, names: tuple[str, ...]) -> str | None:
-    from difflib import get_close_matches
-
-    by_fold = {name.lower(): name for name in names}
-    close = get_close_matches(word.lower(), by_fold, n=1, cutoff=0.6)
-    return by_fold[close[0]] if close else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetId
@@ -17,6 +16,7 @@ from odfbuild.odf.projection import Projection
 from odfbuild.plan.diff import committed
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.project.model import Definition
+from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,11 @@ def all_readers(
 
 
 def _unknown(name: str, known: list[str]) -> PlanError:
-    close = get_close_matches(name, known, n=1)
     return PlanError(
         f"there is no definition of '{name}' to rebuild",
         code="E0335",
         dataset=name,
-        help=f"did you mean '{close[0]}'?" if close else "`odfbuild ls` lists all datasets",
+        help=did_you_mean(name, known, "`odfbuild ls` lists all datasets"),
     )
 
 

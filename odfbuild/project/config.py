@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from odfbuild.project.policy import SCHEMA as POLICIES
 from odfbuild.project.policy import policies_from
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml_source import locate
+from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"
 
@@ -257,15 +257,12 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
         if found.validator == "additionalProperties":
             known = list(found.schema["properties"])
             for key in sorted(set(found.instance) - set(known)):
-                close = get_close_matches(key, known, n=1)
                 errors.append(
                     ProjectError(
                         f"unknown key '{key}'",
                         code="E0104",
                         location=locate(text, FILE, 0, (*path, key)),
-                        help=f"did you mean '{close[0]}'?"
-                        if close
-                        else f"known keys are: {', '.join(known)}",
+                        help=did_you_mean(key, known, f"known keys are: {', '.join(known)}"),
                     )
                 )
             continue

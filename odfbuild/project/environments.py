@@ -7,13 +7,13 @@ would look like datasets that nobody defines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Any
 
 from odfbuild.errors import ProjectError
 from odfbuild.project.variables import FOLDER
 from odfbuild.project.yaml_source import locate
+from odfbuild.wording import did_you_mean
 
 
 def environments(root: Path, declared: Mapping[str, Any]) -> set[str]:
@@ -26,14 +26,15 @@ def check_environment(root: Path, declared: Mapping[str, Any], env: str) -> None
     known = environments(root, declared)
     if env in known:
         return
-    close = get_close_matches(env, known, n=1)
     raise ProjectError(
         f"this project has no environment '{env}'",
         code="E0115",
         notes=(f"there are: {', '.join(sorted(known)) or 'none'}",),
-        help=f"did you mean '{close[0]}'?"
-        if close
-        else f"write {FOLDER}/{env}.yaml, or add '{env}' to `environments` in odfbuild.yaml",
+        help=did_you_mean(
+            env,
+            known,
+            f"write {FOLDER}/{env}.yaml, or add '{env}' to `environments` in odfbuild.yaml",
+        ),
     )
 
 

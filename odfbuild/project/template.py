@@ -11,13 +11,14 @@ import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.yaml_source import locate
+from odfbuild.wording import did_you_mean
 
 _FETCH_TIME = re.compile(r"\$\{\{.*?\}\}", re.S)
 _FRONT = re.compile(
@@ -100,12 +101,11 @@ def _instances(
     data = documents[0] if documents else {}
     for key in data:
         if key not in _FRONT_KEYS:
-            close = get_close_matches(key, _FRONT_KEYS, n=1)
             raise ProjectError(
                 f"unknown key '{key}' in front of the template",
                 code="E0104",
                 location=locate(rendered, file, 0, (key,)),
-                help=f"did you mean '{close[0]}'?" if close else "use matrix, include, exclude",
+                help=did_you_mean(key, _FRONT_KEYS, "use matrix, include, exclude"),
             )
     matrix = data.get("matrix") or {}
     if not isinstance(matrix, dict) or not all(isinstance(v, list) for v in matrix.values()):
@@ -172,16 +172,15 @@ def _undefined(
 ) -> ProjectError:
     match = re.search(r"'([^']+)'", str(error))
     name = match.group(1) if match else "?"
-    close = get_close_matches(name, [str(key) for key in values], n=1)
-    known = ", ".join(sorted(str(key) for key in values)) or "none"
+    known = sorted(str(key) for key in values)
     return ProjectError(
         f"'{name}' is not defined",
         code="E0121",
         location=_line(body, file, _error_line(error), skipped, name),
-        notes=(f"defined here: {known}",),
-        help=f"did you mean '{close[0]}'?"
-        if close
-        else f"add '{name}' to the matrix of this file or to `vars` in odfbuild.yaml",
+        notes=(f"defined here: {', '.join(known) or 'none'}",),
+        help=did_you_mean(
+            name, known, f"add '{name}' to the matrix of this file or to `vars` in odfbuild.yaml"
+        ),
     )
 
 

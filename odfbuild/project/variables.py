@@ -8,13 +8,13 @@ changes nothing unnoticed; the rest of the process environment is out of reach f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.given import Given
 from odfbuild.project.plain_yaml import read_documents
+from odfbuild.wording import did_you_mean
 
 FOLDER = "vars"
 """Where each environment may have a file of variables."""
@@ -71,11 +71,12 @@ def _value(text: str, name: str) -> Any:
 
 
 def _undeclared(name: str, known: set[str], where: str) -> ProjectError:
-    close = get_close_matches(name, known, n=1)
     return ProjectError(
         f"{where} gives '{name}' a value, and no file declares that variable",
         code="E0116",
-        help=f"did you mean '{close[0]}'?"
-        if close
-        else f"add '{name}' to `vars` in odfbuild.yaml, or to the file of the environment",
+        help=did_you_mean(
+            name,
+            known,
+            f"add '{name}' to `vars` in odfbuild.yaml, or to the file of the environment",
+        ),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from odfbuild.engine.contract import vocabulary_of
@@ -21,6 +20,7 @@ from odfbuild.odf.model import (
     SetVocab,
 )
 from odfbuild.project.lint.rules import Flaw, Path
+from odfbuild.wording import did_you_mean
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRET_NAME = re.compile(
@@ -122,11 +122,10 @@ def _columns(
 def _unknown(names: Sequence[str], known: Sequence[str], path: Path) -> Iterator[Flaw]:
     for number, name in enumerate(names):
         if name not in known:
-            close = get_close_matches(name, known, n=1)
             yield Flaw(
                 "no-such-column",
                 f"the source has no column '{name}'",
-                f"did you mean '{close[0]}'?" if close else "name a column of `read.schema`",
+                did_you_mean(name, known, "name a column of `read.schema`"),
                 (*path, number),
                 length=len(name),
             )
