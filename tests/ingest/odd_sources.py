@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.ingest.bad_sources import GZIP, ZIP, Case, csv, lines
+from tests.ingest.bad_text import to_bytes
 
 GOOD = b"n\n1\n2\n"
 N = csv("n BIGINT")
@@ -201,7 +202,49 @@ def instant(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=ZoneInfo("UTC"))  # type: ignore[misc,arg-type]
 
 
+POINT = {"type": "Point", "coordinates": [1.5, 2]}
+PLACE = '{"coordinates":[1.5,2],"type":"Point"}'
+FEATURES = [
+    {"type": "Feature", "properties": None, "geometry": POINT},
+    {"type": "Feature", "properties": {"n": 1}, "geometry": None},
+    {"type": "Feature", "id": "a", "properties": {"n": 2}, "geometry": None, "bbox": [1, 2, 1, 2]},
+    {"type": "Feature", "id": 7, "properties": {"id": "b"}, "geometry": POINT, "title": "foreign"},
+]
+"""All that RFC 7946 allows a feature to be or to have besides the usual."""
+
+
+def collection(*features: object) -> bytes:
+    """GeoJSON, with foreign members."""
+    return to_bytes({"name": "x", "features": features, "bbox": [], "type": "FeatureCollection"})
+
+
 RIGHT = [
+    right(
+        "odd-features",
+        collection(*FEATURES),
+        lines("GeoJson", "n BIGINT", "id STRING", "geometry STRING"),
+        (None, None, PLACE),
+        (1, None, None),
+        (2, "a", None),
+        (None, "b", PLACE),
+    ),
+    right(
+        "odd-lines-of-features",
+        b"\n".join(to_bytes(feature) for feature in FEATURES[:3]),
+        lines("NdGeoJson"),
+        (PLACE, None),
+        (None, 1),
+        (None, 2),
+    ),
+    right(
+        "numbers-as-ids-of-features",
+        collection({**FEATURES[2], "id": 12}),
+        lines("GeoJson", "id BIGINT"),
+        (12,),
+    ),
+    right("features-that-are-none", collection(), lines("GeoJson", "n INT", "geometry STRING")),
+    right("features-without-columns", collection(), lines("GeoJson")),
+    right("only-places", collection(FEATURES[0]), lines("GeoJson"), (PLACE,)),
     right("byte-order-mark", b"\xef\xbb\xbfn,s\n1,a\n", csv("n INT", "s STRING"), (1, "a")),
     right("byte-order-mark-of-json", b"\xef\xbb\xbf[" + ROW + b"]", lines("Json"), (1,)),
     right("lines-of-all-systems", b"n\r\n1\n2\r3\r\n", csv("n INT"), (1,), (2,), (3,)),

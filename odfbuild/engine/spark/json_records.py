@@ -2,7 +2,8 @@
 
 Read as a stream, so a document may be larger than memory. Features of GeoJSON become a record of
 their properties and a column `geometry`, compact JSON with sorted keys, as the reference writes it.
-Source: reference behaviour, read steps.
+Source: reference behaviour, read steps; RFC 7946 (section 3.2: both may be null, a feature may have
+an `id`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from odfbuild.engine.spark.half_characters import refuse_half_characters
 from odfbuild.engine.spark.json_depth import too_deep
 from odfbuild.engine.spark.source_text import SourceText, shown, utf8_text
 from odfbuild.errors import IngestError, Location
+from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import ReadStepJson
 
 _EXPLAINED = 64 << 20
@@ -52,18 +54,19 @@ def geojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
     array = _first_event(task, text.file, "features")
     if found != "FeatureCollection" or array != "start_array":
         raise IngestError(
-            f"'{task.source_name}' is not a GeoJSON FeatureCollection",
+            f"'{task.source_name}' is not a GeoJSON FeatureCollection{_instead(found)}",
             code="E0423",
             location=Location(task.source_name),
             help="a collection has `type: FeatureCollection` and an array `features`; "
             "use `NdGeoJson` for one feature a line",
             dataset=task.dataset,
         )
+    with_id = _has_id(task)
 
     def records() -> Iterator[str]:
         for number, feature in enumerate(_items(task, text.file, "features.item"), 1):
             place = Location(task.source_name, instance=f"feature {number}")
-            yield _feature(feature, place, bad)
+            yield _feature(feature, place, bad, with_id)
 
     return write_records(task, records())
 
@@ -72,6 +75,7 @@ def ndgeojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
     """One feature a line; blank lines are passed over."""
     text = utf8_text(task, None)
     refuse_half_characters(task, text)
+    with_id = _has_id(task)
 
     def records() -> Iterator[str]:
         for number, line in text.lines():
@@ -85,7 +89,7 @@ def ndgeojson_records(task: IngestTask, bad: BadRecords) -> SourceText:
                 bad.add(BadRecord(f"a line is not valid JSON ({error})", place))
                 yield ""
                 continue
-            yield _feature(feature, place, bad)
+            yield _feature(feature, place, bad, with_id)
 
     return SourceText(write_records(task, records()).file, "line")
 
@@ -114,18 +118,54 @@ _COMPACT: dict[str, Any] = {
 }
 
 
-def _feature(feature: Any, place: Location, bad: BadRecords) -> str:
+_SHAPES = ["Point", "LineString", "Polygon", "GeometryCollection"]
+_SHAPES += ["MultiPoint", "MultiLineString", "MultiPolygon"]
+"""Types of a geometry (RFC 7946, section 1.4)."""
+
+
+def _has_id(task: IngestTask) -> bool:
+    """Whether `id` is a declared column, which the `id` of a feature then fills."""
+    read = task.read
+    if read.schema is not None:
+        return any(field.name == "id" for field in read.schema.fields)
+    return bool(read.ddl_schema) and "id" in parse_ddl(read.ddl_schema or ()).names
+
+
+def _feature(feature: Any, place: Location, bad: BadRecords, with_id: bool) -> str:
     """A feature as a record; an empty line when it is none."""
-    if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        bad.add(BadRecord("a record is not a GeoJSON Feature", place))
+    why = _no_feature(feature)
+    if why is not None:
+        bad.add(BadRecord(why, place))
         return ""
-    properties, geometry = feature.get("properties"), feature.get("geometry")
-    for name, member in (("properties", properties), ("geometry", geometry)):
-        if not isinstance(member, dict):
-            bad.add(BadRecord(f"a GeoJSON Feature has no object `{name}`", place))
-            return ""
-    shape = json.dumps(geometry, default=float, **_COMPACT)
-    return to_json({**(properties or {}), "geometry": shape})
+    record = dict(feature["properties"] or {})
+    if with_id and "id" in feature:
+        record.setdefault("id", feature["id"])
+    shape = feature["geometry"]
+    record["geometry"] = None if shape is None else json.dumps(shape, default=float, **_COMPACT)
+    return to_json(record)
+
+
+def _instead(kind: Any) -> str:
+    """What a text is that should be something else, as far as GeoJSON knows it."""
+    return f" but a {kind}" if kind in ["Feature", "FeatureCollection", *_SHAPES] else ""
+
+
+def _no_feature(feature: Any) -> str | None:
+    """Why a value is not a feature that can be read; `None` when it is."""
+    kind = feature.get("type") if isinstance(feature, dict) else None
+    if kind != "Feature":
+        return f"a record is not a GeoJSON Feature{_instead(kind)}"
+    for name in ("properties", "geometry"):
+        if name not in feature:
+            return f"a GeoJSON Feature has no `{name}`"
+        if not isinstance(feature[name], dict | None):
+            return f"`{name}` of a GeoJSON Feature is neither an object nor null"
+    shape = feature["geometry"]
+    if shape is not None and shape.get("type") not in _SHAPES:
+        return "`geometry` of a GeoJSON Feature is none of the shapes of RFC 7946"
+    if "geometry" in (feature["properties"] or {}):
+        return "a GeoJSON Feature has a property `geometry`, as the column of its shape is called"
+    return None
 
 
 def _refuse(name: str) -> None:
