@@ -1,11 +1,14 @@
-"""Compute the next items of a stream while those before are in use."""
+"""Let threads share the work on a stream: what comes next, what is left to do with each item.
+
+It pays where most of the time goes into code that lets other threads run, such as Arrow's.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 _END: Any = object()
@@ -14,8 +17,7 @@ _END: Any = object()
 def ahead(items: Iterable[T], count: int = 2) -> Iterator[T]:
     """The same items in their order; up to `count` of them wait, computed in a thread of its own.
 
-    What computing them raises is raised in their place. It pays where most of the time goes into
-    code that lets other threads run, such as Arrow's.
+    What computing them raises is raised in their place.
     """
     iterator = iter(items)
     pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
@@ -26,3 +28,31 @@ def ahead(items: Iterable[T], count: int = 2) -> Iterator[T]:
             yield item
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class Behind(Generic[T]):
+    """Does the same with each item, in their order, in a thread of its own.
+
+    Up to `count` items wait. What doing it raises is raised by one of the calls that follow.
+    """
+
+    def __init__(self, do: Callable[[T], object], count: int = 2) -> None:
+        self._do = do
+        self._count = count
+        self._waiting: deque[Future[object]] = deque()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="behind")
+
+    def give(self, item: T) -> None:
+        """Let `item` be worked on; waits while too many are."""
+        while len(self._waiting) >= self._count:
+            self._waiting.popleft().result()
+        self._waiting.append(self._pool.submit(self._do, item))
+
+    def finish(self) -> None:
+        """Wait until all is done."""
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    def stop(self) -> None:
+        """End the thread; what still waits is left undone."""
+        self._pool.shutdown(cancel_futures=True)

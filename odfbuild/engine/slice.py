@@ -9,7 +9,6 @@ Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.ahead import ahead
+from odfbuild.engine.ahead import Behind, ahead
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.required import all_optional, as_required, missing_in
+from odfbuild.engine.slice_file import SliceFile
 from odfbuild.engine.sorted_runs import merged
 from odfbuild.errors import QueryError
-from odfbuild.odf.digest import HashedFile, LogicalHasher
+from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
 
@@ -90,33 +90,29 @@ def write_slice(
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
-    file: HashedFile | None = None
-    writer: pq.ParquetWriter | None = None
+    hashed = Behind(hasher.update)
+    file: SliceFile | None = None
     rows = 0
     latest: int | None = None
-    pool = ThreadPoolExecutor(1, thread_name_prefix="slice")
     try:
         # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
         parts = _evenly(ahead(records_of(result, vocab)), _BATCH_ROWS)
         for batch in ahead(_finished(parts, schema, vocab, first_offset, system_time, dataset)):
-            if file is None or writer is None:
-                file = HashedFile(target)
-                writer = _open_writer(file, schema, vocab)
-            written = pool.submit(writer.write_batch, batch)
-            hasher.update(batch)
-            written.result()
+            if file is None:
+                file = SliceFile(target, schema, vocab)
+            hashed.give(batch)
+            file.give(batch)
             rows += batch.num_rows
             highest = _max_millis(batch.column(vocab.event_time))
             latest = highest if latest is None else max(latest, highest)
+        if file is None or latest is None:
+            return None
+        hashed.finish()
+        digest, size = file.finish()
     finally:
-        pool.shutdown()
-        if writer is not None:
-            writer.close()
+        hashed.stop()
         if file is not None:
             file.close()
-    if file is None:
-        return None
-    digest, size = file.hash()
     return StagedSlice(
         path=target,
         data=DataSlice(
@@ -125,7 +121,7 @@ def write_slice(
             offset_interval=OffsetInterval(start=first_offset, end=first_offset + rows - 1),
             size=size,
         ),
-        max_event_time=None if latest is None else Timestamp.from_millis(latest),
+        max_event_time=Timestamp.from_millis(latest),
     )
 
 
@@ -215,9 +211,12 @@ def _finish(
 def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
     if values.type == target:
         return values
-    if pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target):
+    both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target)
+    if both and values.type.unit in ("us", "ns"):
         # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
-        values = pc.floor_temporal(values, unit="millisecond")
+        if pc.any(pc.less(values, pa.scalar(0, values.type))).as_py():
+            values = pc.floor_temporal(values, unit="millisecond")
+        values = values.cast(target, safe=False)
     # A cast asks for members also where their struct is null.
     optional = all_optional(target)
     values = values.cast(optional)
@@ -232,18 +231,6 @@ def _committed_type(found: pa.DataType) -> pa.DataType:
     if pa.types.is_large_binary(found) or pa.types.is_binary_view(found):
         return pa.binary()
     return found
-
-
-def _open_writer(target: HashedFile, schema: pa.Schema, vocab: Vocabulary) -> pq.ParquetWriter:
-    text = [column.name for column in schema if pa.types.is_string(column.type)]
-    return pq.ParquetWriter(
-        target,
-        schema,
-        compression="snappy",
-        # Offsets and measures never repeat enough for a dictionary to pay; not DELTA, because
-        # an engine among the peers cannot read it.
-        use_dictionary=[vocab.operation_type, vocab.system_time, *text],
-    )
 
 
 def _max_millis(values: pa.Array) -> int:

@@ -110,42 +110,6 @@ def physical_hash(path: Path) -> tuple[Multihash, int]:
     return Multihash.of(SHA3_256, hasher.digest()), size
 
 
-class HashedFile:
-    """A new file that is written from its beginning to its end, and hashed on the way."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=_READ_BYTES)
-        self._hasher = hashlib.sha3_256()
-        self._size = 0
-
-    def write(self, data: bytes) -> int:
-        """Append `data`."""
-        self._hasher.update(data)
-        self._size += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        """Hand over to the operating system what waits."""
-        self._file.flush()
-
-    def tell(self) -> int:
-        """Bytes so far."""
-        return self._size
-
-    def close(self) -> None:
-        """End the file."""
-        self._file.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file has ended."""
-        return self._file.closed
-
-    def hash(self) -> tuple[Multihash, int]:
-        """What `physical_hash` says of the bytes so far."""
-        return Multihash.of(SHA3_256, self._hasher.digest()), self._size
-
-
 # --- Types ---
 
 

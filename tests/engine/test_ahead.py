@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Event, current_thread
+from threading import Event, Thread, current_thread
 
 import pytest
 
-from odfbuild.engine.ahead import ahead
+from odfbuild.engine.ahead import Behind, ahead
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 50])
@@ -56,3 +56,49 @@ def test_nothing_goes_on_once_nobody_wants_more() -> None:
     stream.close()
     assert len(made) <= 4
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_what_is_left_to_do_is_done_in_order_in_one_other_thread() -> None:
+    done: list[int] = []
+    threads = set()
+
+    def do(item: int) -> None:
+        threads.add(current_thread())
+        done.append(item)
+
+    behind = Behind(do)
+    for number in range(50):
+        behind.give(number)
+    behind.finish()
+    behind.stop()
+    assert done == list(range(50))
+    assert len(threads) == 1
+    assert current_thread() not in threads
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_no_more_than_so_many_items_wait() -> None:
+    go = Event()
+    behind = Behind(lambda _: go.wait(60), count=2)
+    behind.give(1)
+    behind.give(2)
+    third = Thread(target=behind.give, args=(3,))
+    third.start()
+    third.join(0.05)
+    assert third.is_alive()
+    go.set()
+    third.join(60)
+    behind.finish()
+    behind.stop()
+    assert not third.is_alive()
+
+
+def test_what_fails_behind_is_raised_by_a_later_call() -> None:
+    def do(item: int) -> None:
+        raise ValueError(f"item {item}")
+
+    behind = Behind(do)
+    behind.give(1)
+    with pytest.raises(ValueError, match="item 1"):
+        behind.finish()
+    behind.stop()

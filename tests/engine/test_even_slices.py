@@ -70,3 +70,37 @@ def test_pieces_of_any_size_give_the_same_file(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BATCH_ROWS", 16)
         assert written(folder / "pieces", pieces) == written(folder / "whole", [whole])
+
+
+def test_microseconds_are_cut_to_the_millisecond_before_also_ahead_of_1970(tmp_path: Path) -> None:
+    kind = pa.timestamp("us", "UTC")
+    micros = [-1_500, -1_000, -1, 0, 1, 1_999]
+    for number, some in enumerate((micros, micros[3:])):  # without and with the shorter way
+        table = pa.table({"event_time": pa.array(some, kind)})
+        pq.write_table(table, tmp_path / "part")
+        staged = write_slice(
+            EngineResult(parts=(tmp_path / "part",), schema=table.schema),
+            dataset="d",
+            schema=dataset_schema(table.schema, Vocabulary()),
+            vocab=Vocabulary(),
+            first_offset=0,
+            system_time=NOW,
+            target=tmp_path / f"slice{number}",
+        )
+        assert staged is not None
+        found = pq.read_table(staged.path).column("event_time").cast(pa.int64()).to_pylist()
+        assert found == [each // 1000 for each in some]
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path: Path) -> None:
+    pq.write_table(rows(3), tmp_path / "part")
+    with pytest.raises(OSError, match="No space left"):
+        write_slice(
+            EngineResult(parts=(tmp_path / "part",), schema=RESULT),
+            dataset="d",
+            schema=dataset_schema(RESULT, Vocabulary()),
+            vocab=Vocabulary(),
+            first_offset=0,
+            system_time=NOW,
+            target=Path("/dev/full"),
+        )

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 from tests.servers.programs import free_port, program, running
 
@@ -25,6 +26,7 @@ http {{
     location = /loop {{ return 302 /loop; }}
     location = /broken {{ return 503; }}
     location = /forbidden {{ return 403; }}
+    location = /settled {{ access_log off; return 204; }}
     location = /away {{ return 302 http://localhost:{port}/data.csv; }}
   }}
 }}
@@ -44,7 +46,12 @@ class Server:
         return f"http://127.0.0.1:{self.port}/{path}"
 
     def requests(self) -> list[str]:
-        """Lines of the access log so far."""
+        """Lines of the access log of all requests that were answered.
+
+        nginx writes the line behind the answer, but before it answers the next request.
+        """
+        with urlopen(self.url("settled")):
+            pass
         log = self.folder / "access.log"
         return log.read_text().splitlines() if log.exists() else []
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 THROWN_AWAY = {
+    "compression": "lz4_raw",
     "parquet.block.size": str(16 << 20),
     "parquet.enable.dictionary": "false",
     "parquet.column.statistics.enabled": "false",

@@ -40,6 +40,7 @@ from odfbuild.engine.spark.order import total_order
 from odfbuild.engine.spark.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.shapefile_records import shapefile_records
 from odfbuild.engine.spark.source_text import SourceText, utf8_text
+from odfbuild.engine.spark.splits import cut_evenly
 from odfbuild.engine.spark.transform import preprocess
 from odfbuild.engine.spark.values import (
     converted,
@@ -109,6 +110,7 @@ def _read(
     """Records as they are, with `CORRUPT` where the format can tell."""
     read = task.read
     columns = declared_columns(read)
+    cut_evenly(spark, task.file.stat().st_size)
     if columns is not None:
         check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
     if task.file.stat().st_size == 0:
