@@ -67,9 +67,7 @@ class Base:
         wishes = Wishes(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,
-            rebuilds=tuple(
-                Rebuild(name.removesuffix("+"), readers=name.endswith("+")) for name in rebuild
-            ),
+            rebuilds=tuple(map(Rebuild.parse, rebuild)),
         )
         return survey(self._folder, wishes, self._given)
 

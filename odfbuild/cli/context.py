@@ -238,7 +238,7 @@ def _rebuild(text: str) -> Rebuild:
         raise typer.BadParameter(
             f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
         )
-    return Rebuild(name.removesuffix("+"), readers=name.endswith("+"))
+    return Rebuild.parse(name)
 
 
 DatasetArgument = Annotated[

@@ -16,6 +16,7 @@ from odfbuild.cli.context import (
     parse_time,
     selection_of,
 )
+from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -63,7 +64,7 @@ def build(
         cache = state.config().cache
         prepare_cache_folder(cache)
         file = cache / "docs.html"
-    _write(file, text)
+    write_output(file, lambda to: to.write(text.encode()))
     state.console.note(f"Wrote {number} to {file}.")
     return 0
 
@@ -125,16 +126,3 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     }
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
     return text, count(len(made), "dataset")
-
-
-def _write(file: Path, text: str) -> None:
-    from odfbuild.errors import EnvironmentProblem
-
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="give a file in a folder that exists and that you may write to",
-        ) from None

@@ -74,27 +74,11 @@ def plan(
         owners = found.project.config.owners
         show_plan(state.console, saved, form, full=detail, owners=owners)
         if out is not None:
+            from odfbuild.cli.output_file import write_json
+
             write_json(out, plan_to_data(saved))
             state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
         tell_plan(state.console, saved, out, found.project.config)
     if not made.applyable:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0
-
-
-def write_json(file: Path, data: object) -> None:
-    """Write a file at once or not at all; `EnvironmentProblem` when it cannot be written."""
-    import json
-
-    from odfbuild.errors import EnvironmentProblem
-
-    staged = file.with_name(f".{file.name}.new")
-    try:
-        staged.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        staged.replace(file)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="give a file in a folder that exists and that you may write to",
-        ) from None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import AsOfOption, Context, parse_time
+from odfbuild.cli.output_file import write_json, write_output
 
 if TYPE_CHECKING:
     from odfbuild.apply.ask import Question, Sources
@@ -133,8 +131,7 @@ def _prove(state: Context, question: Question, sources: Sources, history: bool, 
     from odfbuild.wording import count
 
     document = prove(state.workspace(), question, state.start_engine, sources, history=history)
-    written = json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
-    _write(file, lambda to: to.write(written))
+    write_json(file, document)
     signer = document["proof"]["verificationMethod"]
     rows = count(len(document["output"]["data"]), "row")
     state.console.result(f"Wrote {file}: {rows}, signed by {signer}.")
@@ -180,27 +177,7 @@ def _show(
             write_answer(found.parts, found.schema, form, sys.stdout.buffer)
             return
         schema, parts = found.schema, found.parts
-        _write(out, lambda to: write_answer(parts, schema, form, to))
+        write_output(out, lambda to: write_answer(parts, schema, form, to))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--format") from None
     state.console.note(f"Wrote {out}.")
-
-
-def _write(file: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Make a file, whole or not at all."""
-    from odfbuild.errors import EnvironmentProblem
-
-    staged = file.with_name(f".{file.name}.part")
-    try:
-        with staged.open("wb") as to:
-            write(to)
-        staged.replace(file)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="give a file in a folder that exists and that you may write to",
-        ) from None
-    finally:
-        with suppress(OSError):
-            staged.unlink(missing_ok=True)

@@ -26,6 +26,11 @@ class Rebuild:
     name: str
     readers: bool = False
 
+    @classmethod
+    def parse(cls, text: str) -> Rebuild:
+        """Read `name`, or `name+` for its readers, too."""
+        return cls(text.removesuffix("+"), readers=text.endswith("+"))
+
     def __str__(self) -> str:
         return f"rebuild:{self.name}{'+' if self.readers else ''}"
 

@@ -7,7 +7,6 @@ records that are committed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from odfbuild.engine.checks import (
@@ -20,6 +19,7 @@ from odfbuild.engine.checks import (
     Sql,
     Unique,
 )
+from odfbuild.project.by_name import MATCH, matching, patterns_of
 from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
@@ -37,7 +37,7 @@ SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
         "required": ["match"],
         "properties": {
-            "match": {**_COLUMNS, "description": "Patterns of names with * and ?"},
+            "match": MATCH,
             "notNull": {**_COLUMNS, "description": "Columns that have a value in every record"},
             "unique": {
                 "type": "array",
@@ -90,7 +90,7 @@ def checks_from(data: Iterable[Mapping[str, Any]]) -> tuple[Declared, ...]:
     """Checks from what `SCHEMA` lets through."""
     return tuple(
         Declared(
-            tuple(map(str.lower, each["match"])),
+            patterns_of(each),
             tuple((check, (number, *path)) for check, path in _checks(each)),
             each.get("severity") == "warn",
         )
@@ -100,11 +100,10 @@ def checks_from(data: Iterable[Mapping[str, Any]]) -> tuple[Declared, ...]:
 
 def checks_of(declared: Iterable[Declared], name: str) -> tuple[Asked, ...]:
     """The checks of a dataset: those of all entries that match."""
-    name = name.lower()
     return tuple(
         Asked(check, each.warn, path)
         for each in declared
-        if any(fnmatchcase(name, pattern) for pattern in each.match)
+        if matching(each, name) is not None
         for check, path in each.checks
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from typing import Any
 
+from odfbuild.project.by_name import MATCH, last_matching, patterns_of
 from odfbuild.values import dataclass
 
 _AGE = re.compile(r"(\d+)([smhdw])")
@@ -21,11 +21,7 @@ SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
         "required": ["match", "maxAge"],
         "properties": {
-            "match": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "Patterns of names with * and ?",
-            },
+            "match": MATCH,
             "maxAge": {
                 "type": "string",
                 "pattern": f"^{_AGE.pattern}$",
@@ -47,9 +43,7 @@ class Freshness:
 
 def freshness_from(data: Iterable[Mapping[str, Any]]) -> tuple[Freshness, ...]:
     """Entries from what `SCHEMA` lets through."""
-    return tuple(
-        Freshness(tuple(map(str.lower, each["match"])), parse_age(each["maxAge"])) for each in data
-    )
+    return tuple(Freshness(patterns_of(each), parse_age(each["maxAge"])) for each in data)
 
 
 def parse_age(text: str) -> timedelta:
@@ -62,9 +56,5 @@ def parse_age(text: str) -> timedelta:
 
 def max_age(declared: Iterable[Freshness], name: str) -> timedelta | None:
     """How old a dataset may be; `None`: nothing is said about it."""
-    name = name.lower()
-    found = None
-    for each in declared:
-        if any(fnmatchcase(name, pattern) for pattern in each.match):
-            found = each.max_age
-    return found
+    found = last_matching(declared, name)
+    return found.max_age if found else None

@@ -7,9 +7,9 @@ takes a dataset out again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from odfbuild.project.by_name import MATCH, last_matching, patterns_of
 from odfbuild.values import dataclass
 
 SCHEMA: dict[str, Any] = {
@@ -20,11 +20,7 @@ SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
         "required": ["match", "owners"],
         "properties": {
-            "match": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "Patterns of names with * and ?",
-            },
+            "match": MATCH,
             "owners": {
                 "type": "array",
                 "items": {"type": "string", "minLength": 1},
@@ -46,16 +42,10 @@ class Owned:
 
 def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Owned, ...]:
     """Entries from what `SCHEMA` lets through."""
-    return tuple(
-        Owned(tuple(map(str.lower, each["match"])), tuple(each["owners"])) for each in data
-    )
+    return tuple(Owned(patterns_of(each), tuple(each["owners"])) for each in data)
 
 
 def owners_of(declared: Iterable[Owned], name: str) -> tuple[str, ...]:
     """Whom to ask about a dataset; nobody where nothing is said."""
-    name = name.lower()
-    found: tuple[str, ...] = ()
-    for each in declared:
-        if any(fnmatchcase(name, pattern) for pattern in each.match):
-            found = each.owners
-    return found
+    found = last_matching(declared, name)
+    return found.owners if found else ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from odfbuild.project.by_name import MATCH, matching, patterns_of
 from odfbuild.values import dataclass
 
 RULED = ("additive", "forward-only", "rebuild")
@@ -26,11 +26,7 @@ SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
         "required": ["match"],
         "properties": {
-            "match": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "Patterns of names with * and ?",
-            },
+            "match": MATCH,
             **{kind: {**_RULE, "description": _ABOUT[kind]} for kind in RULED},
         },
     },
@@ -50,7 +46,7 @@ def policies_from(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
     """Policies from what `SCHEMA` lets through."""
     return tuple(
         Policy(
-            tuple(map(str.lower, each["match"])),
+            patterns_of(each),
             tuple((kind, each[kind] == "allow") for kind in RULED if kind in each),
         )
         for each in data
@@ -59,11 +55,10 @@ def policies_from(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
 
 def refusing(policies: Iterable[Policy], name: str, kind: str) -> str | None:
     """The pattern by which a kind of change is refused for a dataset; `None`: it is allowed."""
-    name = name.lower()
     pattern: str | None = None
     for policy in policies:
         ruled = dict(policy.allowed)
-        matched = next((each for each in policy.match if fnmatchcase(name, each)), None)
+        matched = matching(policy, name)
         if matched is not None and kind in ruled:
             pattern = None if ruled[kind] else matched
     return pattern

@@ -1,0 +1,45 @@
+"""Settings of odfbuild.yaml that are about datasets by patterns of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, TypeVar
+
+MATCH: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "string", "minLength": 1},
+    "description": "Patterns of names with * and ?",
+}
+"""What `match` of an entry may hold."""
+
+
+class ByName(Protocol):
+    """An entry about all datasets whose name matches one of its patterns."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Patterns in lower case."""
+
+
+Entry = TypeVar("Entry", bound=ByName)
+
+
+def patterns_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The patterns of an entry that `MATCH` lets through, in lower case."""
+    return tuple(map(str.lower, entry["match"]))
+
+
+def matching(entry: ByName, name: str) -> str | None:
+    """The first pattern of an entry that the name of a dataset matches, whatever its case."""
+    name = name.lower()
+    return next((each for each in entry.match if fnmatchcase(name, each)), None)
+
+
+def last_matching(entries: Iterable[Entry], name: str) -> Entry | None:
+    """The entry that holds for a dataset: of several that match the last."""
+    found = None
+    for each in entries:
+        if matching(each, name) is not None:
+            found = each
+    return found
