@@ -67,29 +67,25 @@ class Project(Looking, Checking, Authoring):
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
         """
         from odfbuild.apply.approved import approve
-        from odfbuild.apply.run import ApplyOptions, apply_plan
-        from odfbuild.apply.runs import RunLog
-        from odfbuild.plan.document import plan_digest
+        from odfbuild.apply.recorded import apply_recorded
+        from odfbuild.apply.run import ApplyOptions
+        from odfbuild.engine.release import engine_version
         from odfbuild.report.plan_json import stamp
 
         found: Survey | Approved = (
             self._survey() if plan is None else approve(stamp(plan), self.config())
         )
-        log = RunLog(found.project.config.cache, listener or _Silent())
-        digest = plan_digest(found.plan)
-        log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=log.telling(partial(self._start_engine, found.plan.waiting_bytes)),
-            listener=log,
+            factory=partial(self._start_engine, found.plan.waiting_bytes),
+            engine_version=engine_version(),
+            listener=listener or _Silent(),
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),
             fail_fast=fail_fast,
             lock_timeout=lock_timeout,
         )
-        outcome = apply_plan(found.plan, found.project, found.workspace, options)
-        log.ended(found.plan, digest, outcome, found.workspace)
-        return outcome
+        return apply_recorded(found, options)
 
     def push(
         self,
@@ -108,7 +104,8 @@ class Project(Looking, Checking, Authoring):
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
-        settings = self.config().ingest
+        config = self.config()
+        settings = config.ingest
         request = Push(
             dataset=name,
             source=source,
@@ -119,7 +116,12 @@ class Project(Looking, Checking, Authoring):
             on_schema_change=settings.schema_policy(name),
         )
         outcome = push(
-            request, workspace, factory=self._start_engine, listener=_Silent(), locate=_as_it_is
+            request,
+            workspace,
+            factory=self._start_engine,
+            listener=_Silent(),
+            locate=_as_it_is,
+            config=config,
         )
         return outcome.datasets[0]
 

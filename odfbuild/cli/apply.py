@@ -19,7 +19,6 @@ from odfbuild.cli.context import (
     SelectOption,
     SelectorOption,
     UncacheableOption,
-    engine_version,
     selection_of,
     wishes_of,
 )
@@ -104,8 +103,6 @@ def apply(
     On a terminal the plan is shown first and has to be confirmed. Everything that is committed
     stays, whatever happens to the rest; running it again continues where it stopped.
     """
-    from odfbuild.apply.protection import record_protection
-
     state: Context = context.obj
     console = state.console
     selection = selection_of(select, exclude, selector)
@@ -131,9 +128,8 @@ def apply(
     outcome = (
         _carry_out(state, found, jobs, log_format, lock_timeout, fail_fast=not keep_going)
         if todo
-        else _nothing()
+        else _nothing(found)
     )
-    record_protection(made, found.project.config, found.workspace)
     if as_json:
         from odfbuild.report.listing import outcome_to_data
 
@@ -202,9 +198,12 @@ def _tell(console: Console, part: Subset) -> None:
         console.note(f"Left for later: {', '.join(part.left)}.")
 
 
-def _nothing() -> ApplyOutcome:
+def _nothing(found: Survey | Approved) -> ApplyOutcome:
+    """Policies can have changed even so."""
     from odfbuild.apply.outcome import ApplyOutcome
+    from odfbuild.apply.protection import record_protection
 
+    record_protection(found.plan, found.project.config, found.workspace)
     return ApplyOutcome(datasets=())
 
 
@@ -219,34 +218,29 @@ def _carry_out(
 ) -> ApplyOutcome:
     import os
 
-    from odfbuild.apply.run import ApplyOptions, apply_plan
-    from odfbuild.apply.runs import RunLog
+    from odfbuild.apply.recorded import apply_recorded
+    from odfbuild.apply.run import ApplyOptions
     from odfbuild.cli.progress import listener_for
     from odfbuild.cli.signals import cancel_on_interrupt
-    from odfbuild.plan.document import plan_digest
+    from odfbuild.engine.release import engine_version
 
     console = state.console
     as_json = log_format is LogFormat.json
-    sinks = (console.log,) if as_json else ()
-    digest = plan_digest(found.plan)
     with (
         cancel_on_interrupt(console) as cancel,
         listener_for(console, silent=as_json, cache=found.project.config.cache) as listener,
     ):
-        log = RunLog(found.project.config.cache, listener, sinks)
-        log.ready(found.plan, digest)
         options = ApplyOptions(
-            factory=log.telling(partial(state.start_engine, found.plan.waiting_bytes)),
+            factory=partial(state.start_engine, found.plan.waiting_bytes),
             engine_version=engine_version(),
-            listener=log,
+            listener=listener,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
             fail_fast=fail_fast,
             lock_timeout=lock_timeout,
         )
-        outcome = apply_plan(found.plan, found.project, found.workspace, options)
-        log.ended(found.plan, digest, outcome, found.workspace)
+        outcome = apply_recorded(found, options, (console.log,) if as_json else ())
     moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
     if moved:
         from odfbuild.cli.git import note_heads

@@ -121,13 +121,6 @@ def parse_time(text: str, parameter: str) -> Timestamp:
         ) from None
 
 
-def engine_version() -> str:
-    """Which engine `start_engine` starts: its release, and a digest of settings that matter."""
-    from odfbuild.engine.release import engine_version as version
-
-    return version()
-
-
 class Format(StrEnum):
     """Form of a verb's output."""
 

@@ -13,7 +13,6 @@ from odfbuild.cli.context import (
     SelectionArgument,
     SelectOption,
     SelectorOption,
-    engine_version,
     selection_of,
 )
 from odfbuild.cli.verify import EXIT_MISMATCH
@@ -41,6 +40,7 @@ def deprecate(
     Every step is done again; where all records are the same, the chain names the installed release.
     """
     from odfbuild.apply.deprecate import deprecate as carry_out
+    from odfbuild.engine.release import engine_version
     from odfbuild.report.listing import render_findings
     from odfbuild.report.releases import deprecated_to_data, render_deprecated
 

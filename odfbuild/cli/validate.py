@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, engine_version
+from odfbuild.cli.context import Context
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _raise_about_engines(found: Definitions) -> None:
 def _check(state: Context, found: Definitions) -> Checked:
     from odfbuild.apply.queries import KnownQueries, Subject, check_queries
     from odfbuild.engine.lazy import LazyEngine
+    from odfbuild.engine.release import engine_version
 
     by_name = {definition.name: definition for definition in found.project.definitions}
     subjects = [

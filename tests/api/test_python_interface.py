@@ -21,6 +21,23 @@ from tests.apply.tiny import QUERY, Tiny
 from tests.cli.clones import git
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
+_PUSHED = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: pushed
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: till
+      read:
+        kind: Csv
+        header: true
+        schema: [event_time TIMESTAMP, id BIGINT, value BIGINT]
+      merge:
+        kind: Ledger
+        primaryKey: [id]
+"""
 
 
 @pytest.fixture
@@ -157,6 +174,32 @@ def test_committed_records_are_held_against_checks(project: Project, tiny: Tiny)
         config.write("  checks:\n    - {match: [derived], acceptedValues: {value: [10, 20]}}\n")
     (violation,) = project.test()["derived"]
     assert (violation.count, violation.warn) == (1, False)
+
+
+def test_what_the_last_apply_protects_stays_protected(project: Project, tiny: Tiny) -> None:
+    config = tiny.root / "odfbuild.yaml"
+    before = config.read_text()
+    config.write_text(before + "  policies:\n    - {match: [root], rebuild: refuse}\n")
+    project.apply()
+    config.write_text(before)
+    with pytest.raises(PlanError) as caught:
+        project.reset("root")
+    assert caught.value.code == "E0339"
+    project.apply()
+    assert [each.name for each in project.reset("root", readers=True)] == ["derived", "root"]
+
+
+def test_pushed_records_are_held_against_checks(project: Project, tiny: Tiny) -> None:
+    (tiny.root / "datasets" / "pushed.yaml").write_text(_PUSHED)
+    with (tiny.root / "odfbuild.yaml").open("a") as config:
+        config.write("  checks:\n    - {match: [pushed], acceptedValues: {value: [1, 2]}}\n")
+    project.apply()
+    outcome = project.push("pushed", io.BytesIO(b"event_time,id,value\n2024-01-01 00:00:00,1,3\n"))
+    assert (outcome.status, outcome.records) == (Status.FAILED, 0)
+    assert outcome.error is not None
+    assert outcome.error.code == "E0540"
+    outcome = project.push("pushed", io.BytesIO(b"event_time,id,value\n2024-01-01 00:00:00,1,2\n"))
+    assert (outcome.status, outcome.records) == (Status.COMMITTED, 1)
 
 
 def test_a_dataset_goes_back_and_what_is_left_over_is_collected(

@@ -1,0 +1,34 @@
+"""One apply, whoever asks for it: a plan is carried out, and what came of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odfbuild.apply.protection import record_protection
+from odfbuild.apply.run import ApplyOptions, apply_plan
+from odfbuild.apply.runs import RunLog, Sink
+from odfbuild.plan.document import plan_digest
+
+if TYPE_CHECKING:
+    from odfbuild.apply.approved import Approved
+    from odfbuild.apply.outcome import ApplyOutcome
+    from odfbuild.apply.survey import Survey
+
+
+def apply_recorded(
+    found: Survey | Approved, options: ApplyOptions, sinks: Sequence[Sink] = ()
+) -> ApplyOutcome:
+    """Do what a plan says, with a log of the run in the cache; then protect what policies protect.
+
+    `sinks` get the records of the log as they are written.
+    """
+    config, digest = found.project.config, plan_digest(found.plan)
+    log = RunLog(config.cache, options.listener, sinks)
+    log.ready(found.plan, digest)
+    logged = replace(options, listener=log, factory=log.telling(options.factory))
+    outcome = apply_plan(found.plan, found.project, found.workspace, logged)
+    log.ended(found.plan, digest, outcome, found.workspace)
+    record_protection(found.plan, config, found.workspace)
+    return outcome
