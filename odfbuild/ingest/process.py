@@ -21,6 +21,9 @@ _COMPLAINTS = 20
 _LONGEST_LINE = 500
 
 _running: set[_Guard] = set()
+# Held while a program starts, until it can be ended; an interrupt may come within.
+_starting = threading.RLock()
+_START_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,18 @@ def run_to_file(
     `on_stop` ends what is out of reach then. Raises `OSError` when it cannot be started.
     """
     with target.open("wb") as sink, open(source or os.devnull, "rb") as feed:  # noqa: PTH123
-        process = subprocess.Popen(
-            list(command),
-            stdin=feed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=None if environ is None else dict(environ),
-            start_new_session=True,
-        )
-        guard = _Guard(process, seconds, on_stop)
+        with _starting:
+            process = subprocess.Popen(
+                list(command),
+                stdin=feed,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=None if environ is None else dict(environ),
+                start_new_session=True,
+            )
+            guard = _Guard(process, seconds, on_stop)
+            _running.add(guard)
         complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         assert process.stdout is not None and process.stderr is not None
         listener = threading.Thread(target=_listen, args=(process.stderr, complaints), daemon=True)
@@ -81,7 +86,8 @@ def run_to_file(
 
 
 def end_all() -> None:
-    """End every program that runs now, for a process that is about to end itself."""
+    """End every program that runs, for a process that is about to end itself: none starts after."""
+    _starting.acquire(timeout=_START_SECONDS)  # and never released
     for guard in list(_running):
         guard.stop("it was interrupted")
 
@@ -101,7 +107,6 @@ class _Guard:
         self._timer.daemon = True
 
     def __enter__(self) -> None:
-        _running.add(self)
         self._timer.start()
 
     def __exit__(self, kind: object, *_: object) -> None:

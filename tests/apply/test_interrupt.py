@@ -23,7 +23,7 @@ def is_alive(pid: int) -> bool:
 
 
 def awaited(condition, what: str) -> None:
-    for _ in range(400):
+    for _ in range(2400):
         if condition():
             return
         time.sleep(0.05)
@@ -50,15 +50,51 @@ def test_a_program_that_would_run_for_hours_ends_at_the_second_interrupt_or_when
     awaited((root / "pid").exists, "the pipe")
     pid = int((root / "pid").read_text())
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
+    assert process.stderr is not None
+    said = ""
+    while "finishing what has begun" not in said:  # two signals at once would be one
+        line = process.stderr.readline()
+        assert line, said
+        said += line
     assert process.poll() is None
     assert is_alive(pid)
     process.send_signal(number)
-    out, err = process.communicate(timeout=10)
-    assert process.returncode == 130, out + err
-    assert "finishing what has begun" in err
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, out + said + err
     awaited(lambda: not is_alive(pid), "the end of the pipe")
     assert "root" not in tiny.workspace().projections()
+
+
+_INTERRUPTED_AT_A_START = """
+import os, subprocess, sys, threading, time
+from pathlib import Path
+from odfbuild.ingest import process
+
+begun = threading.Event()
+
+class Slow(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        print(self.pid, flush=True)
+        begun.set()
+        time.sleep(1)  # as when others have the processor
+
+subprocess.Popen = Slow
+here = Path(sys.argv[1])
+more = {"folder": here, "seconds": 3600, "most_bytes": 1}
+work = lambda: process.run_to_file(["sleep", "3600"], here / "out", **more)
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+process.end_all()
+os._exit(0)
+"""
+
+
+def test_a_program_that_has_just_begun_when_all_are_ended_is_ended_too(tmp_path: Path) -> None:
+    script = [sys.executable, "-c", _INTERRUPTED_AT_A_START, str(tmp_path)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    pid = int(done.stdout)
+    awaited(lambda: not is_alive(pid), "the end of the program")
 
 
 def test_ctrl_c_while_the_program_is_being_loaded_is_no_traceback() -> None:

@@ -79,7 +79,7 @@ def on_terminal(
     text = b"".join(iter(lambda: read_terminal(ours), b""))
     stop.cancel()
     os.close(ours)
-    return Said(process.wait(timeout=60), text.decode().replace("\r\n", "\n"))
+    return Said(process.wait(timeout=200), text.decode().replace("\r\n", "\n"))
 
 
 def read_terminal(descriptor: int) -> bytes:

@@ -47,7 +47,7 @@ class Shell:
         self._terminal = terminal
         self._seen = ""
 
-    def wait_for(self, text: str, seconds: float = 20) -> str:
+    def wait_for(self, text: str, seconds: float = 120) -> str:
         """Everything printed up to and with `text`."""
         end = time.monotonic() + seconds
         while text not in self._seen:
@@ -155,7 +155,7 @@ def test_fish_completes(project: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     said = dict(line.split(" = ", 1) for line in done.stdout.splitlines())
     # Fish proposes words, with what they mean behind a tabulator.

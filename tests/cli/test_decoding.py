@@ -55,7 +55,7 @@ def run(
         cwd=cwd,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 

@@ -138,7 +138,7 @@ def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
     def fetched(host: str = "") -> tuple[int, str]:
         request = urllib.request.Request(address, headers={"Host": host} if host else {})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:
@@ -163,4 +163,4 @@ def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
         assert page.startswith("error[E0202]: ")
         assert fetched("evil.example:80")[0] == 403
         server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
+        assert server.wait(timeout=120) == 0

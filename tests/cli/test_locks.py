@@ -96,7 +96,7 @@ def test_what_is_held_is_waited_for(odfbuild: Program) -> None:
     with held(odfbuild.root, "root") as process:
         assert process.stdin is not None
         Timer(0.4, process.stdin.close).start()
-        odfbuild.ok("apply", "-y", "--lock-timeout", "20")
+        odfbuild.ok("apply", "-y", "--lock-timeout", "120")
     assert Tiny(odfbuild.root).ids("derived") == [1, 2, 3]
 
 
@@ -116,7 +116,7 @@ def test_a_holder_is_asked_to_stop(odfbuild: Program) -> None:
         assert said.out == "'root' is free.\n"
         assert said.err.startswith(f"process {process.pid}, since 20")
         assert said.err.endswith(" UTC (odfbuild test) works on 'root'.\n")
-        assert process.wait(timeout=30) == -signal.SIGINT
+        assert process.wait(timeout=120) == -signal.SIGINT
     assert odfbuild.ok("lock", "list", "--json").data == []
     odfbuild.apply()
 
@@ -132,7 +132,7 @@ def test_a_holder_that_does_not_listen_is_ended(odfbuild: Program) -> None:
         assert "--now" in said.err
         process.send_signal(signal.SIGCONT)
         odfbuild.ok("lock", "break", "root", "--yes", "--now")
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 def test_nobody_is_stopped_without_being_asked_about(odfbuild: Program) -> None:

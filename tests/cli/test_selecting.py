@@ -44,7 +44,7 @@ def _odfbuild(root: Path, *arguments: str, **env: str) -> subprocess.CompletedPr
         env={**os.environ, "NO_COLOR": "1", **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,14 @@ def on_terminal(root: Path, *arguments: str, keys: str = "", **env: str) -> Said
         preexec_fn=_take_terminal,  # noqa: PLW1509  # Ctrl-C must reach the program
     )
     os.close(theirs)
-    text = ""
+    text, decode = "", getincrementaldecoder("utf-8")().decode
     while part := real.read_terminal(ours):
-        text += part.decode()
+        text += decode(part)
         if keys and "[y/N]" in text:
             os.write(ours, keys.encode())
             keys = ""
     os.close(ours)
-    return Said(process.wait(timeout=60), text.replace("\r\n", "\n"))
+    return Said(process.wait(timeout=200), text.replace("\r\n", "\n"))
 
 
 def _take_terminal() -> None:
@@ -167,7 +168,7 @@ def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> No
     before = len(list(runs.glob("*/log.jsonl")))
     with held(copy, "derived"):
         process = subprocess.Popen(
-            [BINARY, "apply", "-y", "--lock-timeout", "60"],
+            [BINARY, "apply", "-y", "--lock-timeout", "600"],
             cwd=copy,
             env=_PLAIN_ENVIRONMENT,
             stdout=subprocess.DEVNULL,
@@ -177,10 +178,14 @@ def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> No
         # The log of the run begins when the program listens to interrupts.
         while len(list(runs.glob("*/log.jsonl"))) == before:
             time.sleep(0.05)
-        time.sleep(0.3)
+        assert process.stderr is not None
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        said = ""
+        while "finishing what has begun" not in said:  # two signals at once would be one
+            line = process.stderr.readline()
+            assert line, said
+            said += line
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in said + rest

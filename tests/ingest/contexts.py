@@ -10,7 +10,8 @@ from odfbuild.odf.model import FetchStep, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
 NOW = Timestamp.parse("2026-01-02T03:04:05Z")
-SETTINGS = IngestSettings(connect_seconds=5, idle_seconds=5, total_seconds=30)
+# Far above what anything here takes: machines are busy.
+SETTINGS = IngestSettings(connect_seconds=60, idle_seconds=60, total_seconds=300)
 
 
 def at(root: Path, *, moved: bool = False, dataset: str = "some.data", **settings) -> FetchContext:

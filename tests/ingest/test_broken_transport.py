@@ -36,7 +36,7 @@ def _impatient():
 
 
 def source_of(server, tmp_path, **settings):
-    settings = {"attempts": 2, "idle_seconds": 0.5, **settings}
+    settings = {"attempts": 2, **settings}
     return Poller(tmp_path, FetchStepUrl(url=server.url), **settings)
 
 
@@ -95,7 +95,7 @@ def test_it_goes_on_when_the_process_was_killed_in_the_middle(tmp_path):
 
     def stuck(connection: socket.socket, request: str) -> None:
         connection.sendall(response(body[:110_000], STRONG, length=len(body)))
-        sent.wait(20)
+        sent.wait(120)
 
     with faulty_server(stuck) as server:
         process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path), server.url])
@@ -205,8 +205,10 @@ def test_parts_that_do_not_fit_are_not_glued_together(tmp_path):
 )  # fmt: skip
 def test_what_a_server_should_not_do_is_explained_and_the_next_run_is_clean(tmp_path, answer, said):
     with faulty_server(answer) as server:
-        source = source_of(server, tmp_path)
+        patience = {"idle_seconds": 0.5} if callable(answer) else {}
+        source = source_of(server, tmp_path, **patience)
         assert server.url in fails(source, said).message
+        source.settings.pop("idle_seconds", None)
         server.answers[:] = [response(BODY, STRONG)]
         assert source.poll() == [BODY]
 
@@ -219,7 +221,7 @@ def test_a_server_may_say_how_long_to_wait(tmp_path):
     with faulty_server(busy) as server:
         began = time.monotonic()
         error = fails(source_of(server, tmp_path, attempts=9), "429 Too Many Requests")
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 60
         assert len(server.requests) == 1
         assert "asks to wait 86400 seconds" in "".join(error.notes)
 

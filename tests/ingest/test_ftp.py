@@ -51,11 +51,12 @@ def test_a_file_is_fetched_once_for_each_modification(server, tmp_path):
 
 
 def test_a_download_that_broke_off_goes_on_in_the_next_run(server, tmp_path):
-    source = Poller(tmp_path, put(server, "big.bin", BIG), attempts=1, idle_seconds=0.5)
+    source = Poller(tmp_path, put(server, "big.bin", BIG), attempts=1, idle_seconds=3)
     server.break_after = 100_000
     with pytest.raises(IngestError, match="cannot fetch"):
         source.poll()
     server.break_after = None
+    source.settings.pop("idle_seconds")
     assert source.poll() == [BIG]
     (rest,) = [line for line in server.commands if line.startswith("REST")]
     assert int(rest.split()[1]) >= 100_000

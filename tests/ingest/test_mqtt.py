@@ -32,6 +32,11 @@ def source_of(broker, tmp_path, topic, qos=MqttQos.AtLeastOnce, **more):
     return Poller(tmp_path, step, dataset=topic.replace("/", "."), **settings)
 
 
+def arrived(source):
+    """What a run commits that messages wait for; one more run when the broker is slow to send."""
+    return next(filter(None, (source.poll() for _ in range(20))), [])
+
+
 @pytest.fixture(autouse=True)
 def _password(monkeypatch):
     monkeypatch.setenv("ODFBUILD_TEST_MQTT", PASSWORD)
@@ -43,17 +48,21 @@ def test_messages_between_two_runs_wait_at_the_broker(broker, tmp_path, qos):
     source = source_of(broker, tmp_path, topic, qos)
     assert source.poll() == []
     broker.publish(topic, '{"n": 1}', '{"n":\n 2}', "  ")
-    assert source.poll() == [b'{"n": 1}\n{"n":  2}\n']
+    assert arrived(source) == [b'{"n": 1}\n{"n":  2}\n']
     assert source.poll() == []
     broker.publish(topic, '{"n": 3}')
-    assert source.poll() == [b'{"n": 3}\n']
+    assert arrived(source) == [b'{"n": 3}\n']
 
 
 def test_a_full_batch_leaves_the_rest_for_the_next_run(broker, tmp_path):
     source = source_of(broker, tmp_path, "many", settings={"target_records": 10})
     source.poll()
     broker.publish("many", *map(str, range(25)))
-    lines = b"".join(b"".join(source.poll()) for _ in range(5)).split()
+    for _ in range(50):
+        source.poll()
+        if len(b"".join(source.committed).split()) == 25:
+            break
+    lines = b"".join(source.committed).split()
     assert sorted(map(int, lines)) == list(range(25))
     assert len(source.committed) >= 2
     assert all(len(batch.split()) < 20 for batch in source.committed)
@@ -67,7 +76,10 @@ def test_a_crash_around_a_commit_neither_loses_nor_repeats_a_message(broker, tmp
     broker.publish(topic, "1", "2")
     source.poll(crash=crash)
     broker.publish(topic, "3")
-    source.poll()
+    for _ in range(20):
+        source.poll()
+        if b"3" in b"".join(source.committed):
+            break
     assert b"".join(source.committed).split() == [b"1", b"2", b"3"]
 
 
@@ -83,8 +95,8 @@ def test_a_crash_before_the_journal_is_written_leaves_the_messages_at_the_broker
             raise KeyboardInterrupt
 
         patch.setattr(mqtt.Journal, "append", interrupted)
-        source.poll()
-    assert source.poll() == [b"1\n2\n3\n"]
+        arrived(source)
+    assert arrived(source) == [b"1\n2\n3\n"]
 
 
 def test_a_crash_before_the_acknowledgement_repeats_nothing(broker, tmp_path, monkeypatch):
@@ -97,8 +109,8 @@ def test_a_crash_before_the_acknowledgement_repeats_nothing(broker, tmp_path, mo
             raise KeyboardInterrupt
 
         patch.setattr(mqtt._Session, "acknowledge", interrupted)
-        source.poll()
-    source.poll()
+        arrived(source)
+    arrived(source)
     assert b"".join(source.committed) == b"1\n2\n3\n"
 
 
@@ -108,9 +120,9 @@ def test_an_acknowledgement_that_got_lost_repeats_nothing(broker, tmp_path, monk
     broker.publish("lost", "1", "2", "3")
     with monkeypatch.context() as patch:
         patch.setattr(mqtt._Session, "acknowledge", lambda self: None)
-        assert source.poll() == [b"1\n2\n3\n"]
+        assert arrived(source) == [b"1\n2\n3\n"]
     broker.publish("lost", "3", "4")
-    assert source.poll() == [b"3\n4\n"]
+    assert arrived(source) == [b"3\n4\n"]
 
 
 def test_a_dataset_that_was_renamed_keeps_its_session_and_its_messages(broker, tmp_path):
@@ -128,7 +140,7 @@ def test_a_dataset_that_was_renamed_keeps_its_session_and_its_messages(broker, t
     rename_inbox(tmp_path / ".odfbuild-inbox", "other", "taken")
     rename_inbox(tmp_path / ".odfbuild-inbox", "taken", "other")
     assert len(list(taken.parent.parent.glob("taken.*/x"))) == 1
-    assert source.poll() == [b"1\n", b"2\n"]
+    assert arrived(source) == [b"1\n", b"2\n"]
 
 
 def test_messages_are_taken_while_others_cannot_be_committed_and_committed_without_a_broker(
@@ -157,7 +169,7 @@ def test_topics_that_left_the_definition_bring_nothing_more(broker, tmp_path):
     assert source.poll() == []
     broker.publish("old/x", "2")
     broker.publish("new/x", "3")
-    assert source.poll() == [b"3\n"]
+    assert arrived(source) == [b"3\n"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,8 +205,9 @@ def test_whatever_happens_to_runs_every_message_comes_once_and_in_order(broker, 
                     source.poll()
                 case _:
                     source.poll()
-    while source.poll():
-        pass
+    quiet = 0
+    while quiet < 3:  # a slow broker may leave one run without messages
+        quiet = 0 if source.poll() else quiet + 1
     assert list(map(int, b"".join(source.committed).split())) == list(range(sent))
 
 
@@ -205,7 +218,7 @@ def test_messages_survive_a_restart_of_the_broker(tmp_path):
         broker.publish("lasting", "1")
         port = broker.port
     with mosquitto(tmp_path / "broker", port):
-        assert source.poll() == [b"1\n"]
+        assert arrived(source) == [b"1\n"]
 
 
 def test_the_port_of_secure_brokers_is_spoken_to_over_tls(tmp_path, monkeypatch):

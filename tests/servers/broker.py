@@ -27,7 +27,7 @@ class Broker:
         client.connect("127.0.0.1", self.port)
         client.loop_start()
         for payload in payloads:
-            client.publish(topic, payload, qos, retain).wait_for_publish(10)
+            client.publish(topic, payload, qos, retain).wait_for_publish(120)
         client.disconnect()
         client.loop_stop()
 

@@ -15,7 +15,7 @@ import pyspark
 from odfbuild.engine.spark.java import Java, _module_options, find_java
 
 _SPARK_HOME = Path(pyspark.__file__).parent
-_SECONDS = 60
+_SECONDS = 300
 _PACKAGE = "org.apache.spark.deploy"
 # Workers start their executors as Spark does, with a module that a reduced Java lacks.
 _SHIM = """#!/bin/sh

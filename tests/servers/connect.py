@@ -15,7 +15,7 @@ import pyspark
 from odfbuild.engine.spark.java import _module_options, find_java
 
 _SPARK_HOME = Path(pyspark.__file__).parent
-_SECONDS = 60
+_SECONDS = 300
 _STARTED = re.compile(r"Spark Connect server started at: \S*?:(\d+)\b")
 
 

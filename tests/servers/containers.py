@@ -55,12 +55,12 @@ def docker_on(podman: Podman) -> Iterator[Podman]:
             yield Podman((docker, f"--host=unix://{socket}"), podman.arguments)
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(120)
 
 
 def await_socket(socket: Path, process: subprocess.Popen[bytes]) -> None:
     """Return when `process` listens on `socket`."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not socket.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             pytest.fail("podman does not serve")

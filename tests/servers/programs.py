@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -11,6 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+# Far above what a start takes: machines are busy.
+_SECONDS = 120
 
 
 def must_run() -> bool:
@@ -30,10 +34,16 @@ def program(name: str) -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, below those that the system gives to whoever asks for any.
+
+    Between this answer and the start of a server nobody is given it: neither the other end of a
+    connection nor a server of another test, which draws from twelve thousand.
+    """
+    while True:
+        port = secrets.choice(range(20_000, 32_000))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
@@ -46,11 +56,12 @@ def running(command: Sequence[str], port: int, log: Path) -> Iterator[subprocess
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(_SECONDS)
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(250):
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             pytest.fail(f"it ended with {process.returncode}: {log.read_text()[-500:]}")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):

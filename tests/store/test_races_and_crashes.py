@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,20 @@ from tests.store.chains import NOW, create, info, workspace
 
 # Fresh interpreters, so that locks and threads of the test process are not inherited.
 PROCESSES = multiprocessing.get_context("spawn")
+SECONDS = 300
+"""How long to wait for others; they need one, on a machine that has time."""
 
 
 def _append_in_rounds(path: Path, number: int, rounds: int, barrier: Barrier, results: Any) -> None:
     store = DatasetStore(path)
     for _ in range(rounds):
         head = store.head()
-        barrier.wait(60)
+        barrier.wait(SECONDS)
         try:
             results.put((number, store.append(head, (info(f"process {number}"),), NOW)))
         except StaleHeadError:
             results.put((number, None))
-        barrier.wait(60)
+        barrier.wait(SECONDS)
 
 
 def test_of_processes_that_race_for_the_head_exactly_one_wins_each_round(tmp_path: Path) -> None:
@@ -47,9 +50,9 @@ def test_of_processes_that_race_for_the_head_exactly_one_wins_each_round(tmp_pat
     ]
     for process in processes:
         process.start()
-    outcomes = [results.get(timeout=120) for _ in range(racers * rounds)]
+    outcomes = [results.get(timeout=SECONDS) for _ in range(racers * rounds)]
     for process in processes:
-        process.join(60)
+        process.join(SECONDS)
         assert process.exitcode == 0
     won = [head for _, head in outcomes if head is not None]
     assert len(won) == rounds
@@ -76,7 +79,7 @@ def test_writers_that_retry_lose_and_double_nothing(tmp_path: Path) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(SECONDS)
         assert process.exitcode == 0
     texts = [block.event.description for _, block in store.walk(store.head(), start)]
     assert sorted(texts) == sorted(f"{n}.{i}" for n in range(4) for i in range(15))
@@ -91,12 +94,12 @@ def test_threads_that_race_for_the_head_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(SECONDS)
     assert sum(1 for _ in store.walk(store.head(), start)) == 40
 
 
 def _create_once(root: Path, number: int, barrier: Barrier, results: Any) -> None:
-    barrier.wait(60)
+    barrier.wait(SECONDS)
     try:
         create(workspace(root), "ds", info(f"process {number}"))
         results.put(number)
@@ -112,9 +115,9 @@ def test_of_processes_that_create_the_same_dataset_one_wins(tmp_path: Path) -> N
     ]
     for process in processes:
         process.start()
-    outcomes = [results.get(timeout=60) for _ in processes]
+    outcomes = [results.get(timeout=SECONDS) for _ in processes]
     for process in processes:
-        process.join(60)
+        process.join(SECONDS)
     winners = [n for n in outcomes if n is not None]
     assert len(winners) == 1
     projection = workspace(tmp_path).projections()["ds"]
@@ -163,7 +166,7 @@ def test_killed_after_any_step_of_a_commit_a_rerun_gives_the_same_chain(
     prepare()
     process = PROCESSES.Process(target=_commit, args=(store.path, staged, steps))
     process.start()
-    process.join(60)
+    process.join(SECONDS)
     assert process.exitcode == -signal.SIGKILL
     again = DatasetStore(store.path)
     undisturbed, _ = again.prepare(before, (info("two"), info("three")), NOW)
@@ -214,7 +217,7 @@ def test_a_creation_that_is_killed_anywhere_is_cleared_by_the_next_one(tmp_path:
             target=_create_and_die_at_write, args=(root, fatal)
         )
         process.start()
-        process.join(60)
+        process.join(SECONDS)
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL
@@ -240,7 +243,7 @@ def test_a_creation_that_is_killed_anywhere_is_cleared_by_the_next_one(tmp_path:
 def _hold(root: Path, aliases: list[str], ready: Any, done: Any) -> None:
     with workspace(root).claim(aliases) as claim:
         ready.put((os.getpid(), sorted(claim.won), dict(claim.held)))
-        done.wait(120)
+        done.wait(SECONDS)
 
 
 def test_a_dataset_claimed_by_one_process_is_held_for_another_and_the_holder_is_named(
@@ -249,7 +252,7 @@ def test_a_dataset_claimed_by_one_process_is_held_for_another_and_the_holder_is_
     ready, done = PROCESSES.Queue(), PROCESSES.Event()
     process = PROCESSES.Process(target=_hold, args=(tmp_path, ["a", "acme/B"], ready, done))
     process.start()
-    pid, won, held = ready.get(timeout=60)
+    pid, won, held = ready.get(timeout=SECONDS)
     assert (won, held) == (["a", "acme/B"], {})
     space = workspace(tmp_path)
     with space.claim(["a", "Acme/b", "c"]) as claim:
@@ -257,7 +260,7 @@ def test_a_dataset_claimed_by_one_process_is_held_for_another_and_the_holder_is_
         assert set(claim.held) == {"a", "Acme/b"}
         assert all(f"process {pid}, since 20" in who for who in claim.held.values())
     done.set()
-    process.join(60)
+    process.join(SECONDS)
     with space.claim(["a", "acme/b", "c"]) as claim:
         assert claim.won == {"a", "acme/b", "c"}
 
@@ -266,12 +269,12 @@ def test_claims_of_a_killed_process_are_free_at_once(tmp_path: Path) -> None:
     ready, done = PROCESSES.Queue(), PROCESSES.Event()
     process = PROCESSES.Process(target=_hold, args=(tmp_path, ["a"], ready, done))
     process.start()
-    pid, _, _ = ready.get(timeout=60)
+    pid, _, _ = ready.get(timeout=SECONDS)
     space = workspace(tmp_path)
     with space.claim(["a"]) as claim:
         assert not claim.won
     os.kill(pid, signal.SIGKILL)
-    process.join(60)
+    process.join(SECONDS)
     with space.claim(["a"]) as claim:
         assert claim.won == {"a"}
         assert not list((space.cache / "locks").glob(f"{pid}@*"))
@@ -287,10 +290,10 @@ def test_claims_exclude_workspaces_and_threads_of_one_process(tmp_path: Path) ->
         ready, done = PROCESSES.Queue(), PROCESSES.Event()
         process = PROCESSES.Process(target=_hold, args=(tmp_path, ["a", "b"], ready, done))
         process.start()
-        _, won, held = ready.get(timeout=60)
+        _, won, held = ready.get(timeout=SECONDS)
         assert (won, list(held)) == (["b"], ["a"])
         done.set()
-        process.join(60)
+        process.join(SECONDS)
     mine.release()
     with second.claim(["a"]) as again:
         assert again.won == {"a"}
@@ -301,10 +304,10 @@ def _claim_in_rounds(
 ) -> None:
     space = workspace(root)
     for number in range(rounds):
-        barrier.wait(60)
+        barrier.wait(SECONDS)
         with space.claim(aliases) as claim:
             results.put((number, sorted(claim.won)))
-            barrier.wait(60)
+            barrier.wait(SECONDS)
 
 
 def test_two_processes_never_both_own_a_dataset(tmp_path: Path) -> None:
@@ -316,9 +319,9 @@ def test_two_processes_never_both_own_a_dataset(tmp_path: Path) -> None:
     ]
     for process in processes:
         process.start()
-    outcomes = [results.get(timeout=120) for _ in range(2 * rounds)]
+    outcomes = [results.get(timeout=SECONDS) for _ in range(2 * rounds)]
     for process in processes:
-        process.join(60)
+        process.join(SECONDS)
         assert process.exitcode == 0
     for number in range(rounds):
         won = [alias for n, names in outcomes if n == number for alias in names]
@@ -330,14 +333,11 @@ def test_ten_thousand_claims_need_few_descriptors_and_little_time(tmp_path: Path
     aliases = [f"d{n}" for n in range(10_000)]
     with space.claim(["warm-up"]):
         pass
-    descriptors = Path("/proc/self/fd")
-    before = len(list(descriptors.iterdir())) if descriptors.is_dir() else 0
     started = time.process_time()
     with space.claim(aliases) as claim:
         assert len(claim.won) == 10_000
-        if before:
-            assert len(list(descriptors.iterdir())) <= before + 16 + 1  # the listing itself
-    assert time.process_time() - started < 2
+        assert len(_opened_below(tmp_path)) <= 16
+    assert time.process_time() - started < 20
 
 
 def test_a_deleted_cache_does_not_free_what_is_claimed_here(tmp_path: Path) -> None:
@@ -352,11 +352,16 @@ def test_a_deleted_cache_does_not_free_what_is_claimed_here(tmp_path: Path) -> N
         assert both.won == {"a", "b"}
 
 
-def test_claims_that_ended_leave_no_file_open(tmp_path: Path) -> None:
-    def descriptors() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
+def _opened_below(folder: Path) -> list[Path]:
+    """Files of a folder that this process holds open; others may come and go in other threads."""
+    found = []
+    for descriptor in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):  # the listing itself is closed by now
+            found.append(descriptor.readlink())
+    return [each for each in found if each.is_relative_to(folder)]
 
-    before = descriptors()
+
+def test_claims_that_ended_leave_no_file_open(tmp_path: Path) -> None:
     for number in range(3):
         folder = tmp_path / str(number)
         with claim(folder, ["a", "b"]) as first, claim(folder, ["b", "c"]) as second:
@@ -365,4 +370,4 @@ def test_claims_that_ended_leave_no_file_open(tmp_path: Path) -> None:
             second.release()
             assert claim(folder, ["a"]).held
         assert not holders(folder, ["a", "b", "c"])
-    assert descriptors() == before
+    assert _opened_below(tmp_path) == []
