@@ -34,13 +34,12 @@ class MalformedBlock(ValueError):
 class Source:
     """A buffer, and how much may still be read of it: offsets may lead to the same place twice."""
 
-    __slots__ = ("budget", "data", "layouts", "size")
+    __slots__ = ("budget", "data", "size")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size = len(data)
         self.budget = min(_MAX_ITEMS, 4 * len(data) + 64)
-        self.layouts: dict[int, tuple[int, ...]] = {}
 
 
 def spend(source: Source, count: int) -> None:
@@ -73,25 +72,19 @@ def blob(source: Source, at: int) -> bytes:
 
 
 def layout(source: Source, at: int, slots: int) -> tuple[int, ...]:
-    """For each of the first `slots` fields of the table at `at`: how far from there, 0 if absent.
-
-    Tables with the same fields share one layout in a buffer, so layouts are kept by their place.
-    """
-    start = at - I32(source.data, at)[0]
-    found = source.layouts.get(start)
-    if found is None or len(found) != slots:
-        found = source.layouts[start] = _layout_at(source, at, start, slots)
-    return found
-
-
-def _layout_at(source: Source, at: int, start: int, slots: int) -> tuple[int, ...]:
-    length = _U16(source.data, start)[0] if start >= 0 else 0
+    """How far each of the first `slots` fields of the table at `at` is from there, 0 if absent."""
+    data = source.data
+    start = at - I32(data, at)[0]
+    length = _U16(data, start)[0] if start >= 0 else 0
     if length < 4 or start + length > source.size:
         raise MalformedBlock(f"layout of the table at {at} is broken")
-    written = (length - 4) >> 1
-    if written >= slots:
-        return _shorts(slots)(source.data, start + 4)
-    return _shorts(written)(source.data, start + 4) + (0,) * (slots - written)
+    return _offsets(data[start + 4 : start + min(length, 4 + 2 * slots)], slots)
+
+
+@lru_cache(4_096)  # tables of one kind are laid out in a few ways, in thousands of blocks
+def _offsets(written: bytes, slots: int) -> tuple[int, ...]:
+    count = len(written) >> 1
+    return _shorts(count)(written, 0) + (0,) * (slots - count)
 
 
 @cache

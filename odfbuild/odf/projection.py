@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, replace
+from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -21,6 +21,7 @@ from odfbuild.odf.model import (
     ExecuteTransform,
     ExecuteTransformInput,
     MetadataBlock,
+    MetadataEvent,
     Seed,
     SetAttachments,
     SetDataSchema,
@@ -89,6 +90,18 @@ class Projection:
 
 
 _FIELDS = tuple(field.name for field in fields(Projection))
+_VALUES = attrgetter(*_FIELDS)
+
+IN_FORCE: Mapping[type, str] = {
+    SetPollingSource: "polling_source",
+    SetTransform: "transform",
+    SetInfo: "info",
+    SetLicense: "license",
+    SetVocab: "vocab",
+    SetAttachments: "attachments",
+    SetDataSchema: "schema",
+}
+"""Events of which the newest one holds, and the field of a projection that has it."""
 
 
 def start(head: Multihash, block: MetadataBlock) -> Projection:
@@ -106,7 +119,7 @@ def start(head: Multihash, block: MetadataBlock) -> Projection:
 
 def advance(before: Projection, head: Multihash, block: MetadataBlock) -> Projection:
     """The projection one block further on."""
-    return replace(before, **_changes(before, head, block))
+    return fold(before, [(head, block)])
 
 
 def fold(
@@ -114,8 +127,7 @@ def fold(
 ) -> Projection:
     """The projection after `blocks`, oldest first; from the seed on if `before` is `None`.
 
-    The same as `advance` block by block, in a fraction of the time. `ValueError` when there is
-    nothing to fold, or the first block is no seed.
+    `ValueError` when there is nothing to fold, or the first block is no seed.
     """
     remaining = iter(blocks)
     if before is None:
@@ -123,9 +135,19 @@ def fold(
         if first is None:
             raise ValueError("a chain has at least one block")
         before = start(*first)
-    draft = _Draft(**{name: getattr(before, name) for name in _FIELDS})
+    draft = _Draft(**dict(zip(_FIELDS, _VALUES(before), strict=True)))
     for head, block in remaining:
-        draft.__dict__.update(_changes(draft, head, block))
+        draft.head = head
+        draft.blocks += 1
+        draft.system_time = block.system_time
+        event = block.event
+        name = IN_FORCE.get(type(event))
+        if name is not None:
+            setattr(draft, name, event)
+            if isinstance(event, SetTransform):
+                draft.transform_sequence_number = block.sequence_number
+        else:
+            _take_other(draft, event)
     return Projection(**draft.__dict__)
 
 
@@ -133,76 +155,51 @@ class _Draft(SimpleNamespace):
     """The fields of a projection while blocks are folded into it."""
 
 
-def _changes(before: Projection | _Draft, head: Multihash, block: MetadataBlock) -> dict[str, Any]:
-    """The fields that `block` changes."""
-    changes: dict[str, Any] = {
-        "head": head,
-        "blocks": before.blocks + 1,
-        "system_time": block.system_time,
-    }
-    match block.event:
-        case AddData() | ExecuteTransform() as data:
-            changes |= _data_changes(before, data)
-        case SetPollingSource() as source:
-            changes["polling_source"] = source
+def _take_other(draft: _Draft, event: MetadataEvent) -> None:
+    """An event that does more than replace the last one of its kind."""
+    match event:
+        case AddData() | ExecuteTransform():
+            _take_data(draft, event)
         case DisablePollingSource():
-            changes["polling_source"] = None
-        case AddPushSource() as source:
-            changes["push_sources"] = {**before.push_sources, source.source_name: source}
-        case DisablePushSource() as gone:
-            changes["push_sources"] = {
+            draft.polling_source = None
+        case AddPushSource():
+            draft.push_sources = {**draft.push_sources, event.source_name: event}
+        case DisablePushSource():
+            draft.push_sources = {
                 name: source
-                for name, source in before.push_sources.items()
-                if name != gone.source_name
+                for name, source in draft.push_sources.items()
+                if name != event.source_name
             }
-        case SetTransform() as transform:
-            changes["transform"] = transform
-            changes["transform_sequence_number"] = block.sequence_number
-        case SetVocab() as vocab:
-            changes["vocab"] = vocab
-        case SetAttachments() as attachments:
-            changes["attachments"] = attachments
-        case SetInfo() as info:
-            changes["info"] = info
-        case SetLicense() as license_:
-            changes["license"] = license_
-        case SetDataSchema() as schema:
-            changes["schema"] = schema
-    return changes
 
 
-def _data_changes(before: Projection | _Draft, event: AddData | ExecuteTransform) -> dict[str, Any]:
-    changes: dict[str, Any] = {
-        "ever_ran": True,
-        # A block without a watermark does not take the last one back.
-        "watermark": event.new_watermark or before.watermark,
-        "last_checkpoint": event.new_checkpoint.physical_hash if event.new_checkpoint else None,
-    }
+def _take_data(draft: _Draft, event: AddData | ExecuteTransform) -> None:
+    draft.ever_ran = True
+    # A block without a watermark does not take the last one back.
+    draft.watermark = event.new_watermark or draft.watermark
+    draft.last_checkpoint = event.new_checkpoint.physical_hash if event.new_checkpoint else None
     if event.new_data is not None:
         interval = event.new_data.offset_interval
-        changes["last_offset"] = interval.end
-        changes["records"] = before.records + interval.end - interval.start + 1
-        changes["data_bytes"] = before.data_bytes + event.new_data.size
-        changes["eras"] = _extend_eras(before, interval.start, interval.end)
+        draft.last_offset = interval.end
+        draft.records += interval.end - interval.start + 1
+        draft.data_bytes += event.new_data.size
+        draft.eras = _extend_eras(draft, interval.start, interval.end)
     if isinstance(event, AddData):
         # Only the most recent AddData counts, also when it carries no state.
-        changes["source_state"] = event.new_source_state
-    else:
-        left = tuple(
-            ExecuteTransformInput(
-                dataset_id=i.dataset_id,
-                new_block_hash=i.new_block_hash or i.prev_block_hash,
-                new_offset=i.prev_offset if i.new_offset is None else i.new_offset,
-            )
-            for i in event.query_inputs
+        draft.source_state = event.new_source_state
+        return
+    left = tuple(
+        ExecuteTransformInput(
+            dataset_id=i.dataset_id,
+            new_block_hash=i.new_block_hash or i.prev_block_hash,
+            new_offset=i.prev_offset if i.new_offset is None else i.new_offset,
         )
-        present = {i.dataset_id for i in left}
-        gone = tuple(i for i in before.inputs if i.dataset_id not in present)
-        changes["inputs"] = (*left, *gone)
-    return changes
+        for i in event.query_inputs
+    )
+    present = {i.dataset_id for i in left}
+    draft.inputs = (*left, *(i for i in draft.inputs if i.dataset_id not in present))
 
 
-def _extend_eras(before: Projection | _Draft, first: int, last: int) -> tuple[QueryEra, ...]:
+def _extend_eras(before: _Draft, first: int, last: int) -> tuple[QueryEra, ...]:
     eras: tuple[QueryEra, ...] = before.eras
     number = before.transform_sequence_number
     if number is None:

@@ -30,7 +30,7 @@ from odfbuild.odf.model import (
     SetVocab,
     TransformInput,
 )
-from odfbuild.odf.projection import Projection, QueryEra
+from odfbuild.odf.projection import IN_FORCE, Projection, QueryEra
 from odfbuild.plan.breaking import breaking_change, source_conflict
 from odfbuild.plan.chain_rules import broken_rule
 from odfbuild.plan.described import described_otherwise
@@ -53,18 +53,6 @@ _CODES: dict[type, tuple[ReasonCode, str]] = {
     SetLicense: (ReasonCode.INFO_CHANGED, "the license changed"),
     SetAttachments: (ReasonCode.INFO_CHANGED, "the attachments changed"),
 }
-
-
-_IN_FORCE: dict[type, str] = {
-    SetPollingSource: "polling_source",
-    SetTransform: "transform",
-    SetInfo: "info",
-    SetLicense: "license",
-    SetVocab: "vocab",
-    SetAttachments: "attachments",
-    SetDataSchema: "schema",
-}
-"""Where a projection keeps the event in force, by type of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +183,7 @@ def committed(event: MetadataEvent, projection: Projection) -> MetadataEvent | N
     """
     if isinstance(event, AddPushSource):
         return projection.push_sources.get(event.source_name)
-    found: MetadataEvent | None = getattr(projection, _IN_FORCE[type(event)])
+    found: MetadataEvent | None = getattr(projection, IN_FORCE[type(event)])
     if isinstance(event, SetTransform) and isinstance(found, SetTransform):
         return unpinned(found, event)
     return found

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -47,14 +48,21 @@ class DatasetStore:
     With a `storage`, objects go there too, and those that are not in the folder come from there.
     """
 
-    def __init__(self, path: Path, name: str | None = None, storage: Storage | None = None) -> None:
-        self.path = path
-        self.name = name or path.name
+    def __init__(
+        self, path: Path | str, name: str | None = None, storage: Storage | None = None
+    ) -> None:
+        self.folder = os.fspath(path)
+        self.name = name or self.path.name
         self.storage = storage
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
         return f"DatasetStore({str(self.path)!r})"
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder; a plan of thousands of datasets does without."""
+        return Path(self.folder)
 
     # --- Reading ---
 
@@ -63,7 +71,7 @@ class DatasetStore:
 
         `IntegrityError` E0805 when `refs/head` holds anything but a hash.
         """
-        file = self.path / "refs" / "head"
+        file = f"{self.folder}/refs/head"
         try:
             text = read_small(file)
         except (FileNotFoundError, NotADirectoryError):
@@ -125,7 +133,7 @@ class DatasetStore:
         Raises `IntegrityError`: E0801 when the bytes differ, E0802 when there is no such block.
         """
         try:
-            data = read_small(f"{self.path}/blocks/{block}")
+            data = read_small(f"{self.folder}/blocks/{block}")
         except FileNotFoundError:
             raise self._damage(
                 "E0802", f"block {block} of '{self.name}' is missing", block
@@ -382,7 +390,7 @@ def _renew(file: Path) -> None:
         os.utime(file)
 
 
-def parse_head(text: bytes, name: str, file: Path) -> Multihash:
+def parse_head(text: bytes, name: str, file: str) -> Multihash:
     """The hash in a head file; `IntegrityError` E0805 for anything else, also a newline."""
     try:
         head = Multihash.parse(text.decode("ascii"))

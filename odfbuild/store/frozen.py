@@ -66,7 +66,7 @@ class Form:
                 number,
                 *(fields if _LEAVES.issuperset(map(type, fields)) else self._all(fields)),
             )
-        if isinstance(value, Mapping):
+        if cls is dict or isinstance(value, Mapping):
             return {key: self.plain(item) for key, item in value.items()}
         if cls is list:
             return self._all(value)
@@ -169,6 +169,7 @@ PROTOCOL = Form(
 """Objects of the metadata reference."""
 
 _PROJECTION = names_of(Projection)
+_VALUES = attrgetter(*_PROJECTION)
 _POSITION = {name: position for position, name in enumerate(_PROJECTION)}
 _APART = frozenset(
     ("polling_source", "push_sources", "transform", "attachments", "info", "schema", "inputs")
@@ -183,12 +184,17 @@ def freeze(projection: Projection) -> bytes | memoryview:
     """The bytes of a projection."""
     if isinstance(projection, FrozenProjection) and projection.frozen is not None:
         return projection.frozen
-    return marshal.dumps(tuple(_plain_field(projection, name) for name in _PROJECTION))
+    fields = zip(_PROJECTION, _VALUES(projection), strict=True)
+    # Most fields are leaves: a call for each of them took half of the time.
+    return marshal.dumps(
+        tuple([value if type(value) in _LEAVES else _plain(name, value) for name, value in fields])
+    )
 
 
-def _plain_field(projection: Projection, name: str) -> Plain:
-    plain = PROTOCOL.plain(getattr(projection, name))
-    return plain if name not in _APART or plain is None else marshal.dumps(plain)
+def _plain(name: str, value: Any) -> Plain:
+    """A field that is no leaf."""
+    plain = PROTOCOL.plain(value)
+    return marshal.dumps(plain) if name in _APART else plain
 
 
 class FrozenProjection(Projection):

@@ -110,7 +110,7 @@ class Workspace:
         """The store of a dataset by its committed spelling."""
         store = self._stores.get(name)
         if store is None:
-            store = self._stores[name] = DatasetStore(self.state / name, name, self.storage)
+            store = self._stores[name] = DatasetStore(f"{self.state}/{name}", name, self.storage)
         return store
 
     # --- Projections ---
@@ -190,7 +190,7 @@ class Workspace:
         if known is None:
             with self._mutex:
                 store = self._store(alias)
-            head = parse_head(text, alias, store.path / "refs" / "head")
+            head = parse_head(text, alias, f"{store.folder}/refs/head")
             known = project(store, head, self._projections.latest(alias))
             with self._mutex:
                 self._projections.put(alias, text, known)
@@ -278,6 +278,7 @@ class Projections(Mapping[str, "Projection"]):
     def __init__(self, workspace: Workspace, heads: Mapping[str, bytes]) -> None:
         self._workspace = workspace
         self._heads = {alias: heads[alias] for alias in sorted(heads)}
+        self._found: dict[str, Projection] = {}
         self._is_read = False
 
     def read(self) -> None:
@@ -287,9 +288,12 @@ class Projections(Mapping[str, "Projection"]):
             self._is_read = True
 
     def __getitem__(self, alias: str) -> Projection:
-        head = self._heads[alias]
-        self.read()
-        return self._workspace._project(alias, head)
+        found = self._found.get(alias)
+        if found is None:
+            head = self._heads[alias]
+            self.read()
+            found = self._found[alias] = self._workspace._project(alias, head)
+        return found
 
     def __contains__(self, alias: object) -> bool:
         return alias in self._heads
