@@ -22,6 +22,7 @@ from odfbuild.odf.flatbuffers_tables import (
     follow,
     layout,
     manifest,
+    nested,
     spend,
     timestamp,
 )
@@ -99,7 +100,7 @@ def _decode(data: bytes, brief: Container[type]) -> MetadataBlock:
         raise UnsupportedVersion(f"Manifest version {version} is not supported (2 and 3 are)")
     if not content:
         raise MalformedBlock("the manifest has no content")
-    inner = Source(blob(Source(data), content))
+    inner = Source(nested(data, content))
     at = follow(inner, 0)
     in_brief = brief and _event_class(inner, at) in brief
     block: MetadataBlock = (_brief_reader if in_brief else _object_reader)(MetadataBlock)(

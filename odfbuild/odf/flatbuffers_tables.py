@@ -57,6 +57,15 @@ def follow(source: Source, at: int) -> int:
     return at + offset
 
 
+def nested(data: bytes, at: int) -> bytes:
+    """The buffer to which the reference at `at` leads."""
+    start = at + _U32(data, at)[0] + 4
+    end: int = start + _U32(data, start - 4)[0]
+    if end > len(data):
+        raise MalformedBlock(f"{end - start} bytes at {start} do not fit")
+    return data[start:end]
+
+
 def blob(source: Source, at: int) -> bytes:
     """The bytes, or those of the text, to which the reference at `at` leads."""
     data = source.data

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from odfbuild.odf.model import MergeStrategy, MergeStrategyAppend, MergeStrategyLedger, TransformSql
 
@@ -35,19 +36,24 @@ def never_adds_records(transform: TransformSql, inputs: Iterable[str]) -> bool:
     """Whether a transformation over `inputs` (their names in the query) can only drop records."""
     unused = {name.lower() for name in inputs}
     for step in transform.queries or ():
-        text = _NOISE.sub(" ", step.query)
-        sources = [m["name"].strip("`").lower() for m in _SOURCE.finditer(text)]
-        if (
-            _MULTIPLIES.search(text)
-            or len(sources) != len(_FROM.findall(text))
-            or len(sources) != len(set(sources))
-            or not unused.issuperset(sources)
-        ):
+        sources = _read_once(step.query)
+        if sources is None or not unused.issuperset(sources):
             return False
         unused.difference_update(sources)
         if step.alias:
             unused.add(step.alias.lower())
     return True
+
+
+@lru_cache(1_024)  # sources of one kind are prepared by one query
+def _read_once(query: str) -> frozenset[str] | None:
+    """What a query reads, once each, where it can only drop records; `None`: cannot tell."""
+    text = _NOISE.sub(" ", query)
+    if _MULTIPLIES.search(text):
+        return None
+    sources = [m["name"].strip("`").lower() for m in _SOURCE.finditer(text)]
+    found = frozenset(sources)
+    return found if len(found) == len(sources) == len(_FROM.findall(text)) else None
 
 
 def merge_never_adds_records(merge: MergeStrategy) -> bool:

@@ -14,6 +14,7 @@ from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetSnapshot,
+    MetadataEvent,
     SetPollingSource,
     SetTransform,
     TransformSql,
@@ -26,12 +27,13 @@ def refused_queries(
     snapshot: DatasetSnapshot, engines: Mapping[str, str], place: Place
 ) -> tuple[OdfbuildError, ...]:
     """E0513 for engines that nothing stands in for, E0519 for what cannot be translated."""
-    name = str(snapshot.name)
+    foreign = [each for each in queries_of(snapshot) if not is_spark(each[1])]
     return tuple(
         error
-        for path, transform in queries_of(snapshot)
-        if not is_spark(transform)
-        for error in _refused(name, path, transform, engines, place)
+        for event, transform in foreign
+        for error in _refused(
+            str(snapshot.name), _path_of_query(snapshot, event), transform, engines, place
+        )
     )
 
 
@@ -58,13 +60,19 @@ def first_of(errors: tuple[OdfbuildError, ...]) -> OdfbuildError | None:
     return first
 
 
-def queries_of(snapshot: DatasetSnapshot) -> Iterator[tuple[Path, TransformSql]]:
-    """The queries of a definition, each with the path to it below `content`."""
+def queries_of(snapshot: DatasetSnapshot) -> Iterator[tuple[MetadataEvent, TransformSql]]:
+    """The queries of a definition, each with its event."""
     for event in snapshot.metadata:
         if isinstance(event, SetTransform):
-            yield (*path_of(snapshot, event), "transform"), event.transform
+            yield event, event.transform
         elif isinstance(event, SetPollingSource | AddPushSource) and event.preprocess is not None:
-            yield (*path_of(snapshot, event), "preprocess"), event.preprocess
+            yield event, event.preprocess
+
+
+def _path_of_query(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:
+    """The path below `content` to the query of an event."""
+    key = "transform" if isinstance(event, SetTransform) else "preprocess"
+    return (*path_of(snapshot, event), key)
 
 
 def _refused(

@@ -22,6 +22,8 @@ _UNCHANGED = Verdict(
     reasons=(Reason(code=ReasonCode.SOURCE_UNCHANGED, message="the source has nothing new"),)
 )
 
+_NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never ingested")
+
 
 def root_verdict(
     name: str,
@@ -40,9 +42,7 @@ def root_verdict(
         return Verdict(reasons=(_reason(ReasonCode.SOURCE_UNCHANGED, facts.message),))
     ever_ran = projection is not None and projection.ever_ran
     pending = _pending(source, projection, facts)
-    reasons: tuple[Reason, ...] = (
-        () if ever_ran else (_reason(ReasonCode.NEVER_RUN, "it was never ingested"),)
-    )
+    reasons: tuple[Reason, ...] = () if ever_ran else (_NEVER_RAN,)
     if facts.status == "news":
         message = facts.message or "the source has news"
         reasons += (_reason(ReasonCode.SOURCE_HAS_NEWS, message),)

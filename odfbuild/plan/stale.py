@@ -128,6 +128,9 @@ def _advance(each: Input, consumed: ExecuteTransformInput | None, since: Since) 
     return _Advance(records, size, reason)
 
 
+_NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")
+
+
 def _decide(
     name: str,
     transform: TransformSql,
@@ -137,7 +140,7 @@ def _decide(
 ) -> Verdict:
     # A schema is established by the first run, also when no record came out of it.
     never_ran = projection is None or not (projection.ever_ran or projection.schema)
-    reasons = [Reason(code=ReasonCode.NEVER_RUN, message="it was never computed")] * never_ran
+    reasons = [_NEVER_RAN] if never_ran else []
     waiting = [i for i in inputs if not (i.state and i.state.schema) and not i.outlook]
     if waiting:
         return Verdict(reasons=(*reasons, *map(_no_data, waiting)))

@@ -39,6 +39,7 @@ class Form:
         self.classes = tuple(classes)
         self._numbers = {cls: number for number, cls in enumerate(self.classes)}
         self._fields = {cls: _getter(cls) for cls in self.classes}
+        self._enumerations = frozenset(cls for cls in self.classes if issubclass(cls, Enum))
         self._shared = frozenset(self._numbers[cls] for cls in shared)
         self._made: dict[tuple[Any, ...], Any] = {}
         self._builders = [self._builder(cls) for cls in self.classes]
@@ -57,9 +58,13 @@ class Form:
         if cls in _LEAVES:
             return value
         if cls is tuple:
-            return (_TUPLE, *(value if _LEAVES.issuperset(map(type, value)) else self._all(value)))
+            if not value or _LEAVES.issuperset(map(type, value)):
+                return (_TUPLE, *value)
+            return (_TUPLE, *self._all(value))
         number = self._numbers.get(cls)
         if number is not None:
+            if cls in self._enumerations:
+                return (number, value._value_)
             fields = self._fields[cls](value)
             # Most objects hold leaves only: a call for each of them took most of the time.
             return (
