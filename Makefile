@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow lint format bench lock clean system-packages
+.PHONY: help example test test-slow test-needs lint format bench lock clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -47,10 +47,22 @@ example: .venv/.example
 system-packages:
 	@tools/system_packages git nginx mosquitto podman runc zsh fish flatc=flatbuffers-compiler
 
-test: .venv/.dev system-packages
+# Programs that are no packages of Debian, or not to be installed as such.
+.venv/.docker: .venv/.made tools/docker_client | system-packages
+	@tools/docker_client $(BIN)
+	@touch $@
+
+.venv/azurite/package.json: .venv/.made tools/azurite requirements/azurite/package-lock.json
+	@tools/azurite .venv/azurite
+
+# All at once: they wait for the network most of the time.
+test-needs: .venv/.made
+	@$(MAKE) --no-print-directory --silent --jobs=3 .venv/.dev system-packages .venv/.docker .venv/azurite/package.json
+
+test: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-slow: .venv/.dev system-packages
+test-slow: test-needs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: .venv/.dev

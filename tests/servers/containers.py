@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,17 +40,15 @@ def podman_with_image() -> Iterator[Podman]:
 
 @contextlib.contextmanager
 def docker_on(podman: Podman) -> Iterator[Podman]:
-    """Docker's own command line, which talks to podman as if that were Docker's daemon.
-
-    Of what a program ended with podman tells it nothing, once the container is gone.
-    """
-    docker = shutil.which("docker")
+    """Docker's own command line, which talks to podman as if that were Docker's daemon."""
+    docker = shutil.which("docker") or shutil.which("docker", path=Path(sys.executable).parent)
     if docker is None or Path(docker).resolve().name == "podman":
-        pytest.skip("Docker's command line is not installed: its package brings a daemon along")
+        pytest.skip("there is no command line of Docker; `make test` gets it from Debian")
     with tempfile.TemporaryDirectory(prefix="odf-", dir="/tmp") as name:
         socket = Path(name) / "api"
         service = ["system", "service", "--time=0", f"unix://{socket}"]
-        process = subprocess.Popen([*podman.runtime, *service])
+        # It complains of clients that leave.
+        process = subprocess.Popen([*podman.runtime, *service], stderr=subprocess.DEVNULL)
         try:
             await_socket(socket, process)
             yield Podman((docker, f"--host=unix://{socket}"), podman.arguments)

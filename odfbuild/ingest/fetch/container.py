@@ -86,7 +86,9 @@ def _run(
     settings = context.settings
     name = f"odfbuild-{uuid.uuid4().hex}"
     environ = _environment(step, state, settings)
-    command = [*runtime, "run", "--rm", "--name", name, "--volume", f"{mounted}:{_OUT}:rw"]
+    # Without `--rm`: once the container is gone, podman behind Docker's command line calls every
+    # exit a success.
+    command = [*runtime, "run", "--name", name, "--volume", f"{mounted}:{_OUT}:rw"]
     command += settings.container_arguments
     # Values go through our own environment: arguments can be read by everybody on the machine.
     command += [f"--env={key}" for key in environ]
@@ -103,7 +105,7 @@ def _run(
             environ={**os.environ, **environ},
             seconds=settings.total_seconds,
             most_bytes=settings.max_bytes,
-            on_stop=lambda: _kill(runtime, name),
+            on_stop=lambda: _end(runtime, name),
         )
     except OSError as error:
         raise EnvironmentProblem(
@@ -111,6 +113,8 @@ def _run(
             code="E0904",
             help="correct `ingest.container.runtime` in odfbuild.yaml",
         ) from None
+    finally:
+        _remove(runtime, name)
     if finished.status != 0 or finished.stopped:
         raise _failed(step, runtime, finished)
     return _Run(data, _new_state(step, mounted), (mounted / _MORE).exists())
@@ -195,17 +199,26 @@ def _written(step: FetchStepContainer, file: Path) -> str | None:
         ) from None
 
 
-def _kill(runtime: tuple[str, ...], name: str) -> None:
-    # `rm --force` alone would first ask the program nicely, and wait.
-    for verb in (["kill"], ["rm", "--force"]):
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                [*runtime, *verb, name],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=_STOP_SECONDS,
-                check=False,
-            )
+def _end(runtime: tuple[str, ...], name: str) -> None:
+    # Removing by force alone would first ask the program nicely, and wait.
+    _tell(runtime, "kill", name)
+    _remove(runtime, name)
+
+
+def _remove(runtime: tuple[str, ...], name: str) -> None:
+    _tell(runtime, "rm", "--force", "--volumes", name)
+
+
+def _tell(runtime: tuple[str, ...], *command: str) -> None:
+    """Run a command that may fail: there may be no container (any more)."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [*runtime, *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_STOP_SECONDS,
+            check=False,
+        )
 
 
 def _broken(step: FetchStepContainer, reason: str) -> IngestError:
