@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from odfbuild.engine import elsewhere
+from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
 from odfbuild.engine.spark import remote as remote_module
 from odfbuild.engine.spark import sandbox, server
@@ -33,6 +34,7 @@ from tests.engine.inputs import read, rows, slices, sql, task
 from tests.engine.queries import ALL, CHANGELOG, MAP, STREAM
 from tests.engine.stepwise import Derived, Source
 from tests.engine.test_limits import ENDLESS
+from tests.engine.test_provenance import EVERY_KIND, asked, people_in, trades_in
 from tests.engine.test_temporal import STANDARD, temporal
 from tests.servers.connect import connect_server
 
@@ -117,6 +119,49 @@ def test_a_temporal_join_is_computed_by_the_server(
     prices.add([("10:00", "A", 5), ("10:30", "A", 6)])
     trades.add([("09:59", "A", 1), ("10:40", "A", 10)])
     assert value.step() == [(0, "09:59", "A", None), (0, "10:40", "A", 60)]
+
+
+@pytest.mark.parametrize(
+    ("query", "mode"),
+    [
+        pytest.param(EVERY_KIND, Mode.CHANGELOG, marks=pytest.mark.slow),
+        (
+            "SELECT MAX(t.event_time) AS event_time, t.who, MAX(p.name) AS name, SUM(t.n) AS n"
+            " FROM trades t LEFT JOIN people p ON p.who = t.who GROUP BY t.who",
+            Mode.CHANGELOG,
+        ),
+        (
+            "SELECT window.start AS event_time, who, COUNT(*) AS n FROM trades"
+            " GROUP BY window(event_time, '2 minutes'), who",
+            Mode.STREAM,
+        ),
+        (
+            "SELECT event_time, who FROM trades WHERE n > 5 UNION ALL"
+            " SELECT event_time, name FROM people",
+            Mode.MAP,
+        ),
+    ],
+)
+def test_the_server_finds_where_records_come_from(
+    there: There,
+    spark_engine: SparkEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    mode: Mode,
+) -> None:
+    trades, people = trades_in(tmp_path), people_in(tmp_path)
+    inputs = [each for each in (trades, people) if each.alias in query]
+    derived = Derived(spark_engine, tmp_path / "derived", sql(query), inputs)
+    derived.step()
+    trades.add([("10:04", "A", 1), ("10:05", "B", 2)])
+    derived.step()
+    assert derived.mode is mode
+    expected = asked(derived)
+    assert any(origin.records for origin in expected.values())
+    let_nothing_stay(monkeypatch)
+    derived.engine = there.engine
+    assert asked(derived) == expected
 
 
 def test_a_project_is_built_on_the_server_and_verified_without_it(

@@ -44,20 +44,28 @@ def test_intervals_hold_the_offsets_they_were_made_of_and_no_others(offsets: lis
     assert all(last + 1 < first for (_, last), (first, _) in pairwise(ranges))
 
 
+def trades_in(folder: Path) -> Source:
+    """An input with four records."""
+    trades = Source(folder, "trades", [pa.field("who", pa.string()), pa.field("n", pa.int64())])
+    trades.add([("10:00", "A", 10), ("10:01", "B", 20), ("10:02", "A", 30), ("10:03", "C", 5)])
+    return trades
+
+
+def people_in(folder: Path) -> Source:
+    """An input that names two of those in `trades_in`."""
+    people = Source(folder, "people", [pa.field("who", pa.string()), pa.field("name", pa.string())])
+    people.add([("09:00", "A", "Ann"), ("09:01", "B", "Bob")])
+    return people
+
+
 @pytest.fixture
 def trades(tmp_path: Path) -> Source:
-    return Source(tmp_path, "trades", [pa.field("who", pa.string()), pa.field("n", pa.int64())])
+    return trades_in(tmp_path)
 
 
 @pytest.fixture
 def people(tmp_path: Path) -> Source:
-    return Source(tmp_path, "people", [pa.field("who", pa.string()), pa.field("name", pa.string())])
-
-
-@pytest.fixture(autouse=True)
-def first_records(trades: Source, people: Source) -> None:
-    trades.add([("10:00", "A", 10), ("10:01", "B", 20), ("10:02", "A", 30), ("10:03", "C", 5)])
-    people.add([("09:00", "A", "Ann"), ("09:01", "B", "Bob")])
+    return people_in(tmp_path)
 
 
 def asked(derived: Derived, step: int = -1) -> dict[int, Origin]:
@@ -191,19 +199,18 @@ KINDS = {
         {("B", "Bob", "10:01"): {"trades": [1], "people": [1]}},
     ),
 }
+EVERY_KIND = " UNION ALL ".join(
+    f"SELECT c0 AS event_time, '{kind}' AS kind, CAST(c1 AS STRING) AS one,"
+    f" CAST(c2 AS STRING) AS two FROM ({query}) AS part(c0, c1, c2)"
+    for kind, (query, _) in KINDS.items()
+)
 
 
 @pytest.mark.spark
 def test_a_record_of_any_query_comes_from_these_records(
     spark_engine: Engine, trades: Source, people: Source, tmp_path: Path
 ) -> None:
-    branches = (
-        f"SELECT c0 AS event_time, '{kind}' AS kind, CAST(c1 AS STRING) AS one,"
-        f" CAST(c2 AS STRING) AS two FROM ({query}) AS part(c0, c1, c2)"
-        for kind, (query, _) in KINDS.items()
-    )
-    query = " UNION ALL ".join(branches)
-    derived = Derived(spark_engine, tmp_path / "derived", sql(query), [trades, people])
+    derived = Derived(spark_engine, tmp_path / "derived", sql(EVERY_KIND), [trades, people])
     records = derived.step()
     assert derived.mode is Mode.CHANGELOG
     found: dict[str, Any] = {kind: {} for kind in KINDS}
