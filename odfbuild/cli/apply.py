@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import (
+from odfbuild.cli.context import Context
+from odfbuild.cli.github import tell_outcome
+from odfbuild.cli.options import (
     AllowOption,
-    Context,
     ExcludeOption,
     Format,
     FormatOption,
@@ -22,7 +23,6 @@ from odfbuild.cli.context import (
     selection_of,
     wishes_of,
 )
-from odfbuild.cli.github import tell_outcome
 
 if TYPE_CHECKING:
     from odfbuild.apply.approved import Approved

@@ -7,13 +7,8 @@ from typing import Annotated
 import typer
 
 from odfbuild.apply.names import existing
-from odfbuild.cli.context import (
-    Context,
-    DatasetArgument,
-    Format,
-    FormatOption,
-    JsonOption,
-)
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
 
 
 def blame(

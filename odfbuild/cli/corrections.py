@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from odfbuild.apply.names import existing, moment_in
-from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
 
 
 class Period(StrEnum):

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import (
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import (
     AsOfOption,
-    Context,
     ExcludeOption,
     Format,
     FormatOption,

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import Format, FormatOption, JsonOption
 
 
 def doctor(

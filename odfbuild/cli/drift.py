@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_CHANGES
+from odfbuild.cli.options import (
+    DetailedExitcodeOption,
     ExcludeOption,
     JsonOption,
     SelectionArgument,
@@ -15,7 +17,6 @@ from odfbuild.cli.context import (
     SelectorOption,
     selection_of,
 )
-from odfbuild.cli.plan import EXIT_CHANGES, DetailedExitcodeOption
 from odfbuild.cli.plan_form import (
     MarkdownOption,
     ReportForm,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_MISMATCH
+from odfbuild.cli.options import (
     ExcludeOption,
     Format,
     FormatOption,
@@ -15,7 +16,6 @@ from odfbuild.cli.context import (
     SelectorOption,
     selection_of,
 )
-from odfbuild.cli.verify import EXIT_MISMATCH
 
 engine = typer.Typer(no_args_is_help=True, help="Which release of Spark computed what.")
 

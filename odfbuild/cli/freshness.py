@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_MISMATCH
+from odfbuild.cli.options import (
     ExcludeOption,
     Format,
     FormatOption,
@@ -18,8 +19,6 @@ from odfbuild.cli.context import (
     parse_time,
     selection_of,
 )
-
-EXIT_STALE = 3
 
 
 def freshness(
@@ -53,4 +52,4 @@ def freshness(
         state.console.data(ages_to_data(ages))
     else:
         state.console.result(render_ages(ages))
-    return EXIT_STALE if any(each.status == "stale" for each in ages) else 0
+    return EXIT_MISMATCH if any(each.status == "stale" for each in ages) else 0

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from odfbuild.apply.names import existing
-from odfbuild.cli.context import Context, DatasetArgument
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument
 from odfbuild.errors import EnvironmentProblem, ProjectError
 
 

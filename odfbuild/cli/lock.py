@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace

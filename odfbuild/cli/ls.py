@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from odfbuild.cli.context import (
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import (
     AsOfOption,
-    Context,
     ExcludeOption,
     Format,
     FormatOption,

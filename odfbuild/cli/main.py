@@ -19,11 +19,10 @@ from odfbuild.cli import complete
 from odfbuild.cli.anywhere import GlobalsAnywhere
 from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.given import Given
 from odfbuild.store.holders import introduce
-
-EXIT_INTERRUPTED = 130
 
 _EPILOG = (
     "Exit codes: 0 done, no changes; 1 failed; 2 there are changes or drift (--detailed-exitcode); "

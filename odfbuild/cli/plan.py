@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import (
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_CHANGES
+from odfbuild.cli.github import is_github, tell_plan
+from odfbuild.cli.options import (
     AllowOption,
-    Context,
+    DetailedExitcodeOption,
     ExcludeOption,
     JsonOption,
     SelectOption,
@@ -18,20 +21,8 @@ from odfbuild.cli.context import (
     selection_of,
     wishes_of,
 )
-from odfbuild.cli.github import is_github, tell_plan
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
 from odfbuild.store.collector import paused_collector
-
-EXIT_CHANGES = 2
-
-DetailedExitcodeOption = Annotated[
-    bool,
-    typer.Option(
-        "--detailed-exitcode",
-        envvar="ODFBUILD_DETAILED_EXITCODE",
-        help="Exit with 2 when there is something to report, 0 when there is not.",
-    ),
-]
 
 
 @paused_collector()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.apply.names import existing
-from odfbuild.cli.context import Context, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
 
 if TYPE_CHECKING:
     from odfbuild.verify.provenance import Traced

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.apply.names import existing
-from odfbuild.cli.context import (
-    Context,
-    DatasetArgument,
-    Format,
-    FormatOption,
-    JsonOption,
-    parse_time,
-)
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError

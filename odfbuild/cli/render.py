@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import (
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import (
     AsOfOption,
-    Context,
     ExcludeOption,
     SelectionArgument,
     SelectOption,

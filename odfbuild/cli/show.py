@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import Context, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOption
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli.context import AsOfOption, Context, parse_time
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import AsOfOption, parse_time
 from odfbuild.cli.output_file import write_json, write_output
 
 if TYPE_CHECKING:

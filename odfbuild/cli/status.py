@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import (
     ExcludeOption,
     Format,
     FormatOption,

@@ -7,14 +7,8 @@ from typing import Annotated
 import typer
 
 from odfbuild.apply.names import existing, moment_in
-from odfbuild.cli.context import (
-    AsOfOption,
-    Context,
-    DatasetArgument,
-    Format,
-    FormatOption,
-    JsonOption,
-)
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
 
 
 def tail(

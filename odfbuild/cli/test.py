@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_MISMATCH
+from odfbuild.cli.options import (
     ExcludeOption,
     Format,
     FormatOption,
@@ -15,8 +16,6 @@ from odfbuild.cli.context import (
     SelectorOption,
     selection_of,
 )
-
-EXIT_MISMATCH = 3
 
 
 def test(

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from odfbuild.apply.names import block_in
-from odfbuild.cli.context import (
-    Context,
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_MISMATCH
+from odfbuild.cli.options import (
     ExcludeOption,
     Format,
     FormatOption,
@@ -19,8 +20,6 @@ from odfbuild.cli.context import (
     SelectorOption,
     selection_of,
 )
-
-EXIT_MISMATCH = 3
 
 
 def verify(

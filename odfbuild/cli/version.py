@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from odfbuild.cli.context import Context, Format, FormatOption, JsonOption
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import Format, FormatOption, JsonOption
 
 
 def version(

@@ -8,14 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from odfbuild.apply.names import existing
-from odfbuild.cli.context import (
-    Context,
-    DatasetArgument,
-    Format,
-    FormatOption,
-    JsonOption,
-    parse_time,
-)
+from odfbuild.cli.context import Context
+from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
 
 
 class _ShowByDefault(TyperGroup):

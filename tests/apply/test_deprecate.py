@@ -9,7 +9,7 @@ import pytest
 
 from odfbuild.apply import survey
 from odfbuild.apply.definitions import by_another_engine
-from odfbuild.cli.verify import EXIT_MISMATCH
+from odfbuild.cli.exit_codes import EXIT_MISMATCH
 from odfbuild.engine import release
 from odfbuild.engine.contract import TransformResult, TransformTask
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformSql

@@ -205,7 +205,7 @@ def test_a_part_of_a_saved_plan_is_selected_with_every_method(
 ) -> None:
     from odfbuild.apply.approved import load_plan
     from odfbuild.apply.catalogue import selected_of_plan
-    from odfbuild.cli.context import selection_of
+    from odfbuild.cli.options import selection_of
     from odfbuild.project.config import load_config
 
     Program(project.root, monkeypatch, capsys).ok("plan", "-o", str(tmp_path / "plan.json"))

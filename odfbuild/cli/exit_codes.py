@@ -1,0 +1,10 @@
+"""With what commands end that did what they were asked; errors carry their own codes."""
+
+EXIT_CHANGES = 2
+"""There are changes or drift, where --detailed-exitcode asks for it."""
+
+EXIT_MISMATCH = 3
+"""Something is not as it should be: histories, checked records, ages."""
+
+EXIT_INTERRUPTED = 130
+"""As shells have it for SIGINT."""

@@ -1,0 +1,156 @@
+"""Options and arguments that several verbs take, and what they ask for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.cli import complete
+
+if TYPE_CHECKING:
+    from odfbuild.apply.survey import Wishes
+    from odfbuild.graph.selection import Selection
+    from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.plan.rebuild import Rebuild
+
+
+class Format(StrEnum):
+    """Form of a verb's output."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+]
+UncacheableOption = Annotated[
+    bool,
+    typer.Option(
+        "--fetch-uncacheable",
+        envvar="ODFBUILD_FETCH_UNCACHEABLE",
+        help="Read sources again that give nothing to compare with.",
+    ),
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="rebuild:NAME",
+        envvar="ODFBUILD_ALLOW",
+        help="Drop the records of this derivative and compute them again; NAME+ with its readers.",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME|BLOCK",
+        help="As it was committed then: a system time, a date, or when a block was committed.",
+    ),
+]
+DetailedExitcodeOption = Annotated[
+    bool,
+    typer.Option(
+        "--detailed-exitcode",
+        envvar="ODFBUILD_DETAILED_EXITCODE",
+        help="Exit with 2 when there is something to report, 0 when there is not.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET", autocompletion=complete.datasets, help="Name of the dataset."
+    ),
+]
+SelectionArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SELECTION]...",
+        autocompletion=complete.selections,
+        help="Names or selections (default: all datasets).",
+    ),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        "-s",
+        metavar="SELECTION",
+        autocompletion=complete.selections,
+        envvar="ODFBUILD_SELECT",
+        help="Only these datasets, as in '+name', 'tag:daily', 'state:modified+'.",
+    ),
+]
+ExcludeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="SELECTION",
+        autocompletion=complete.selections,
+        envvar="ODFBUILD_EXCLUDE",
+        help="Not these datasets.",
+    ),
+]
+SelectorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--selector",
+        metavar="NAME",
+        autocompletion=complete.selectors,
+        envvar="ODFBUILD_SELECTOR",
+        help="Only the datasets of this selector of odfbuild.yaml.",
+    ),
+]
+
+
+def selection_of(
+    select: list[str] | None,
+    exclude: list[str] | None,
+    selector: list[str] | None,
+    datasets: list[str] | None = None,
+) -> Selection:
+    """The selection that these options ask for, and arguments where a verb takes them."""
+    from odfbuild.graph.selection import Selection
+
+    named = (f"selector:{name}" for name in selector or ())
+    return Selection(
+        select=(*(datasets or ()), *(select or ()), *named), exclude=tuple(exclude or ())
+    )
+
+
+def wishes_of(
+    selection: Selection, fetch_uncacheable: bool = False, allow: list[str] | None = None
+) -> Wishes:
+    """What these options ask of a plan."""
+    from odfbuild.apply.survey import Wishes
+
+    rebuilds = tuple(map(_rebuild, allow or ()))
+    return Wishes(selection=selection, fetch_uncacheable=fetch_uncacheable, rebuilds=rebuilds)
+
+
+def _rebuild(text: str) -> Rebuild:
+    from odfbuild.plan.rebuild import Rebuild
+
+    what, _, name = text.partition(":")
+    if what != "rebuild" or not name.strip("+"):
+        raise typer.BadParameter(
+            f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
+        )
+    return Rebuild.parse(name)
+
+
+def parse_time(text: str, parameter: str) -> Timestamp:
+    """The time in `text`; wrong usage of `parameter` when it is not RFC 3339."""
+    from odfbuild.odf.timestamp import Timestamp
+
+    try:
+        return Timestamp.parse(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is not a date and time of RFC 3339, such as 2026-01-31T08:00:00Z",
+            param_hint=parameter,
+        ) from None
