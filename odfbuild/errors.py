@@ -18,7 +18,7 @@ or edit that mends it (`help`). Several errors of one project travel together in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ProjectError",
     "QueryError",
     "StaleHeadError",
+    "together",
 ]
 
 
@@ -162,3 +163,8 @@ class Errors(OdfbuildError):
             f"{e.code}{place} {e.message}" for e, place in zip(self.errors, places, strict=True)
         ]
         return "\n".join([f"{self.message}:", *lines])
+
+
+def together(errors: Sequence[OdfbuildError]) -> OdfbuildError:
+    """What to raise for one or more errors: the only one as it is, several as `Errors`."""
+    return errors[0] if len(errors) == 1 else Errors(errors)

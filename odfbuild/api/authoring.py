@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.api.base import Base
 from odfbuild.apply.survey import read_definitions
-from odfbuild.errors import Errors
+from odfbuild.errors import together
 
 if TYPE_CHECKING:
     from odfbuild.apply.new import Begun
@@ -70,5 +70,5 @@ class Authoring(Base):
 
         found = format_files(map(Path, paths) if paths else [self.config().datasets], write=write)
         if found.errors:
-            raise found.errors[0] if len(found.errors) == 1 else Errors(found.errors)
+            raise together(found.errors)
         return found.files

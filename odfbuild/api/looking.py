@@ -64,15 +64,11 @@ class Looking(Base):
 
     def freshness(self, at: datetime | None = None) -> list[Age]:
         """How old datasets are by their watermarks at a time (default: now), and may be."""
-        from odfbuild.project.freshness import max_age
-        from odfbuild.report.freshness import age_of
+        from odfbuild.report.freshness import ages_of
 
         now = Timestamp.now() if at is None else timestamp(at)
-        declared = self.config().freshness
-        return [
-            age_of(name, each.watermark, now, max_age(declared, name))
-            for name, each in self.datasets().items()
-        ]
+        watermarks = {name: each.watermark for name, each in self.datasets().items()}
+        return ages_of(watermarks, self.config().freshness, now)
 
     def log(self, dataset: str) -> Iterator[tuple[Multihash, MetadataBlock]]:
         """Blocks of a chain with their hashes, newest first."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from odfbuild.apply.new_wish import Wanted, as_name, check_column, missing
 from odfbuild.apply.survey import Definitions
-from odfbuild.errors import Errors, GraphError, ProjectError
+from odfbuild.errors import GraphError, ProjectError, together
 from odfbuild.odf.identity import is_name
 from odfbuild.plan.known_columns import KnownColumns
 from odfbuild.project.scaffold import Derived, Input, alias_of
@@ -62,7 +62,7 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
         alias = alias_of(name, [each.alias for each in inputs])
         inputs.append(Input(name, alias, known.vocabulary(name).event_time, known.names(name)))
     if errors:
-        raise errors[0] if len(errors) == 1 else Errors(errors)
+        raise together(errors)
     return tuple(inputs)
 
 

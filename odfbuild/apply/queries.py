@@ -20,7 +20,7 @@ import pyarrow as pa
 from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
 from odfbuild.engine.slice import dataset_schema
-from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.errors import Errors, OdfbuildError, QueryError, together
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.identity import DatasetId, DatasetRef
 from odfbuild.odf.model import (
@@ -173,7 +173,7 @@ class _Check:
                 new = dataset_schema(found, vocab)
                 self.schemas[folded] = new if committed is None else _settled(name, new, committed)
         except Errors as error:
-            self.errors[name] = error.errors[0] if len(error.errors) == 1 else error
+            self.errors[name] = together(error.errors)
         except OdfbuildError as error:
             self.errors[name] = error
         if name in self.errors:

@@ -105,8 +105,7 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     from odfbuild.apply.pages import pages
     from odfbuild.apply.survey import choose
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.project.freshness import max_age
-    from odfbuild.report.freshness import age_of
+    from odfbuild.report.freshness import ages_of
     from odfbuild.report.listing import statuses
     from odfbuild.report.pages import render_pages
     from odfbuild.wording import count
@@ -115,14 +114,7 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     names, found = choose(state.directory, wanted, state.given)
     config = found.project.config
     made = pages(found, sorted(names))
-    ages = {
-        page.name: age_of(
-            page.name,
-            page.state.watermark if page.state else None,
-            now,
-            max_age(config.freshness, page.name),
-        )
-        for page in made
-    }
+    watermarks = {page.name: page.state.watermark if page.state else None for page in made}
+    ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
     return text, count(len(made), "dataset")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import Errors
+from odfbuild.errors import together
 
 if TYPE_CHECKING:
     from odfbuild.apply.formatting import Formatting
@@ -48,7 +48,7 @@ def fmt(
         state.console.result(each.diff if diff else each.file)
     _sum_up(state, found, would=check or diff)
     if found.errors:
-        state.console.error(found.errors[0] if len(found.errors) == 1 else Errors(found.errors))
+        state.console.error(together(found.errors))
     return 1 if found.errors or (check and found.changed) else 0
 
 

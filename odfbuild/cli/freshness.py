@@ -36,18 +36,17 @@ def freshness(
 ) -> int:
     """Tell how old datasets are by their watermarks; reads no data and asks nobody."""
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.project.freshness import max_age
-    from odfbuild.report.freshness import age_of, ages_to_data, render_ages
+    from odfbuild.report.freshness import ages_of, ages_to_data, render_ages
 
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection_of(select, exclude, selector, datasets))
-    declared = state.config().freshness
-    ages = [
-        age_of(name, projection.watermark, now, max_age(declared, name))
+    watermarks = {
+        name: projection.watermark
         for name, projection in state.workspace().projections().items()
         if chosen is None or name in chosen
-    ]
+    }
+    ages = ages_of(watermarks, state.config().freshness, now)
     if as_json or format is Format.json:
         state.console.data(ages_to_data(ages))
     else:

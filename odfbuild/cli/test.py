@@ -36,11 +36,10 @@ def test(
     from odfbuild.report.audits import audits_to_data, render_audits
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     workspace, config = state.workspace(), state.config()
+    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
     engine = LazyEngine(state.start_engine)
     audits = Audits(config.root, config.checks, workspace, engine.get)
-    names = [name for name in workspace.aliases() if chosen is None or name in chosen]
     try:
         found = audits.committed(names)
     finally:

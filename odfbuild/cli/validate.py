@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.errors import Errors, OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.apply.queries import Checked
@@ -68,7 +68,7 @@ def _raise_about_engines(found: Definitions) -> None:
         )
     ]
     if errors:
-        raise errors[0] if len(errors) == 1 else Errors(errors)
+        raise together(errors)
 
 
 def _check(state: Context, found: Definitions) -> Checked:
@@ -97,4 +97,4 @@ def _raise_errors(found: Definitions, checked: Checked) -> None:
         placed = locate(found.project, name, error)
         errors += placed.errors if isinstance(placed, Errors) else [placed]
     if errors:
-        raise errors[0] if len(errors) == 1 else Errors(errors)
+        raise together(errors)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.project.freshness import Freshness, max_age
 from odfbuild.report.table import render_table
 from odfbuild.wording import count
 
@@ -27,6 +28,13 @@ class Age:
         if self.limit is None:
             return "-"
         return "fresh" if self.age is not None and self.age <= self.limit else "stale"
+
+
+def ages_of(
+    watermarks: Mapping[str, Timestamp | None], declared: Sequence[Freshness], now: Timestamp
+) -> list[Age]:
+    """The ages of datasets by their watermarks at the time `now`, and what is declared of them."""
+    return [age_of(name, each, now, max_age(declared, name)) for name, each in watermarks.items()]
 
 
 def age_of(name: str, watermark: Timestamp | None, now: Timestamp, limit: timedelta | None) -> Age:
