@@ -81,6 +81,10 @@ class OdfbuildError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def apart(self) -> tuple[OdfbuildError, ...]:
+        """The errors that travel together in this one, or just this one."""
+        return (self,)
+
 
 class ProjectError(OdfbuildError):
     """The files of a project are wrong: YAML, templates, unknown keys, wrong types."""
@@ -163,6 +167,10 @@ class Errors(OdfbuildError):
             f"{e.code}{place} {e.message}" for e, place in zip(self.errors, places, strict=True)
         ]
         return "\n".join([f"{self.message}:", *lines])
+
+    def apart(self) -> tuple[OdfbuildError, ...]:
+        """All of them, also those of `Errors` in it."""
+        return tuple(part for each in self.errors for part in each.apart())
 
 
 def together(errors: Sequence[OdfbuildError]) -> OdfbuildError:

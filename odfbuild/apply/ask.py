@@ -19,7 +19,7 @@ from odfbuild.engine.facts import facts_in
 from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.sql_words import Word, words_of
-from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
+from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.store.as_of import Moment, states_at
 from odfbuild.store.disposable import scratch_folder
@@ -171,7 +171,7 @@ def asked_of(
                 QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
             )
         except OdfbuildError as error:
-            for each in error.errors if isinstance(error, Errors) else (error,):
+            for each in error.apart():
                 each.dataset = None
                 each.location = _as_asked(each.location, question, name)
             raise

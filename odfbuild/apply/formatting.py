@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.errors import OdfbuildError
 from odfbuild.project.format import Formatted, format_text
 from odfbuild.project.load import TEMPLATE_SUFFIX, definition_files
 from odfbuild.project.rewrite import replace_text
@@ -39,7 +39,7 @@ def format_files(paths: Iterable[Path], *, write: bool) -> Formatting:
         try:
             found.append(format_text(read_text(path, str(path)), str(path)))
         except OdfbuildError as error:
-            errors += error.errors if isinstance(error, Errors) else (error,)
+            errors += error.apart()
     formatting = Formatting(tuple(found), templates, tuple(errors))
     if write:
         for each in formatting.changed:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from odfbuild.apply.ask import Question, asked_of
 from odfbuild.engine.contract import EngineFactory, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
-from odfbuild.errors import Errors, OdfbuildError
+from odfbuild.errors import OdfbuildError
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.provenance import Extent, Traced, provenance
@@ -53,7 +53,7 @@ def _holding(workspace: Workspace, name: str, condition: str, engine: LazyEngine
         with asked_of(engine.get, workspace, question, history=True, name="--where") as found:
             parts = [pq.read_table(part) for part in found.parts]
     except OdfbuildError as error:
-        for each in error.errors if isinstance(error, Errors) else (error,):
+        for each in error.apart():
             place = each.location
             if place is not None and place.line == 1 and place.column is not None:
                 each.location = replace(place, column=max(1, place.column - len(beginning)))

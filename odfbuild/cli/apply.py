@@ -131,11 +131,11 @@ def apply(
         else _nothing(found)
     )
     if as_json:
-        from odfbuild.report.listing import outcome_to_data
+        from odfbuild.report.outcome import outcome_to_data
 
         console.data(outcome_to_data(outcome))
     elif outcome.datasets:
-        from odfbuild.report.listing import render_outcome
+        from odfbuild.report.outcome import render_outcome
 
         console.result(render_outcome(outcome, color=console.color))
     console.error(*outcome.errors)

@@ -105,8 +105,8 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     from odfbuild.apply.pages import pages
     from odfbuild.apply.survey import choose
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.report.datasets import statuses
     from odfbuild.report.freshness import ages_of
-    from odfbuild.report.listing import statuses
     from odfbuild.report.pages import render_pages
     from odfbuild.wording import count
 

@@ -32,7 +32,7 @@ def log(
     as_json: JsonOption = False,
 ) -> int:
     """Show the metadata chain of a dataset, newest block first."""
-    from odfbuild.report.listing import log_to_data, render_log
+    from odfbuild.report.chain import log_to_data, render_log
 
     state: Context = context.obj
     workspace = state.workspace()

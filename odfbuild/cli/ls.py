@@ -39,7 +39,7 @@ def ls(
     With --as-of the datasets that there were then, as their chains stood.
     """
     from odfbuild.apply.survey import choose
-    from odfbuild.report.listing import datasets_to_data, render_datasets, statuses
+    from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
 
     state: Context = context.obj
     wanted = selection_of(select, exclude, selector, datasets)

@@ -44,7 +44,7 @@ def migrate(
         try:
             found += _migration(state, path)
         except OdfbuildError as error:
-            errors += error.errors if isinstance(error, Errors) else (error,)
+            errors += error.apart()
     needed = [each for each in found if each.is_needed]
     for each in needed:
         if write:

@@ -50,7 +50,7 @@ def push(
     from odfbuild.apply.push import Push
     from odfbuild.apply.push import push as carry_out
     from odfbuild.cli.progress import listener_for
-    from odfbuild.report.listing import outcome_to_data, render_dataset_outcome
+    from odfbuild.report.outcome import outcome_to_data, render_dataset_outcome
 
     state: Context = context.obj
     workspace = state.workspace()

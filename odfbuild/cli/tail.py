@@ -21,7 +21,7 @@ def tail(
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
     from odfbuild.odf.records import records_to_data
-    from odfbuild.report.listing import render_records
+    from odfbuild.report.records import render_records
     from odfbuild.store.as_of import states_at
     from odfbuild.store.committed import Committed
 

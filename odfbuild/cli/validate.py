@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import Errors, OdfbuildError, together
+from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.apply.queries import Checked
@@ -95,6 +95,6 @@ def _raise_errors(found: Definitions, checked: Checked) -> None:
     errors: list[OdfbuildError] = []
     for name, error in checked.errors.items():
         placed = locate(found.project, name, error)
-        errors += placed.errors if isinstance(placed, Errors) else [placed]
+        errors += placed.apart()
     if errors:
         raise together(errors)

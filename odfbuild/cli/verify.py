@@ -67,7 +67,7 @@ def verify(
     derivative is done again from its inputs, with what was in force at its block, and the records
     are compared. What is damaged, or reads what is damaged, is not done again.
     """
-    from odfbuild.report.listing import findings_to_data, render_findings
+    from odfbuild.report.findings import findings_to_data, render_findings
     from odfbuild.verify.check import verify as run_verification
     from odfbuild.verify.reproduce import Extent, upstream
 

@@ -93,7 +93,7 @@ def _refused(
     try:
         runnable(transform, name)
     except (Errors, QueryError) as error:
-        for each in error.errors if isinstance(error, Errors) else (error,):
+        for each in error.apart():
             each.location = _placed(each.location, path, place)
             yield each
 

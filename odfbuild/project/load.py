@@ -49,7 +49,7 @@ def _read(
         try:
             found[file] = cache.put(file, read_file(config, file))
         except OdfbuildError as error:
-            errors.extend(error.errors if isinstance(error, Errors) else (error,))
+            errors += error.apart()
     if errors:
         raise Errors(sorted(errors, key=_place))
     return found

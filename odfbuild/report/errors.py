@@ -15,7 +15,7 @@ def render_error(*errors: OdfbuildError, color: bool = False) -> str:
     Those that travel together in `Errors` have a line between them, and are counted.
     """
     paint = _paint if color else _plain
-    codes = dict.fromkeys(code for error in errors for code in _codes(error))
+    codes = dict.fromkeys(each.code for error in errors for each in error.apart())
     lines = [f"{paint(_BLUE, 'see')}: {see(code)}\n" for code in codes]
     return "".join([*(_render(error, paint) for error in errors), *lines])
 
@@ -40,31 +40,25 @@ def _render(error: OdfbuildError, paint: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _codes(error: OdfbuildError) -> list[str]:
-    if isinstance(error, Errors):
-        return [code for each in error.errors for code in _codes(each)]
-    return [error.code]
-
-
 def error_to_data(error: OdfbuildError) -> list[dict[str, Any]]:
     """The same as plain data, a list of one or more."""
-    if isinstance(error, Errors):
-        return [item for each in error.errors for item in error_to_data(each)]
+    return [_to_data(each) for each in error.apart()]
+
+
+def _to_data(error: OdfbuildError) -> dict[str, Any]:
     place = error.location
-    return [
-        {
-            "code": error.code,
-            "message": error.message,
-            "dataset": error.dataset,
-            "file": place.file if place else None,
-            "line": place.line if place else None,
-            "column": place.column if place else None,
-            "instance": place.instance if place else None,
-            "notes": list(error.notes),
-            "help": error.help,
-            "see": see(error.code),
-        }
-    ]
+    return {
+        "code": error.code,
+        "message": error.message,
+        "dataset": error.dataset,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "instance": place.instance if place else None,
+        "notes": list(error.notes),
+        "help": error.help,
+        "see": see(error.code),
+    }
 
 
 def render_place(place: Location, color: bool = False) -> list[str]:

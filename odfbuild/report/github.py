@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from odfbuild.errors import Errors, Location, OdfbuildError
+from odfbuild.errors import Location, OdfbuildError
 
 if TYPE_CHECKING:
     from odfbuild.apply.linting import Finding
@@ -26,14 +26,10 @@ def error_commands(errors: Sequence[OdfbuildError], prefix: str = "") -> list[st
 
     The last one says how many more there are, when there are too many.
     """
-    flat = [
-        each
-        for error in errors
-        for each in (error.errors if isinstance(error, Errors) else [error])
-    ]
     marks = [
         _annotation("error", each.location, each.code, prefix, each.message, *each.notes, each.help)
-        for each in flat
+        for error in errors
+        for each in error.apart()
     ]
     return _bounded(marks, "error")
 

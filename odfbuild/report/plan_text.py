@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from odfbuild.plan.model import Action, Plan
 from odfbuild.report.drift import drift_lines
 from odfbuild.report.errors import render_error
-from odfbuild.report.plan_view import NO_CHANGES, closing_line, view
+from odfbuild.report.plan_view import NO_CHANGES, view
 from odfbuild.report.rows import EventView, Row
 from odfbuild.report.words import paint
 from odfbuild.wording import count
-
-__all__ = ["NO_CHANGES", "closing_line", "render_event", "render_plan"]
 
 DETAILED = 40
 """Up to so many datasets are shown with details."""

@@ -25,7 +25,8 @@ from odfbuild.report.instances import grouped
 from odfbuild.report.plan_html import render_html
 from odfbuild.report.plan_json import plan_to_data, stamp
 from odfbuild.report.plan_markdown import render_markdown
-from odfbuild.report.plan_text import closing_line, render_plan
+from odfbuild.report.plan_text import render_plan
+from odfbuild.report.plan_view import closing_line
 from odfbuild.report.rows import EventView, Row
 
 from ..plan.worlds import LATE, World, news, pipeline, polling, readers
