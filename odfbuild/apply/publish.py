@@ -8,8 +8,6 @@ they moved other datasets, and ours is refused if they moved one of the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from odfbuild.errors import ChainError, PlanError, StaleHeadError
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.anchors import REF, files_below
-from odfbuild.project.repository import NOTES, inside, repository
+from odfbuild.project.repository import NOTES, inside, repository, signed
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -116,7 +114,9 @@ def commit_chains(repo: Repo, config: Config, message: str) -> str | None:
     from git import GitCommandError
 
     folder = _folder(repo, config)
-    with _signed(repo):
+    if not config.state.exists() and not repo.git.ls_files("--", f":/{folder}"):
+        return None  # nothing was ever applied
+    with signed(repo):
         repo.git.add("--all", "--", f":/{folder}")
         if not repo.git.diff("--cached", "--name-only", "--", f":/{folder}"):
             return None
@@ -136,7 +136,7 @@ def push_chains(repo: Repo, config: Config, remote: str, branch: str) -> None:
     from git import GitCommandError
 
     folder = _folder(repo, config)
-    with _signed(repo):
+    with signed(repo):
         for attempt in range(_ATTEMPTS):
             try:
                 repo.git.push(remote, f"HEAD:refs/heads/{branch}")
@@ -222,8 +222,9 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
                 code="E0701",
                 dataset=both[0] if len(both) == 1 else None,
                 notes=(f"pushed to {remote}/{branch} first", "nothing was pushed"),
-                help="begin again from their commit: a CI job by running it once more, here by "
-                f"`git reset --hard {remote}/{branch}` and `odfbuild apply`",
+                help="go on from their chains: a CI job by running it once more, here by "
+                f"`git pull --no-rebase {remote} {branch}`, `git checkout --theirs :/{folder}`, "
+                "`odfbuild apply`, `git add --all` and `git commit`",
             )
         repo.git.rebase("--quiet", "--autostash", "FETCH_HEAD")
     except GitCommandError as error:
@@ -260,24 +261,6 @@ def _push_notes(repo: Repo, remote: str) -> None:
         raise _refused("push the notes on heads", error) from None
 
 
-@contextmanager
-def _signed(repo: Repo) -> Iterator[None]:
-    """Git signs as it is configured, and as odfbuild where nobody told it who it is, as in CI."""
-    with repo.config_reader() as config:
-        known = config.has_option("user", "email") or "GIT_AUTHOR_EMAIL" in os.environ
-    names = (
-        {}
-        if known
-        else {
-            f"GIT_{role}_{what}": value
-            for role in ("AUTHOR", "COMMITTER")
-            for what, value in (("NAME", "odfbuild"), ("EMAIL", "odfbuild@localhost"))
-        }
-    )
-    with repo.git.custom_environment(LC_ALL="C", **names):
-        yield
-
-
 def _was_second(error: Exception) -> bool:
     said = str(getattr(error, "stderr", ""))
     return "fetch first" in said or "non-fast-forward" in said or "cannot lock ref" in said
@@ -285,11 +268,14 @@ def _was_second(error: Exception) -> bool:
 
 def _refused(what: str, error: Exception) -> PlanError:
     said = str(getattr(error, "stderr", "")).replace("stderr:", "").strip(" \n'")
+    merging = "partial commit during" in said
     return PlanError(
         f"Git did not {what}",
         code="E0345",
         notes=tuple(line for line in said.splitlines() if line.strip()),
-        help="mend what Git says, and run the same command again",
+        help="conclude what Git is at, with everything in it: `git add --all` and `git commit`"
+        if merging
+        else "mend what Git says, and run the same command again",
     )
 
 

@@ -86,8 +86,8 @@ def _in_conflict(config: Config) -> list[str]:
     except PlanError:
         return []
     paths = {line.partition("\t")[2] for line in said.split("\0")}
-    heads = sorted(path for path in paths if path.endswith(_HEAD))
-    return [path.removeprefix(f"{folder}/").removesuffix(_HEAD) for path in heads]
+    heads = (path for path in paths if path.endswith(_HEAD))
+    return sorted(path.removeprefix(f"{folder}/").removesuffix(_HEAD) for path in heads)
 
 
 def _group(dataset: DatasetPlan) -> str | None:

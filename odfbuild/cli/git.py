@@ -16,15 +16,32 @@ git = typer.Typer(
 
 @git.command()
 def install(context: typer.Context) -> int:
-    """Set the repository up: blocks as text in `git diff`, heads noted on commits by apply."""
+    """Set the repository up: blocks as text in `git diff`, heads noted on commits by apply.
+
+    Before each commit Git asks whether heads come with their blocks (`odfbuild git check`).
+    """
     from odfbuild.project.git_install import install as set_up
     from odfbuild.project.repository import repository
 
     state: Context = context.obj
     config = state.config()
     with repository(config.root, "there is nothing to set up") as repo:
-        changed = set_up(repo, config, _program())
+        changed = set_up(repo, config, _program(), _own_path())
     state.console.result("\n".join(changed) or "Everything was set up already.")
+    return 0
+
+
+@git.command()
+def check(context: typer.Context) -> int:
+    """Refuse heads that are staged without their new blocks, as `git commit -a` stages them.
+
+    `odfbuild git install` lets Git ask this before each commit that has a head in it.
+    """
+    from odfbuild.apply.staged import check_staged
+
+    state: Context = context.obj
+    check_staged(state.config(), state.workspace())
+    state.console.result("Every head is staged with its blocks.")
     return 0
 
 
@@ -51,7 +68,7 @@ def anchor(context: typer.Context) -> int:
             raise PlanError(
                 f"the heads were not noted: {error}",
                 code="E0343",
-                help="make a commit first, and tell Git who you are (`git config user.name`)",
+                help="make a commit first, or mend what Git says",
             ) from None
         commit = repo.head.commit.hexsha
     state.console.result(f"Noted the heads of {count(len(heads), 'dataset')} on {commit[:10]}.")
@@ -123,9 +140,15 @@ def note_heads(state: Context, names: list[str]) -> None:
 def _program() -> str:
     import shlex
     import shutil
-    import sys
-    from pathlib import Path
 
     if shutil.which("odfbuild"):
         return "odfbuild"
-    return shlex.quote(str(Path(sys.executable).with_name("odfbuild")))
+    return shlex.quote(_own_path())
+
+
+def _own_path() -> str:
+    """The program beside the Python that runs, for hooks that know of no virtual environment."""
+    import sys
+    from pathlib import Path
+
+    return str(Path(sys.executable).with_name("odfbuild"))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.project.repository import signed
+
 if TYPE_CHECKING:
     from git import Commit, Repo
 
@@ -54,7 +56,7 @@ def is_anchoring(repo: Repo) -> bool:
 def anchor(repo: Repo, project: str, heads: Mapping[str, str]) -> None:
     """Note these heads on the commit that the repository is at, beside what is noted there.
 
-    Raises `NotAnchored` when there is no commit or Git refuses, for example without a name to sign.
+    Raises `NotAnchored` when there is no commit or Git refuses.
     """
     from git import GitCommandError
 
@@ -69,7 +71,8 @@ def anchor(repo: Repo, project: str, heads: Mapping[str, str]) -> None:
         file.write("\n".join(lines[key] for key in sorted(lines)) + "\n")
         file.flush()
         try:
-            repo.git.notes(f"--ref={REF}", "add", "--force", "--file", file.name, commit)
+            with signed(repo):
+                repo.git.notes(f"--ref={REF}", "add", "--force", "--file", file.name, commit)
         except GitCommandError as error:
             lines_said = str(error.stderr).strip().splitlines() or [f"exit code {error.status}"]
             raise NotAnchored(lines_said[-1].strip(" '")) from None

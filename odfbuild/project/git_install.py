@@ -1,4 +1,7 @@
-"""How Git treats the chains of a project: blocks as text, heads never merged, notes on commits."""
+"""How Git treats the chains of a project: blocks as text, heads never merged, notes on commits.
+
+`git_hook` adds that no head is committed without its blocks.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.project.anchors import REF
+from odfbuild.project.git_hook import add_hook, has_hook
 from odfbuild.project.repository import inside
 
 if TYPE_CHECKING:
@@ -18,12 +22,17 @@ ATTRIBUTES = ".gitattributes"
 _DRIVER = 'diff "odfbuild"'
 
 
-def install(repo: Repo, config: Config, program: str) -> list[str]:
+def install(repo: Repo, config: Config, program: str, path: str) -> list[str]:
     """Set the repository of a project up; returns what was changed, a sentence each.
 
-    `program` is the shell command that starts odfbuild. Doing it again changes nothing.
+    `program` is the shell command that starts odfbuild, `path` where it lies, for the hook. Doing
+    it again changes nothing.
     """
-    return [*_add_attributes(repo, config), *_configure(repo, program)]
+    return [
+        *_add_attributes(repo, config),
+        *_configure(repo, program),
+        *add_hook(repo, config, path),
+    ]
 
 
 def lacking(repo: Repo, config: Config) -> list[str]:
@@ -36,7 +45,7 @@ def lacking(repo: Repo, config: Config) -> list[str]:
             # Which program shows blocks is for each machine to know.
             if not _has(known, section, key, None if key == "textconv" else value)
         ]
-    return attributes + settings
+    return attributes + settings + ([] if has_hook(repo, config) else ["a pre-commit hook"])
 
 
 def _missing_attributes(repo: Repo, config: Config) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,24 @@ def repository(root: Path, purpose: str) -> Iterator[Repo]:
         ) from None
     with repo:
         yield repo
+
+
+@contextmanager
+def signed(repo: Repo) -> Iterator[None]:
+    """Git signs as it is configured, and as odfbuild where nobody told it who it is, as in CI."""
+    with repo.config_reader() as config:
+        known = config.has_option("user", "email") or "GIT_AUTHOR_EMAIL" in os.environ
+    names = (
+        {}
+        if known
+        else {
+            f"GIT_{role}_{what}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", "odfbuild"), ("EMAIL", "odfbuild@localhost"))
+        }
+    )
+    with repo.git.custom_environment(LC_ALL="C", **names):
+        yield
 
 
 def inside(repo: Repo, path: Path) -> str | None:

@@ -14,7 +14,8 @@ SHOWN = 10
 """So many names of a group are shown, unless all are asked for."""
 
 _CHOOSE = (
-    "help: choose all of one side, as in `git checkout --theirs chains`, then `odfbuild apply`"
+    "help: choose all of one side, as in `git checkout --theirs chains`, then `odfbuild apply`, "
+    "`git add --all` and `git commit`"
 )
 
 _COLORS = {

@@ -334,3 +334,13 @@ def test_jobs_of_gitlab_and_hooks_name_verbs_that_there_are(odfbuild: Program) -
     assert {"plan", "ci", "apply", "validate"} <= verbs
     for verb in verbs:
         assert odfbuild(verb, "--help").code == 0
+
+
+def test_jobs_that_apply_note_heads_on_the_commit_that_was_merged() -> None:
+    jobs = yaml.safe_load((ROOT / "templates" / "ci" / "gitlab.yml").read_text())
+    step = next(step for step in ACTION["runs"]["steps"] if step.get("id") == "run")
+    for script in (step["run"], "\n".join(jobs[".odfbuild-apply"]["script"])):
+        setting, _, rest = script.partition("config odfbuild.notes true")
+        assert "git" in setting.splitlines()[-1]
+        assert "apply --auto-approve" in rest
+        assert "git commit --push" in rest

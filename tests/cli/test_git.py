@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
-from tests.cli.repository import commit, git, own_configuration, sign, tiny
+from tests.cli.repository import WHO, commit, git, own_configuration, sign, tiny
 
 __all__ = ["own_configuration", "tiny"]
 
@@ -46,6 +48,71 @@ def test_attributes_that_are_there_stay(tiny: Tiny, odfbuild: Program) -> None:
     odfbuild.ok("git", "install")
     text = (tiny.root / ".gitattributes").read_text()
     assert text == ("*.csv text\n/chains/**/blocks/* diff=odfbuild\n/chains/**/refs/head -merge\n")
+
+
+def committed(tiny: Tiny, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`git commit`, which the hook may refuse."""
+    command = ["git", *WHO, "commit", "-q", "-m", "Change", *arguments]
+    return subprocess.run(command, cwd=tiny.root, capture_output=True, text=True, check=False)
+
+
+def test_a_head_is_not_committed_without_its_blocks(tiny: Tiny, odfbuild: Program) -> None:
+    assert ".git/hooks/pre-commit: a head is not" in odfbuild.ok("git", "install").out
+    odfbuild.apply()
+    git(tiny, "add", "-A")
+    assert committed(tiny).returncode == 0
+    tiny.arrive(2)
+    odfbuild.apply()
+    before = git(tiny, "rev-parse", "HEAD")
+    said = committed(tiny, "-a")
+    assert said.returncode == 1
+    assert "error[E0382]: heads are staged without their new blocks: 'derived', 'root'" in said.stderr
+    assert "note: derived: 1 block" in said.stderr
+    assert git(tiny, "rev-parse", "HEAD") == before
+    # What the help says.
+    assert "help: `git add :/project/chains`, and commit again" in said.stderr
+    git(tiny, "add", ":/project/chains")
+    assert odfbuild.ok("git", "check").out == "Every head is staged with its blocks.\n"
+    assert committed(tiny, "-a").returncode == 0
+
+
+def test_one_of_two_new_blocks_is_not_enough(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.ok("git", "install")
+    odfbuild.apply()
+    head = (tiny.root / "chains" / "root" / "refs" / "head").read_text()
+    git(tiny, "add", "chains/root/refs/head", f"chains/root/blocks/{head}")
+    said = odfbuild("git", "check")
+    assert (said.code, "note: root: 3 blocks" in said.err) == (1, True)
+
+
+def test_commits_without_heads_do_not_ask_odfbuild(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.ok("git", "install")
+    hook = tiny.root.parent / ".git" / "hooks" / "pre-commit"
+    program = Path(sys.executable).with_name("odfbuild")
+    assert str(program) in hook.read_text()
+    hook.write_text(hook.read_text().replace(str(program), "/nowhere/odfbuild"))
+    git(tiny, "add", "datasets")
+    assert committed(tiny).returncode == 0
+    odfbuild.apply()
+    git(tiny, "add", "-A")
+    assert "/nowhere/odfbuild" in committed(tiny).stderr
+    # Installing again, in the environment that there is now, mends it.
+    assert "pre-commit" in odfbuild.ok("git", "install").out
+    assert committed(tiny).returncode == 0
+
+
+def test_hooks_of_others_are_left_alone(tiny: Tiny, odfbuild: Program) -> None:
+    hook = tiny.root.parent / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    said = odfbuild.ok("git", "install").out
+    assert "pre-commit is not of odfbuild and was left alone; let it run `" in said
+    assert hook.read_text() == "#!/bin/sh\nexit 0\n"
+    # Where it asks by itself, or pre-commit does, nothing is said.
+    hook.write_text("#!/bin/sh\nodfbuild -C project git check\n")
+    assert odfbuild.ok("git", "install").out == "Everything was set up already.\n"
+    hook.write_text("#!/bin/sh\nexec pre-commit\n")
+    (tiny.root.parent / ".pre-commit-config.yaml").write_text("hooks: [{id: odfbuild-chains}]\n")
+    assert odfbuild.ok("git", "install").out == "Everything was set up already.\n"
 
 
 def test_histories_that_parted_are_a_conflict_for_a_person(tiny: Tiny, odfbuild: Program) -> None:
@@ -123,12 +190,14 @@ def test_blocks_older_than_the_first_note_belong_to_the_commit_of_their_file(
 
 
 def test_a_run_is_good_although_git_takes_no_note(
-    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, odfbuild: Program
 ) -> None:
     odfbuild.ok("git", "install")
     commit(tiny, "Add datasets")
-    # Nobody to sign as: neither configured nor to be guessed.
-    git(tiny, "config", "user.useConfigOnly", "true")
+    # As if another process were writing notes, and went on for ever.
+    notes = tiny.root.parent / ".git" / "refs" / "notes"
+    notes.mkdir(exist_ok=True)
+    (notes / "odfbuild.lock").touch()
     said = odfbuild.apply()
     assert "The heads were not noted on the commit: " in said.err
     refused = odfbuild("git", "anchor")

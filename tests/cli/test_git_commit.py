@@ -105,10 +105,20 @@ def test_who_pushes_second_is_refused_by_name_when_the_same_dataset_moved(
     said = there("git", "commit", "--push")
     assert said.code == 5
     assert "error[E0701]: others have committed to 'derived', 'root' in the meantime" in said.err
-    assert "`git reset --hard origin/main` and `odfbuild apply`" in said.err
+    assert "`git pull --no-rebase origin main`, `git checkout --theirs :/chains`" in said.err
     assert git(other.root, "rev-parse", "origin/main") == git(one.root, "rev-parse", "HEAD")
-    git(other.root, "reset", "--hard", "-q", "origin/main")
+    # What the help says; edits that are not committed stay.
+    (other.root / "notes.txt").write_text("mine")
+    with pytest.raises(AssertionError, match="CONFLICT"):
+        git(other.root, "pull", "-q", "--no-rebase", "origin", "main")
+    git(other.root, "checkout", "--theirs", ":/chains")
     assert "No changes" in there.apply().out
+    refused = there("git", "commit")
+    assert "conclude what Git is at" in refused.err
+    git(other.root, "add", "--all")
+    git(other.root, "commit", "-q", "-m", "Merge")
+    there.ok("git", "commit", "--push")
+    assert (other.root / "notes.txt").read_text() == "mine"
     assert there.ok("verify").code == 0
 
 
@@ -134,9 +144,14 @@ def test_a_job_commits_without_being_told_who_it_is(
     odfbuild.monkeypatch.setenv("HOME", str(tmp_path))
     for what in ("user.name", "user.email"):
         git(tiny.root, "config", "--unset", what)
+    git(tiny.root, "config", "user.useConfigOnly", "true")  # also where Git would guess
+    git(tiny.root, "config", "odfbuild.notes", "true")
     odfbuild.apply()
     odfbuild.ok("git", "commit")
     assert git(tiny.root, "log", "-1", "--format=%an %cn") == "odfbuild odfbuild"
+    tiny.arrive(2)
+    assert "not noted" not in odfbuild.apply().err
+    assert "root tiny" in git(tiny.root, "notes", "--ref=odfbuild", "show")
 
 
 def test_the_branch_is_that_of_the_job_where_none_is_checked_out(
@@ -156,6 +171,12 @@ def test_the_branch_is_that_of_the_job_where_none_is_checked_out(
         "Git has all of the chains.",
         "Pushed to origin/data.",
     ]
+
+
+def test_before_the_first_apply_there_is_nothing_to_commit(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    assert odfbuild.ok("git", "commit").out == "Git has all of the chains.\n"
 
 
 def test_chains_that_git_does_not_see_are_an_error(tiny: Tiny, odfbuild: Program) -> None:

@@ -109,7 +109,7 @@ def test_status_names_heads_that_a_merge_left_to_be_chosen(tiny: Tiny, odfbuild:
     assert odfbuild.ok("status").out.endswith(
         "\n\nin conflict in Git (2):\n  derived\n  root\n"
         "  help: choose all of one side, as in `git checkout --theirs chains`, "
-        "then `odfbuild apply`\n"
+        "then `odfbuild apply`, `git add --all` and `git commit`\n"
     )
     assert odfbuild.ok("status", "--json").data["in_conflict"] == ["derived", "root"]
 

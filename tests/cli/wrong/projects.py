@@ -215,6 +215,7 @@ PLANS = (
         "git commit --push",
         git("add -A", "commit -q -m msg", "remote add origin ../nowhere.git"),
     ),
+    Case("E0382", "git check", git("add chains/root/refs/head")),
     Case("E0346", "git commit --push", git("add -A", "commit -q -m msg")),
     Case("E0350", "plan", config("  moved: {root: other}\n")),
     Case("E0360", "apply nothing.json"),
