@@ -79,7 +79,7 @@ def _path(repo: Repo) -> Path:
 
 
 def _is_ours(repo: Repo, hook: Path, text: str) -> bool:
-    """Whether we may write it: below the repository's own `.git`, and with our mark if it exists."""
+    """Whether we may write it: it has our mark, and lies in the repository's own `.git`."""
     return _MARK in text and hook.resolve().is_relative_to(Path(repo.common_dir).resolve())
 
 

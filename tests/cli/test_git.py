@@ -66,7 +66,9 @@ def test_a_head_is_not_committed_without_its_blocks(tiny: Tiny, odfbuild: Progra
     before = git(tiny, "rev-parse", "HEAD")
     said = committed(tiny, "-a")
     assert said.returncode == 1
-    assert "error[E0382]: heads are staged without their new blocks: 'derived', 'root'" in said.stderr
+    assert (
+        "error[E0382]: heads are staged without their new blocks: 'derived', 'root'" in said.stderr
+    )
     assert "note: derived: 1 block" in said.stderr
     assert git(tiny, "rev-parse", "HEAD") == before
     # What the help says.
@@ -189,9 +191,7 @@ def test_blocks_older_than_the_first_note_belong_to_the_commit_of_their_file(
     assert blamed(odfbuild, "derived")[:2] == [(4, "Double it"), (3, "Add datasets")]
 
 
-def test_a_run_is_good_although_git_takes_no_note(
-    tiny: Tiny, odfbuild: Program
-) -> None:
+def test_a_run_is_good_although_git_takes_no_note(tiny: Tiny, odfbuild: Program) -> None:
     odfbuild.ok("git", "install")
     commit(tiny, "Add datasets")
     # As if another process were writing notes, and went on for ever.

@@ -173,9 +173,7 @@ def test_the_branch_is_that_of_the_job_where_none_is_checked_out(
     ]
 
 
-def test_before_the_first_apply_there_is_nothing_to_commit(
-    tiny: Tiny, odfbuild: Program
-) -> None:
+def test_before_the_first_apply_there_is_nothing_to_commit(tiny: Tiny, odfbuild: Program) -> None:
     assert odfbuild.ok("git", "commit").out == "Git has all of the chains.\n"
 
 
