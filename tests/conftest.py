@@ -1,6 +1,7 @@
 """Fixtures that several rooms share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from odfbuild.engine.contract import Engine
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import NearTiny, Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
 
@@ -37,6 +38,12 @@ def spark_engine() -> Iterator[Engine]:
     engine = start_engine()
     yield engine
     engine.stop()
+
+
+@pytest.fixture
+def near(spark_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Callable[[Path], Tiny]:
+    """Makes a project in a folder whose commands run in this process, on the engine of all."""
+    return lambda root: NearTiny(Tiny.fresh(root).root, spark_engine, capsys)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from odfbuild.cli.main import run
 from odfbuild.engine.contract import Engine
+from tests.apply.tiny import NO_JVM, Tiny
 
 
 class Shared:
@@ -79,3 +82,24 @@ def share(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     from odfbuild.engine.spark import engine as module
 
     monkeypatch.setattr(module, "start_engine", lambda *_: Shared(engine))
+
+
+@dataclass(frozen=True)
+class NearTiny(Tiny):
+    """The project whose commands run in this process: on `engine`, or on none with `NO_JVM`."""
+
+    engine: Engine
+    capsys: pytest.CaptureFixture[str]
+
+    def run(
+        self, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end."""
+        assert env in (None, NO_JVM)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {"NO_COLOR": "1", "COLUMNS": "160", **(env or {})}.items():
+                patch.setenv(name, value)
+            if env is None:
+                share(self.engine, patch)
+            said = Program(self.root, patch, self.capsys)(*arguments)
+        return subprocess.CompletedProcess(arguments, said.code, said.out, said.err)

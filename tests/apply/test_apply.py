@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from tests.servers import nginx
 
 pytestmark = pytest.mark.spark
 
+Near = Callable[[Path], Tiny]
+
 
 def _actions(tiny: Tiny) -> dict[str, list[str]]:
     done = tiny.run("plan", "--json")
@@ -20,8 +23,8 @@ def _actions(tiny: Tiny) -> dict[str, list[str]]:
     return {d["name"]: d["actions"] for d in json.loads(done.stdout)["datasets"]}
 
 
-def test_files_queries_and_unchanged_sources_take_their_course(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path / "p")
+def test_files_queries_and_unchanged_sources_take_their_course(near: Near, tmp_path: Path) -> None:
+    tiny = near(tmp_path / "p")
     tiny.arrive(2)
     tiny.derive("nothing", "SELECT event_time, id FROM source WHERE id > 100")
     tiny.apply()
@@ -54,8 +57,8 @@ def test_files_queries_and_unchanged_sources_take_their_course(tmp_path: Path) -
     assert tiny.records("derived") == before["derived"][1]
 
 
-def test_a_failed_dataset_stops_only_its_descendants(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path / "p")
+def test_a_failed_dataset_stops_only_its_descendants(near: Near, tmp_path: Path) -> None:
+    tiny = near(tmp_path / "p")
     tiny.derive("broken", "SELECT event_time, no_such_column FROM source")
     tiny.derive("below", "SELECT event_time FROM source", source="broken")
     said = tiny.apply(expect=4)
@@ -65,8 +68,8 @@ def test_a_failed_dataset_stops_only_its_descendants(tmp_path: Path) -> None:
     assert set(tiny.workspace().aliases()) == {"root", "derived"}
 
 
-def test_a_file_without_new_records_stops_its_readers(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path / "p")
+def test_a_file_without_new_records_stops_its_readers(near: Near, tmp_path: Path) -> None:
+    tiny = near(tmp_path / "p")
     tiny.apply()
     before = tiny.events("derived")
     (tmp_path / "p" / "data" / "2.csv").write_text("event_time,id,value\n2024-01-03 00:00:00,3,3\n")
@@ -76,8 +79,8 @@ def test_a_file_without_new_records_stops_its_readers(tmp_path: Path) -> None:
     tiny.apply(env=NO_JVM)
 
 
-def test_an_unchanged_web_page_is_not_fetched_twice(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path / "p")
+def test_an_unchanged_web_page_is_not_fetched_twice(near: Near, tmp_path: Path) -> None:
+    tiny = near(tmp_path / "p")
     page = tiny.root / "data" / "1.csv"
     with nginx(tmp_path / "web") as server:
         (server.www / "page.csv").write_text(page.read_text())

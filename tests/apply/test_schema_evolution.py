@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,16 @@ from .tiny import NO_JVM, QUERY, Tiny
 
 pytestmark = pytest.mark.spark
 
+Near = Callable[[Path], Tiny]
+
 _ALL = "SELECT * EXCEPT (offset, op, system_time) FROM source"
 _WITH_NOTE = "event_time,id,value,note\n2024-03-01 00:00:00,5,5,five\n"
 
 
-def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path)
+def test_a_history_grows_by_optional_columns_and_by_nothing_else(
+    near: Near, tmp_path: Path
+) -> None:
+    tiny = near(tmp_path)
     tiny.derive("all", _ALL)
     tiny.derive("late", QUERY)
     tiny.derive("through", "SELECT event_time, id FROM source", source="all")
@@ -72,8 +77,8 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(tmp_path: Path)
     assert verified.returncode == 0, verified.stdout
 
 
-def test_columns_that_nobody_asked_for_are_not_taken_in(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path)
+def test_columns_that_nobody_asked_for_are_not_taken_in(near: Near, tmp_path: Path) -> None:
+    tiny = near(tmp_path)
     (tmp_path / "datasets" / "derived.yaml").unlink()
     definition = tmp_path / "datasets" / "root.yaml"
     columns = "        schema:\n          - event_time TIMESTAMP\n          - id BIGINT\n"

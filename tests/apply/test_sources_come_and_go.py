@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from odfbuild.odf.model import (
 from .tiny import NO_JVM, Tiny
 
 pytestmark = pytest.mark.spark
+
+Near = Callable[[Path], Tiny]
 
 _WITHOUT_SOURCE = """\
 kind: DatasetSnapshot
@@ -41,8 +44,10 @@ content:
 """
 
 
-def test_a_removed_source_is_disabled_and_comes_back_where_it_stopped(tmp_path: Path) -> None:
-    tiny = Tiny.fresh(tmp_path)
+def test_a_removed_source_is_disabled_and_comes_back_where_it_stopped(
+    near: Near, tmp_path: Path
+) -> None:
+    tiny = near(tmp_path)
     definition = tmp_path / "datasets" / "root.yaml"
     polled = definition.read_text()
     tiny.apply()
