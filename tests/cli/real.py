@@ -7,7 +7,7 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,12 +96,17 @@ WAYS: Mapping[str, Way] = {"pipe": in_pipe, "terminal": on_terminal}
 
 def at_once(
     commands: Sequence[tuple[Path, Sequence[str], Mapping[str, str]]],
-) -> dict[str, list[Said]]:
-    """What commands say in a pipe, and after that on a terminal; as many at once as cores."""
+    shown: Container[int] | None = None,
+) -> dict[str, dict[int, Said]]:
+    """What commands say in a pipe, and after that on a terminal; as many at once as cores.
 
-    def each(command: tuple[Path, Sequence[str], Mapping[str, str]]) -> list[Said]:
-        return [way(*command) for way in WAYS.values()]
+    By number of the command. On a terminal are all of them, or those with the numbers `shown`.
+    """
+
+    def each(number: int) -> dict[str, Said]:
+        ways = [name for name in WAYS if name == "pipe" or shown is None or number in shown]
+        return {name: WAYS[name](*commands[number]) for name in ways}
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = list(pool.map(each, commands))
-    return {name: [both[n] for both in said] for n, name in enumerate(WAYS)}
+        said = list(pool.map(each, range(len(commands))))
+    return {name: {n: both[name] for n, both in enumerate(said) if name in both} for name in WAYS}

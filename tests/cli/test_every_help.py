@@ -29,7 +29,7 @@ COMMANDS = [(), *_verbs(typer.main.get_command(app))]
 
 
 @pytest.fixture(scope="module")
-def helps(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Said]]:
+def helps(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[int, Said]]:
     """What `--help` says of each command, far from any project."""
     nowhere = tmp_path_factory.mktemp("nowhere")
     return at_once([(nowhere, [*words, "--help"], {}) for words in COMMANDS])
@@ -38,7 +38,7 @@ def helps(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Said]]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_is_as_reviewed(
-    helps: Mapping[str, list[Said]], words: tuple[str, ...], way: str
+    helps: Mapping[str, Mapping[int, Said]], words: tuple[str, ...], way: str
 ) -> None:
     said = helps[way][COMMANDS.index(words)]
     assert said.code == 0
