@@ -293,6 +293,40 @@ def test_a_step_that_takes_too_long_is_cancelled_there(
     assert read(there.engine.transform(light).parts).num_rows == 5
 
 
+def test_a_step_whose_session_the_server_closed_is_done_again_in_a_new_one(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the server was restarted, or has thrown away what it held for a lost connection."""
+    let_nothing_stay(monkeypatch)
+    closed = there.remote._live()
+    closed.client.release_session()
+    step = task(tmp_path, sql("SELECT event_time FROM cities"), slices(tmp_path, rows(0, 5)))
+    assert read(there.engine.transform(step).parts).num_rows == 5
+    assert there.remote._live() is not closed
+
+
+def test_a_server_that_closes_each_session_is_not_asked_for_ever(
+    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    def closing(self: Remote) -> Any:
+        session = honest(self)
+        session.client.release_session()
+        opened.append(session)
+        return session
+
+    honest = Remote._live
+    monkeypatch.setattr(Remote, "_live", closing)
+    with pytest.raises(EngineProblem) as caught:
+        there.engine.transform(
+            task(tmp_path, sql("SELECT event_time FROM cities"), slices(tmp_path, rows(0, 5)))
+        )
+    assert caught.value.code == "E0529"
+    assert "SESSION_CLOSED" in caught.value.notes[0]
+    assert len(opened) == 2
+
+
 def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -28,7 +28,7 @@ from odfbuild.engine.spark.executor import Here
 from odfbuild.engine.spark.expression_text import NotText
 from odfbuild.engine.spark.frames import quote
 from odfbuild.engine.spark.plan_text import PREFIX, PlanText, Relation, check_text, text_of_plan
-from odfbuild.engine.spark.server import check_sees, connected, refused_by
+from odfbuild.engine.spark.server import SessionLost, check_sees, connected, refused_by
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -97,8 +97,32 @@ class Remote:
         folder: Path,
         options: Mapping[str, str],
     ) -> None:
-        """Compute a text there that reads as `here` does; raises `NotText` if it does not."""
-        session = self._live()
+        """Compute a text there that reads as `here` does; raises `NotText` if it does not.
+
+        A session that is lost meanwhile is opened again, once. The one that is gone may still
+        write, so each writes to a folder of its own.
+        """
+        made = folder.with_name(f"{folder.name}-there")
+        try:
+            self._compute(self._live(), dataset, text, here, made, options)
+        except SessionLost as lost:
+            made = folder.with_name(f"{folder.name}-again")
+            try:
+                session = self._live()
+            except EngineProblem:
+                raise lost from None
+            self._compute(session, dataset, text, here, made, options)
+        made.rename(folder)
+
+    def _compute(
+        self,
+        session: Any,
+        dataset: str,
+        text: PlanText,
+        here: DataFrame,
+        folder: Path,
+        options: Mapping[str, str],
+    ) -> None:
         self._dataset.name = dataset
         session.addTag(_tag(dataset))
         try:

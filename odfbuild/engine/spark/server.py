@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import EngineSettings, is_tuning
-from odfbuild.errors import EngineProblem, OdfbuildError
+from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +25,17 @@ _HARMLESS = re.compile(
     r"|execution\.arrow\.\w.*|connect\.\w.*|codegen\.\w.*)"
 )
 """Settings of a server that change no result, or none of what it is asked."""
-_LOST = re.compile(r"INVALID_HANDLE\.|RETRIES_EXCEEDED|SESSION_NOT_SAME|NO_ACTIVE_SESSION")
+_LOST = re.compile(
+    r"INVALID_(HANDLE|CURSOR)\.|RETRIES_EXCEEDED|RESPONSE_ALREADY_RECEIVED|SESSION_NOT_SAME"
+    r"|NO_ACTIVE_SESSION"
+)
 """Conditions that tell of the server, not of a query."""
 _TRIES = 6
 _MOST_MILLIS = 5000
+
+
+class SessionLost(EngineProblem):
+    """E0529: a server, or what it held for us, is gone; another session may do."""
 
 
 def connected(settings: EngineSettings, planner: SparkSession) -> Any:
@@ -78,7 +85,7 @@ def check_sees(session: Any, shared: Path, address: str) -> None:
         )
 
 
-def refused_by(error: Exception, address: str, dataset: str | None = None) -> OdfbuildError | None:
+def refused_by(error: Exception, address: str, dataset: str | None = None) -> SessionLost | None:
     """The error for people when a server is gone or refuses to work; `None` for any other."""
     name, condition = type(error).__name__, _condition(error)
     # What a query fails with has a condition of its own.
@@ -86,7 +93,7 @@ def refused_by(error: Exception, address: str, dataset: str | None = None) -> Od
         return None
     text = " ".join(str(error).split())
     found = re.search(r'details = "([^"]*)"', text)
-    return EngineProblem(
+    return SessionLost(
         f"the Spark Connect server at {address} is gone, or does not take work",
         code="E0529",
         dataset=dataset,
