@@ -61,7 +61,7 @@ class Authors:
             link = _newest(store, change.before or change.after, known)
             if link is not None and not self._is_of_a_run(store, link):
                 place = change.location or dataset.location
-                yield _elsewhere(dataset.name, change.after.KIND, link, known.by, place)
+                yield _elsewhere(dataset.name, link, known.by, place)
 
     def _drift(
         self,
@@ -81,11 +81,11 @@ class Authors:
                 return _differs(name, kind, link, place)
             if said:
                 return _not_applied(name, kind, link, commit, place)
-            return _elsewhere(name, kind, link, str(commit), place, commit.hash)
+            return _elsewhere(name, link, str(commit), place, commit.hash)
         known = self._known.get(store.name)
         if known is None:
             return _differs(name, kind, link, place)
-        return _elsewhere(name, kind, link, known.by, place, known.commit)
+        return _elsewhere(name, link, known.by, place, known.commit)
 
     def _is_of_a_run(self, store: DatasetStore, link: Link) -> bool:
         """Whether the log of runs has the block of `link`."""
@@ -183,7 +183,7 @@ def _not_applied(
 
 
 def _elsewhere(
-    name: str, kind: str, link: Link, since: str, place: object, commit: str | None = None
+    name: str, link: Link, since: str, place: object, commit: str | None = None
 ) -> ChainDrift:
     return ChainDrift(
         dataset=name,

@@ -76,7 +76,7 @@ def source_evolution(
         return _UNKNOWN
     growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=True)
     if growth.problems:
-        where = _place_in_source(snapshot, before, after, growth, place)
+        where = _place_in_source(snapshot, before, after, place)
         return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
     old = result_of_source(before) if before is not None else None
     effect = _effect(old, result, growth.added)
@@ -208,7 +208,7 @@ def _breaking(snapshot: DatasetSnapshot, growth: Growth, place: Location) -> Pla
 
 
 def _place_in_source(
-    snapshot: DatasetSnapshot, before: Source | None, after: Source, growth: Growth, place: Place
+    snapshot: DatasetSnapshot, before: Source | None, after: Source, place: Place
 ) -> Location:
     path = path_of(snapshot, after)
     same_columns = before is not None and _declared_text(before) == _declared_text(after)

@@ -181,11 +181,6 @@ class DatasetPlan:
     refusal: OdfbuildError | None = None
     renamed_from: str | None = None
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing will happen."""
-        return not self.actions
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

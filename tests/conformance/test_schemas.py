@@ -55,10 +55,6 @@ def test_differences_are_those_of_the_reference(case: dict[str, Any]) -> None:
     assert found == case["expected"]
 
 
-def without_nullability(kind: pa.DataType) -> str:
-    return str(kind).replace("field", "item")
-
-
 @pytest.mark.parametrize("case", cases("schemas", "arrow"))
 def test_arrow_types_map_as_in_the_reference(case: dict[str, Any]) -> None:
     spec, expected = case["arrow"], case["expected"]

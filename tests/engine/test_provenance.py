@@ -32,7 +32,6 @@ from odfbuild.odf.timestamp import Timestamp
 from tests.engine.inputs import sql
 from tests.engine.stepwise import VOCAB, Derived, Source, rows_of
 
-ONE = pa.field("id", pa.int64())
 Told = dict[int, dict[str, list[int]]]
 
 

@@ -47,7 +47,6 @@ NESTED = {
     "ro STRUCT<a: INT, b: ARRAY<STRING>>": ({"a": 1, "b": ["x"]},) * 2,
     "al ARRAY<ARRAY<DATE>>": ([[date(2026, 1, 2)], None], [["2026-01-02"], None]),
 }
-NULLS = dict.fromkeys(FLAT | NESTED)
 
 
 def _name(column):

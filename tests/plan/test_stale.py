@@ -15,7 +15,7 @@ def codes(world: World, name: str) -> list[ReasonCode]:
 
 def test_nothing_changed_is_idle_everywhere():
     plan = pipeline().plan()
-    assert all(dataset.is_idle for dataset in plan.datasets)
+    assert not any(dataset.actions for dataset in plan.datasets)
     assert not plan.has_changes
 
 
@@ -98,7 +98,7 @@ def test_an_input_without_data_and_without_plan_makes_its_reader_wait():
     world = World().define("pushed", DatasetKind.Root).derivative("d", "pushed")
     for name in world.order:
         world.commit(name)
-    assert world.planned("d").is_idle
+    assert not world.planned("d").actions
     assert codes(world, "d") == [ReasonCode.NEVER_RUN, ReasonCode.INPUT_HAS_NO_DATA]
 
 
@@ -155,13 +155,13 @@ def test_the_first_file_of_a_snapshot_has_nothing_to_differ_from():
 def test_a_changed_query_alone_runs_nothing():
     world = pipeline().derivative("late", "flights", query="SELECT * FROM flights WHERE id > 9")
     assert world.planned("late").actions == (Action.APPEND,)
-    assert world.planned("worst").is_idle
+    assert not world.planned("worst").actions
 
 
 def test_an_input_that_only_got_a_description_is_no_reason_to_run():
     world = pipeline()
     world.chains["flights"].append(SetInfo(description="All flights"))
-    assert world.planned("late").is_idle
+    assert not world.planned("late").actions
 
 
 def test_a_watermark_that_moved_alone_is_a_reason_to_run():
@@ -182,7 +182,7 @@ def test_a_rewritten_input_is_refused_and_named():
     assert plan.actions == (Action.REFUSE,)
     assert [reason.code for reason in plan.reasons] == [ReasonCode.INPUT_REWRITTEN]
     assert plan.refusal is not None and "flights" in plan.refusal.message
-    assert world.planned("worst").is_idle
+    assert not world.planned("worst").actions
 
 
 def test_a_chain_without_definition_is_forgotten_and_never_deleted():

@@ -113,7 +113,7 @@ def locate(step: int, sql: str, line: int | None, column: int | None, length: in
     return Location(f"queries[{step}]", line or 1, column or 1, snippet, max(1, length))
 
 
-def from_spark(error: Any, dataset: str, step: int, sql: str, names: Sequence[str]) -> QueryError:
+def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
     """What Spark says about a query, with its place and without stack traces."""
     text = str(error).split("JVM stacktrace")[0].strip()
     line: int | None = None

@@ -66,7 +66,7 @@ def screen_steps(
         try:
             _Fence(catalyst, names, findings).plan(catalyst.parse(step.sql), frozenset())
         except PySparkException as error:
-            report.errors.append(from_spark(error, dataset, number, step.sql, names))
+            report.errors.append(from_spark(error, dataset, number, step.sql))
         if step.alias is not None:
             names.append(step.alias)
     return report.errors
@@ -98,9 +98,7 @@ def _one(
         Analysed(catalyst, findings).check(report.plan)
         return None if report.errors else catalyst.frame(report.plan)
     except PySparkException as error:
-        report.errors.append(
-            from_spark(error, findings.dataset, findings.step, findings.sql, names)
-        )
+        report.errors.append(from_spark(error, findings.dataset, findings.step, findings.sql))
         return None
 
 
