@@ -91,9 +91,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 @pytest.fixture
+def tiny(tmp_path: Path) -> Tiny:
+    """A project of one root and one derivative, never applied; many modules have their own."""
+    return Tiny.fresh(tmp_path / "tiny")
+
+
+@pytest.fixture
 def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest,
+    tiny: Tiny,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Program:
-    """The program in the project `tiny` of a test's module, with an engine that needs no JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    """The program in the project `tiny`.
+
+    Tests that are marked `spark` have the engine that all share, others one that needs no JVM.
+    """
+    on_spark = request.node.get_closest_marker("spark") is not None
+    share(request.getfixturevalue("spark_engine") if on_spark else PlainEngine(), monkeypatch)
     return Program(tiny.root, monkeypatch, capsys)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,11 +27,6 @@ class Other(PlainEngine):
         query = SqlQueryStep(query=QUERY.replace("10", "11"))
         other = replace(task.transform, queries=(query,))
         return super().transform(replace(task, transform=other))
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "tiny")
 
 
 def install(version: str, monkeypatch: pytest.MonkeyPatch, engine: PlainEngine) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,6 @@ from odfbuild.apply.survey import survey
 from odfbuild.errors import PlanError
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "p")
 
 
 def test_a_committed_input_that_is_gone_is_named(tiny: Tiny, odfbuild: Program) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import AddData, SetDataSchema
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
@@ -59,18 +58,6 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny = Tiny.fresh(tmp_path / "p")
     (tiny.root / "datasets" / "root.yaml").write_text(_TWO_SOURCES)
     return tiny
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    """The program in that project."""
-    share(spark_engine, monkeypatch)
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def test_each_source_reads_and_merges_in_its_own_way(tiny: Tiny, odfbuild: Program) -> None:

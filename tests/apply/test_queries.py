@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from odfbuild.engine.contract import Engine
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import QUERY, Tiny
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "tiny")
-
-
-@pytest.fixture
-def odfbuild(
-    tiny: Tiny,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    share(spark_engine, monkeypatch)
-    return Program(tiny.root, monkeypatch, capsys)
 
 
 def test_queries_are_checked_over_what_others_give_before_any_data_is_there(

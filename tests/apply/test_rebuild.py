@@ -8,7 +8,7 @@ import pytest
 
 from odfbuild.cli.usage import EXIT_USAGE
 from odfbuild.verify.check import verify
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
 
@@ -25,13 +25,10 @@ def tiny(tmp_path: Path) -> Tiny:
 
 
 @pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    share(PlainEngine(), monkeypatch)
-    program = Program(tiny.root, monkeypatch, capsys)
-    program.apply()
-    return program
+def odfbuild(odfbuild: Program) -> Program:
+    """The program in that project, applied."""
+    odfbuild.apply()
+    return odfbuild
 
 
 def values(tiny: Tiny, name: str) -> list[int]:

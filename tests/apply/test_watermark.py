@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.timestamp import Timestamp
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def odfbuild(
-    tmp_path: Path,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    """The program in a project of a root, a derivative and one that derives from that."""
-    share(spark_engine, monkeypatch)
-    tiny = Tiny.fresh(tmp_path / "p")
+def tiny(tiny: Tiny) -> Tiny:
+    """A root, a derivative and one that derives from that."""
     tiny.derive("further", QUERY, source="derived")
-    return Program(tiny.root, monkeypatch, capsys)
+    return tiny
 
 
 def test_a_watermark_moves_forward_and_readers_follow(odfbuild: Program) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shutil
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from odfbuild.project.freshness import parse_age
 from odfbuild.report.freshness import spelled
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
-from tests.apply.tiny import Tiny
+from tests.apply.in_process import Program
 
 _LIMITS = """\
   freshness:
@@ -24,17 +21,12 @@ _LIMITS = """\
 
 
 @pytest.fixture
-def odfbuild(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
+def odfbuild(odfbuild: Program) -> Program:
     """The program in an applied project whose watermarks stand at 2024-01-03, without its data."""
-    tiny = Tiny.fresh(tmp_path / "p")
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    program = Program(tiny.root, monkeypatch, capsys)
-    program.apply()
-    for folder in (tiny.root / "chains").glob("*/data"):
+    odfbuild.apply()
+    for folder in (odfbuild.root / "chains").glob("*/data"):
         shutil.rmtree(folder)
-    return program
+    return odfbuild
 
 
 def limit(odfbuild: Program, text: str = _LIMITS) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from odfbuild import Project
-from odfbuild.engine.contract import Engine
 from odfbuild.odf.timestamp import Timestamp
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 pytestmark = pytest.mark.spark
@@ -36,17 +34,6 @@ content:
         primaryKey: [symbol]
         compareColumns: [price]
 """
-
-
-@pytest.fixture
-def odfbuild(
-    tmp_path: Path,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    share(spark_engine, monkeypatch)
-    return Program(Tiny.fresh(tmp_path / "tiny").root, monkeypatch, capsys)
 
 
 def day(number: int, *prices: str) -> str:

@@ -11,9 +11,9 @@ import pytest
 
 from odfbuild.engine.audit import audit
 from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, RowCount, Unique
-from odfbuild.engine.contract import Engine, Vocabulary
+from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import CheckError
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 
@@ -212,8 +212,7 @@ def test_records_are_counted_as_what_they_amount_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_check_may_be_a_query(tiny: Tiny, odfbuild: Program, spark_engine: Engine) -> None:
-    share(spark_engine, odfbuild.monkeypatch)
+def test_a_check_may_be_a_query(tiny: Tiny, odfbuild: Program) -> None:
     declare(tiny, "{match: [root], sql: {small values: SELECT * FROM slice WHERE value > 2}}")
     said = odfbuild("apply", "-y")
     assert said.code == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +14,6 @@ from tests.apply.tiny import Tiny
 
 A = OdfbuildError("one", code="E0101", help="mend it")
 B = OdfbuildError("two", code="E0102")
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "project")
 
 
 def test_an_error_ends_with_the_command_that_explains_it() -> None:

@@ -11,10 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
-import pytest
-
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
+from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
 _HOLD = """
@@ -31,15 +28,6 @@ with Workspace(root / "chains", root / ".odfbuild-keys", root / ".odfbuild").cla
     print("held", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-def odfbuild(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
-    """The program in a project of a root and a derivative, with an engine without a JVM."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    return Program(Tiny.fresh(tmp_path / "p").root, monkeypatch, capsys)
 
 
 @contextmanager

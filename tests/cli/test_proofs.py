@@ -23,17 +23,10 @@ QUERY = "SELECT d.id, d.value FROM derived AS d JOIN root USING (id)"
 
 
 @pytest.fixture
-def odfbuild(
-    spark_engine: Engine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
+def odfbuild(odfbuild: Program) -> Program:
     """A project with three records, and ten times as much of them."""
-    share(spark_engine, monkeypatch)
-    program = Program(Tiny.fresh(tmp_path / "p").root, monkeypatch, capsys)
-    program.apply()
-    return program
+    odfbuild.apply()
+    return odfbuild
 
 
 def test_a_stranger_checks_an_answer_with_the_chains_alone(

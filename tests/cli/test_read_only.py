@@ -17,11 +17,6 @@ from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
 
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "project")
-
-
 def test_a_read_only_project_is_looked_at_from_a_cache_elsewhere(
     tiny: Tiny, odfbuild: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.store.workspace import Workspace
-from tests.apply.in_process import Program, share
-from tests.apply.plain_engine import PlainEngine
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 
@@ -22,14 +21,10 @@ def tiny(tmp_path: Path) -> Tiny:
 
 
 @pytest.fixture
-def odfbuild(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Program:
+def odfbuild(odfbuild: Program) -> Program:
     """The program in that project, applied."""
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
-    program = Program(tiny.root, monkeypatch, capsys)
-    program.apply()
-    return program
+    odfbuild.apply()
+    return odfbuild
 
 
 def rename(tiny: Tiny, old: str, new: str, query: str = QUERY) -> None:

@@ -47,17 +47,6 @@ def tiny(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Tiny
     return tiny
 
 
-@pytest.fixture
-def odfbuild(
-    spark_engine: Engine,
-    tiny: Tiny,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    share(spark_engine, monkeypatch)
-    return Program(tiny.root, monkeypatch, capsys)
-
-
 def test_an_answer_is_a_table(odfbuild: Program) -> None:
     said = odfbuild.ok("sql", "SELECT id, value FROM derived WHERE id < 3 ORDER BY id DESC")
     assert said.out.splitlines() == ["id  value", " 2     20", " 1     10"]

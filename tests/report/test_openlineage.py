@@ -6,7 +6,6 @@ The shape is that of OpenLineage 2-0-2: what is required of a run event and of e
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,11 +56,6 @@ SHAPE = Draft202012Validator(
     },
     format_checker=FormatChecker(),
 )
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Tiny:
-    return Tiny.fresh(tmp_path / "tiny")
 
 
 def events(odfbuild: Program, *selection: str) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from odfbuild import Project
-from odfbuild.engine.contract import Engine
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
 pytestmark = pytest.mark.spark
@@ -20,17 +18,6 @@ COUNTED = (
     " GROUP BY value % 20"
 )
 Tree = tuple[str, list[list[int]], list[Any]]
-
-
-@pytest.fixture
-def odfbuild(
-    tmp_path: Path,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    share(spark_engine, monkeypatch)
-    return Program(Tiny.fresh(tmp_path / "tiny").root, monkeypatch, capsys)
 
 
 def tree(found: Any) -> Tree:

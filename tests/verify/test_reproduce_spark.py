@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import ExecuteTransform
-from tests.apply.in_process import Program, share
+from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.verify.test_reproduce import tamper_slice
 
@@ -17,17 +14,6 @@ pytestmark = pytest.mark.spark
 COUNTED = "SELECT event_time, id % 2 AS odd, count(*) AS n FROM source GROUP BY event_time, id % 2"
 DAILY = "SELECT window.start AS event_time, count(*) AS n FROM source"
 BY_DAY = " GROUP BY window(event_time, '1 day')"
-
-
-@pytest.fixture
-def odfbuild(
-    tmp_path: Path,
-    spark_engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Program:
-    share(spark_engine, monkeypatch)
-    return Program(Tiny.fresh(tmp_path / "tiny").root, monkeypatch, capsys)
 
 
 NAMES = {"derived": "value", "counted": "n", "daily": "n"}
