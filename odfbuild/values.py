@@ -1,8 +1,9 @@
 """`dataclass` for frozen classes with slots, declared in a fifth of the time.
 
-The one of the standard library compiles six methods for each class. A plan knows two hundred such
-classes, and waited longer for these than for reading ten thousand definitions. Here all classes
-share them but `__init__`, which is compiled when it is first called. They do the same.
+The one of the standard library compiles six methods for each class. A plan declares some 150 such
+classes before it begins, and makes objects of few: that was a sixth of its time for ten datasets.
+Here all classes share them but `__init__`, which is compiled when it is first called. They do the
+same; type checkers see the standard one.
 """
 
 from __future__ import annotations
