@@ -12,7 +12,7 @@ from pathlib import Path
 from odfbuild.apply.authors import Authors
 from odfbuild.apply.compare import differences
 from odfbuild.apply.known_heads import KnownHead, departure, gone, known_heads, noted_heads
-from odfbuild.apply.passed_over import passed_over
+from odfbuild.apply.source_drift import source_drift
 from odfbuild.apply.survey import renames_of
 from odfbuild.errors import IntegrityError, OdfbuildError
 from odfbuild.graph.build import build_graph
@@ -63,7 +63,7 @@ def find_drift(
     known = known_heads(config)
     found = [*_definitions(project, workspace, projections, known)]
     found += _histories(workspace, projections, known, {d.name for d in project.definitions})
-    found += passed_over(project, workspace, projections)
+    found += source_drift(project, workspace, projections)
     found += _bytes(workspace, [name for name in names if name in workspace.heads()], deep)
     # Names of one dataset before and after a pending rename stand for the same one.
     wanted = {*names, *(new for new, old in renames.items() if old in names)}

@@ -36,6 +36,7 @@ from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.inbox import rename_inbox
+from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.step import is_due
@@ -264,6 +265,7 @@ class _Run:
             for number, fetched in enumerate(as_planned(item, source.fetch, found)):
                 scratch = folder / f"file-{number}"
                 scratch.mkdir()
+                looked = look_at(source.fetch, fetched)
                 came = stage_polled(transaction, self.engine.get, fetched, scratch, config)
                 progress.add(transaction.commit(), came.records)
                 progress.skip(came.skipped)
@@ -271,6 +273,8 @@ class _Run:
                 note = came.note or note
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
+                if looked is not None and base is not None:
+                    ReadMarks(config.cache, base.dataset_id).add(looked)
                 transaction = begin(
                     self.workspace, item.name, item.kind, base, audit=transaction.audit
                 )

@@ -136,15 +136,15 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             chains.read()  # so that all that is wrong with chains is told at once
         graph = build_graph(project, projections)
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
-        facts, refusals = probe_all(project, project.definitions, projections, memory)
+        probed = probe_all(project, project.definitions, projections, memory)
         places = partial(_place_of, project)
         plan = build_plan(
             project,
             graph,
             projections,
-            facts,
+            probed.facts,
             slices,
-            refusals,
+            probed.refusals,
             engine_version=engine_version(),
             place_of=places,
             memory=memory,
@@ -160,7 +160,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
         fresh = Memory({}, {}, memory.lineages)
-        facts, refusals = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
+        probed = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
         rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
         lying = {new.lower(): old for new, old in renames.items()}
         for name in sorted(rebuilt):
@@ -169,9 +169,9 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             project,
             graph,
             projections,
-            facts,
+            probed.facts,
             slices,
-            refusals,
+            probed.refusals,
             left_out,
             rebuilt,
             places,
@@ -180,7 +180,11 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
-    return replace(found, plan=_with_drift(_with_places(found.plan, project), found, heads))
+    plan = _with_drift(_with_places(found.plan, project), found, heads)
+    if probed.edited:
+        drift = sorted((*plan.drift, *probed.edited), key=lambda each: each.dataset)
+        plan = replace(plan, drift=tuple(drift))
+    return replace(found, plan=plan)
 
 
 def _place_of(project: Project, definition: Definition) -> Place:

@@ -18,29 +18,40 @@ from odfbuild.store.disposable import RACY_NS
 from odfbuild.store.remote import scheme_of
 
 Watch = tuple[Any, ...]
-"""Pattern or `None`, what stands for the names that match it, for each file its path and mark."""
+"""Pattern or `None`, what stands for the names that match it, for each file its path and mark; what
+stands for how files look that were read already, or `None` where nobody knows how they were."""
 
-NOTHING_TO_WATCH: Watch = (None, b"", ())
+_LOOKED_AT = 1000
+"""Files of a source, the last ones by name, that are looked at again for each plan."""
+
+NOTHING_TO_WATCH: Watch = (None, b"", (), None)
 """No source, or one about which planning learns nothing but from its definition."""
 
 
-def look(source: SetPollingSource, root: str, listed: list[str] | None = None) -> Watch:
+def look(
+    source: SetPollingSource,
+    root: str,
+    listed: list[str] | None = None,
+    *,
+    closely: bool = False,
+) -> Watch:
     """What there is to see of a source, to be asked for before it is probed.
 
-    `listed` are the files that match its pattern, if that is known already.
+    `listed` are the files that match its pattern, if that is known already; `closely` looks also at
+    those that were read.
     """
     step = source.fetch
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None:
         if listed is None:
             listed = matching_files(step.path, root)
-        return (step.path, _names(listed), ())
+        return (step.path, _names(listed), (), _marks(listed) if closely else None)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         from pathlib import Path
 
         from odfbuild.ingest.fetch.url import local_path
 
         path = local_path(step.url, Path(root))
-        return (None, b"", ((path, _mark(path)),))
+        return (None, b"", ((path, _mark(path)),), None)
     return NOTHING_TO_WATCH
 
 
@@ -49,21 +60,23 @@ def completed(seen: Watch, facts: SourceFacts, root: str) -> Watch | None:
 
     A file may change within a tick of its clock, and would look the same afterwards.
     """
-    pattern, names, files = seen
+    pattern, names, files, marks = seen
     if pattern is not None:
         paths = [os.path.join(root, name) for name in facts.files]  # noqa: PTH118
         files = tuple((path, _mark(path)) for path in paths)
     latest = time.time_ns() - RACY_NS
     if any(mark is not None and mark[0] > latest for _, mark in files):
         return None
-    return (pattern, names, files)
+    return (pattern, names, files, marks)
 
 
 def looks_the_same(seen: Watch, root: str) -> bool:
     """Whether everything that was seen is as it was."""
-    pattern, names, files = seen
-    if pattern is not None and _names(matching_files(pattern, root)) != names:
-        return False
+    pattern, names, files, marks = seen
+    if pattern is not None:
+        listed = matching_files(pattern, root)
+        if _names(listed) != names or (marks is not None and _marks(listed) != marks):
+            return False
     return all(_mark(path) == mark for path, mark in files)
 
 
@@ -71,6 +84,11 @@ def _names(files: list[str]) -> bytes:
     names = "\n".join(sorted(files) if len(files) > 1 else files)
     told = names.encode("utf-8", "surrogateescape")
     return told if len(files) < 2 else hashlib.blake2b(told, digest_size=16).digest()
+
+
+def _marks(files: list[str]) -> bytes:
+    marks = [_mark(path) for path in sorted(files)[-_LOOKED_AT:]]
+    return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()
 
 
 def _mark(path: str) -> tuple[int, int, int] | None:

@@ -2,7 +2,7 @@
 
 Four kinds, because each has a way out of its own: the *definition* in a chain is not the one in
 the files, its *history* is not the one that was there, its *bytes* are not those that were
-committed, its *source* has files that no run reads. Values only; `apply.drift` finds them.
+committed, its *source* has files that no run reads (again). Values only; `apply.drift` finds them.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class DriftCause(StrEnum):
     DAMAGED = "damaged"
 
     PASSED_OVER = "passed_over"
+    EDITED = "edited"
 
 
 KIND_OF = {
@@ -60,6 +61,7 @@ KIND_OF = {
     DriftCause.HASH: DriftKind.BYTES,
     DriftCause.DAMAGED: DriftKind.BYTES,
     DriftCause.PASSED_OVER: DriftKind.SOURCE,
+    DriftCause.EDITED: DriftKind.SOURCE,
 }
 
 

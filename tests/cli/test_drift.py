@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +250,62 @@ def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) 
     ) in said
     (tiny.root / "data" / "00.csv").write_text("")
     assert "data/0.csv and 1 more came when 2.csv had been read" in odfbuild.ok("drift").out
+
+
+def sources_in_plan(odfbuild: Program) -> list[tuple[str, str]]:
+    return [(each["dataset"], each["cause"]) for each in planned(odfbuild)]
+
+
+def test_a_file_that_was_edited_after_it_was_read_is_told(tiny: Tiny, odfbuild: Program) -> None:
+    odfbuild.apply()
+    tiny.arrive(2)
+    odfbuild.apply()
+    file, other = (tiny.root / "data" / f"{number}.csv" for number in (1, 2))
+    read = file.read_bytes()
+    file.write_bytes(read)  # the time of modification alone says nothing
+    assert (sources_in_plan(odfbuild), drift(odfbuild)) == ([], [])
+
+    for edited in (read + b"9,2024-01-01T00:00:00Z,9\n", read[:-2] + b"8\n"):
+        file.write_bytes(edited)
+        for _ in range(2):  # also when the plan is remembered
+            assert sources_in_plan(odfbuild) == [("root", "edited")]
+    said = odfbuild.ok("plan").out
+    assert "No changes." in said
+    told = "data/1.csv was changed after being read, and is not read again"
+    help = "put what is new into a file whose name comes after '2.csv', or bring back what was read"
+    assert f"drift of source (edited): {told}\n" in said
+    assert help in said
+    assert f"`root` drift of source (edited): {told}\n" in odfbuild.ok("plan", "--md").out
+    assert sources_in_plan(odfbuild) == [("root", "edited")]
+    assert odfbuild("plan", "-s", "root", "--json").data["drift"][0]["message"] == told
+    assert drift(odfbuild) == [("root", "source", "edited")]
+    assert help in odfbuild.ok("drift").out
+    other.write_bytes(b"")
+    assert (
+        "data/1.csv and 1 more were changed after being read, and are not"
+        in odfbuild.ok("plan").out
+    )
+    other.unlink()  # what is not there is read by nobody
+    file.write_bytes(read)
+    assert (sources_in_plan(odfbuild), drift(odfbuild)) == ([], [])
+
+
+def test_without_the_marks_of_another_machine_times_tell_of_edits(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    tiny.arrive(2)
+    odfbuild.apply()
+    shutil.rmtree(tiny.root / ".odfbuild" / "files-read")
+    first, second = (tiny.root / "data" / f"{number}.csv" for number in (1, 2))
+    os.utime(first, (0, 0))
+    os.utime(second, (0, 0))
+    assert drift(odfbuild) == []
+    first.write_text("edited")
+    assert drift(odfbuild) == [("root", "source", "edited")]
+    assert sources_in_plan(odfbuild) == []
+    second.touch()  # as in a fresh clone
+    assert drift(odfbuild) == []
 
 
 @pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])
