@@ -17,20 +17,31 @@ if TYPE_CHECKING:
 
 def existing(workspace: Workspace, name: str) -> str:
     """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
-    return one_of(workspace.aliases(), name)
+    return one_of(
+        workspace.aliases(),
+        name,
+        what="chain of",
+        help="`odfbuild ls` lists all datasets; new ones get a chain by `odfbuild apply`",
+    )
 
 
-def one_of(names: Iterable[str], name: str) -> str:
+def one_of(
+    names: Iterable[str],
+    name: str,
+    *,
+    what: str = "dataset",
+    help: str = "`odfbuild ls` lists them all",
+) -> str:
     """The one of `names` that is `name` but for its case; `PlanError` otherwise."""
     aliases = {each.lower(): each for each in names}
     found = aliases.get(name.lower())
     if found is not None:
         return found
     raise PlanError(
-        f"there is no dataset '{name}' here",
+        f"there is no {what} '{name}' here",
         code="E0301",
         dataset=name,
-        help=did_you_mean(name, aliases.values(), "`odfbuild ls` lists them all"),
+        help=did_you_mean(name, aliases.values(), help),
     )
 
 

@@ -31,8 +31,8 @@ def decode(
         str,
         typer.Argument(
             metavar="FILE|HASH|-",
-            help="A file, standard input (-), or an object of this project by its hash or the "
-            "last digits of it.",
+            help="A file, also the head of a chain (refs/head), standard input (-), or an object "
+            "of this project by its hash or the last digits of it.",
         ),
     ],
     output: Annotated[Output, typer.Option("--output", "-o", help="Form of the output.")] = (
@@ -55,7 +55,7 @@ def _path(state: Context, what: str) -> Path:
     """The file that is meant: one of that name, or the object of the project with that hash."""
     path = Path(what)
     if path.exists() or os.sep in what:
-        return path
+        return _block_of(path) if path.parent.name == "refs" else path
     from odfbuild.store.find import FEWEST_DIGITS, find_objects
 
     found = find_objects(state.workspace(), what)
@@ -74,6 +74,17 @@ def _path(state: Context, what: str) -> Path:
         help="give a path, a whole hash, or its last digits, at least "
         f"{FEWEST_DIGITS}; `odfbuild log DATASET` shows those of blocks",
     )
+
+
+def _block_of(reference: Path) -> Path:
+    """The block that a reference of a chain (`refs/head`) names; any other file as it is."""
+    from odfbuild.odf.multihash import Multihash
+
+    try:
+        hash = Multihash.parse(reference.read_text("ascii").strip())
+    except (OSError, ValueError):
+        return reference
+    return reference.parent.with_name("blocks") / str(hash)
 
 
 def _yaml(found: tuple[Decoded, ...]) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import (
+    AsOfOption,
     ExcludeOption,
     SelectionArgument,
     SelectOption,
@@ -18,6 +19,7 @@ from odfbuild.cli.options import (
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
+    from odfbuild.report.graph import GraphView
 
 
 class GraphForm(StrEnum):
@@ -35,6 +37,7 @@ def graph(
     select: SelectOption = None,
     exclude: ExcludeOption = None,
     selector: SelectorOption = None,
+    as_of: AsOfOption = None,
     format: Annotated[
         GraphForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
     ] = GraphForm.text,
@@ -45,21 +48,21 @@ def graph(
 ) -> int:
     """Show which datasets derive from which.
 
-    As openlineage, what the newest step of each dataset read and gave: a JSON event a line.
+    As openlineage, what the newest step of each dataset read and gave: a JSON event a line. With
+    --as-of what the chains said then.
     """
-    from odfbuild.apply.survey import read_definitions
-    from odfbuild.report.graph import GraphView, render_dot, render_mermaid, render_tree
+    from odfbuild.report.graph import render_dot, render_mermaid, render_tree, view_of_chains
 
     state: Context = context.obj
     selection = selection_of(select, exclude, selector, datasets)
     if format is GraphForm.openlineage and not (as_dot or as_mermaid):
+        if as_of is not None:
+            raise typer.BadParameter("openlineage tells of the newest steps", param_hint="--as-of")
         return _events(state, selection)
-    chosen = state.chosen(selection)
-    read = read_definitions(state.directory, state.given)
-    found = read.graph
-    kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
-    shown = [name for name in found.order if chosen is None or name in chosen]
-    view = GraphView(kinds={name: kinds[name] for name in shown}, inputs=found.inputs)
+    if as_of is not None:
+        view = view_of_chains(state.states_at(selection, as_of))
+    else:
+        view = _defined(state, selection)
     form = GraphForm.dot if as_dot else GraphForm.mermaid if as_mermaid else format
     render = {
         GraphForm.text: render_tree,
@@ -68,6 +71,17 @@ def graph(
     }[form]
     state.console.result(render(view))
     return 0
+
+
+def _defined(state: Context, selection: Selection) -> GraphView:
+    from odfbuild.apply.survey import read_definitions
+    from odfbuild.report.graph import GraphView
+
+    chosen = state.chosen(selection)
+    read = read_definitions(state.directory, state.given)
+    kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
+    shown = [name for name in read.graph.order if chosen is None or name in chosen]
+    return GraphView(kinds={name: kinds[name] for name in shown}, inputs=read.graph.inputs)
 
 
 def _events(state: Context, selection: Selection) -> int:

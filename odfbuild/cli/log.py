@@ -9,9 +9,10 @@ import typer
 
 from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
 
 if TYPE_CHECKING:
+    from odfbuild.odf.multihash import Multihash
     from odfbuild.store.workspace import Workspace
 
 
@@ -28,6 +29,7 @@ def log(
             help="Show what its records were made from, down to the roots, and by which query.",
         ),
     ] = False,
+    as_of: AsOfOption = None,
     format: FormatOption = Format.text,
     as_json: JsonOption = False,
 ) -> int:
@@ -37,16 +39,26 @@ def log(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
+    if vintage and as_of is not None:
+        raise typer.BadParameter("--vintage tells of the records of now", param_hint="--as-of")
     if vintage:
         return _vintage(state, workspace, name, as_json or format is Format.json)
     store = workspace.dataset(name)
-    head = store.head()
+    head = store.head() if as_of is None else _head_at(workspace, name, as_of)
     blocks = tuple(islice(store.walk(head), limit)) if head is not None else ()
     if as_json or format is Format.json:
         state.console.data(log_to_data(blocks))
     else:
         state.console.result(render_log(blocks, color=state.console.color))
     return 0
+
+
+def _head_at(workspace: Workspace, name: str, as_of: str) -> Multihash | None:
+    from odfbuild.apply.names import moment_in
+    from odfbuild.store.as_of import states_at
+
+    then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
+    return then.head if then is not None else None
 
 
 def _vintage(state: Context, workspace: Workspace, name: str, as_json: bool) -> int:

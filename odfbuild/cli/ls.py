@@ -21,6 +21,7 @@ from odfbuild.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from odfbuild.odf.model import DatasetKind
     from odfbuild.odf.projection import Projection
 
 
@@ -45,14 +46,16 @@ def ls(
     wanted = selection_of(select, exclude, selector, datasets)
     projections: Mapping[str, Projection]
     status: dict[str, str] | None = None
+    kinds: dict[str, DatasetKind] = {}
     if as_of is not None:
         projections = state.states_at(wanted, as_of)
     else:
         names, found = choose(state.directory, wanted, state.given)
         projections = {name: p for name, p in found.projections.items() if name in names}
         status = {name: s for name, s in statuses(found.plan).items() if name in names}
+        kinds = {dataset.name: dataset.kind for dataset in found.plan.datasets}
     if as_json or format is Format.json:
-        state.console.data(datasets_to_data(projections, status, state.owners()))
+        state.console.data(datasets_to_data(projections, status, state.owners(), kinds))
     else:
-        state.console.result(render_datasets(projections, status))
+        state.console.result(render_datasets(projections, status, kinds))
     return 0

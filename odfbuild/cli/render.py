@@ -41,6 +41,8 @@ def render(
 
     With --as-of those that were in force then, as the chains say.
     """
+    from odfbuild.wording import count
+
     state: Context = context.obj
     selection = selection_of(select, exclude, selector, datasets)
     wanted = _read(state, selection) if as_of is None else _in_force(state, selection, as_of)
@@ -51,7 +53,7 @@ def render(
         file = out / f"{definition.name}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(_text(definition), encoding="utf-8")
-    state.console.note(f"Wrote {len(wanted)} files to {out}.")
+    state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
     return 0
 
 

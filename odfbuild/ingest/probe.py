@@ -80,7 +80,7 @@ def _probe_glob(
     last = last_name(state)
     if not matching and last is None:
         return SourceFacts("missing", message=f"no file matches '{step.path}'")
-    new = new_files(step, matching, state)
+    new = new_files(step, matching, state, root=root)
     if not new:
         return SourceFacts("unchanged", message=f"nothing comes after {last}")
     names = tuple(display_name(path, root) for path in new)

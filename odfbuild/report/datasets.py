@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import Action, Plan, ReasonCode
 from odfbuild.project.owners import Owned, owners_of
@@ -39,23 +40,28 @@ def statuses(plan: Plan) -> dict[str, str]:
 
 
 def render_datasets(
-    projections: Mapping[str, Projection], status: Mapping[str, str] | None = None
+    projections: Mapping[str, Projection],
+    status: Mapping[str, str] | None = None,
+    kinds: Mapping[str, DatasetKind] | None = None,
 ) -> str:
-    """Datasets with a chain as a table, by name; with `status` also those that have none yet."""
+    """Datasets with a chain as a table, by name; with `status` also those that have none yet.
+
+    `kinds` tells of what kind these are going to be.
+    """
     names = sorted({*projections, *(status or ())})
     if not names:
         return "There are no datasets yet."
     rows = []
     for name in names:
-        row = _row(name, projections.get(name))
+        row = _row(name, projections.get(name), (kinds or {}).get(name))
         rows.append((*row, status.get(name, "")) if status is not None else row)
     header = _HEADER if status is None else (*_HEADER, "STATUS")
     return render_table(header, rows, _RIGHT)
 
 
-def _row(name: str, state: Projection | None) -> tuple[str, ...]:
+def _row(name: str, state: Projection | None, kind: DatasetKind | None) -> tuple[str, ...]:
     if state is None:
-        return (name, *["-"] * (len(_HEADER) - 1))
+        return (name, kind.name if kind else "-", *["-"] * (len(_HEADER) - 2))
     return (
         name,
         state.kind.name,
@@ -71,12 +77,13 @@ def datasets_to_data(
     projections: Mapping[str, Projection],
     status: Mapping[str, str] | None = None,
     owners: Sequence[Owned] = (),
+    kinds: Mapping[str, DatasetKind] | None = None,
 ) -> list[dict[str, Any]]:
     """The same as plain values, with full hashes and ids, and whom to ask."""
     names = sorted({*projections, *(status or ())})
     return [
         {
-            **_data(name, projections.get(name)),
+            **_data(name, projections.get(name), (kinds or {}).get(name)),
             **({} if status is None else {"status": status.get(name)}),
             "owners": list(owners_of(owners, name)),
         }
@@ -84,11 +91,12 @@ def datasets_to_data(
     ]
 
 
-def _data(name: str, state: Projection | None) -> dict[str, Any]:
+def _data(name: str, state: Projection | None, kind: DatasetKind | None) -> dict[str, Any]:
+    kind = state.kind if state else kind
     return {
         "name": name,
         "id": str(state.dataset_id) if state else None,
-        "kind": state.kind.name if state else None,
+        "kind": kind.name if kind else None,
         "records": state.records if state else 0,
         "bytes": state.data_bytes if state else 0,
         "blocks": state.blocks if state else 0,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 
+from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.projection import Projection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,29 @@ class GraphView:
             for each in dict.fromkeys(self.inputs.get(name, ())):
                 if each in self.kinds:
                     yield each, name
+
+
+def view_of_chains(states: Mapping[str, Projection]) -> GraphView:
+    """The graph that chains tell of, by name; inputs that are not among them are left out."""
+    names = {state.dataset_id: name for name, state in states.items()}
+    inputs = {
+        name: [names[ref] for ref in _references(states[name]) if ref in names]
+        for name in sorted(states)
+    }
+    sorter = TopologicalSorter(inputs)
+    sorter.prepare()
+    kinds: dict[str, DatasetKind] = {}
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        kinds |= {name: states[name].kind for name in ready}
+        sorter.done(*ready)
+    return GraphView(kinds=kinds, inputs=inputs)
+
+
+def _references(state: Projection) -> Iterator[DatasetId]:
+    for each in state.transform.inputs if state.transform is not None else ():
+        if isinstance(each.dataset_ref, DatasetId):
+            yield each.dataset_ref
 
 
 def render_tree(graph: GraphView) -> str:

@@ -208,7 +208,7 @@ def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
     odfbuild.apply()
     before = tiny.state()
     refused = {
-        ("nothing",): "there is no dataset 'nothing' here",
+        ("nothing",): "there is no chain of 'nothing' here",
         ("root",): "they are: phone, till",
         ("root", "-s", "tills"): "did you mean 'till'?",
         ("derived",): "it is computed from other datasets",

@@ -79,6 +79,17 @@ def test_what_was_known_and_what_was_true(odfbuild: Program) -> None:
     assert changed == {"derived": "changed", "later": "added"}
     assert odfbuild("diff", "HEAD", "--as-of", then).code == 64
 
+    # Chains and graphs.
+    shown = odfbuild.ok("log", "prices", "--as-of", then, "-n", "1", "--json").data
+    assert [each["blockHash"] for each in shown] == [block]
+    assert odfbuild.ok("log", "prices", "--as-of", block[-8:], "--json").data[0] == shown[0]
+    assert odfbuild.ok("log", "prices", "--as-of", "2020-01-01", "--json").data == []
+    assert odfbuild("log", "prices", "--as-of", then, "--vintage").code == 64
+    assert odfbuild.ok("graph", "--as-of", then).out == "prices\nroot\n└─ derived\n"
+    assert "later" in odfbuild.ok("graph", "--as-of", "2999-01-01").out
+    assert odfbuild.ok("graph", "derived", "--as-of", then, "--dot").out.count("->") == 0
+    assert odfbuild("graph", "--as-of", then, "--format", "openlineage").code == 64
+
     # Records: what was known, what was true, and what was known to be true.
     def asked(*options: str) -> list[tuple[str, int]]:
         query = "SELECT symbol, price FROM prices ORDER BY symbol"

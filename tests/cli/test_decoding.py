@@ -103,6 +103,7 @@ def test_a_block_of_the_project_is_found_by_its_hash_or_the_end_of_it(project: P
     whole = printed("decode", name, cwd=project)
     assert whole.startswith(f"# block {name}\n# Manifest version 2,")
     assert printed("decode", name[-8:].upper(), cwd=project) == whole
+    assert printed("decode", "chains/a/refs/head", cwd=project) == whole
     assert "E0133" in refused("decode", name[-5:], cwd=project)
     assert "E0133" in refused("decode", "f1620" + "00" * 32, cwd=project)
 

@@ -78,7 +78,7 @@ def test_equal_names_in_two_folders_are_refused(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.csv").write_text("x")
-    with pytest.raises(IngestError, match="same base name"):
+    with pytest.raises(IngestError, match=r"same base name: '[ab]/x\.csv' and '[ab]/x\.csv'"):
         names(tmp_path, FetchStepFilesGlob(path="**/*.csv"))
 
 

@@ -41,7 +41,11 @@ def test_datasets_read_like_this():
 
 def test_datasets_with_their_status_read_like_this():
     world = pipeline().has("flights", news()).root("planes")
-    assert_golden("ls-status.txt", render_datasets(states(world), statuses(world.plan())))
+    plan = world.plan()
+    kinds = {dataset.name: dataset.kind for dataset in plan.datasets}
+    assert_golden("ls-status.txt", render_datasets(states(world), statuses(plan), kinds))
+    listed = datasets_to_data(states(world), statuses(plan), kinds=kinds)
+    assert [each["kind"] for each in listed if each["name"] == "planes"] == ["Root"]
 
 
 def test_datasets_as_json_look_like_this():

@@ -40,7 +40,7 @@ def fetch_files(
     matching = matching_files(step.path, str(root))
     if not matching and last_name(state) is None:
         raise no_match(step.path, root)
-    for path in new_files(step, matching, state):
+    for path in new_files(step, matching, state, root=str(root)):
         name = path.rpartition("/")[2]
         yield Fetched(
             file=Path(path),
@@ -73,17 +73,23 @@ def matching_files(pattern: str, root: str) -> list[str]:
 
 
 def new_files(
-    step: FetchStepFilesGlob, matching: list[str], state: SourceState | None, start: int = 0
+    step: FetchStepFilesGlob,
+    matching: list[str],
+    state: SourceState | None,
+    start: int = 0,
+    *,
+    root: str = "",
 ) -> list[str]:
     """Those of `matching` that come after `state`, in the order in which they are ingested.
 
-    They are called by their base names, or with `start` by what begins there in their paths.
+    They are called by their base names, or with `start` by what begins there in their paths;
+    errors name paths below `root`.
     """
     by_name: dict[str, str] = {}
     for path in matching:
         name = path[start:] if start else path.rpartition("/")[2]
         if name in by_name:
-            raise _same_name(by_name[name], path)
+            raise _same_name(display_name(by_name[name], root), display_name(path, root))
         by_name[name] = path
     last = last_name(state)
     if step.order is not SourceOrdering.ByEventTime:
