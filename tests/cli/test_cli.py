@@ -30,20 +30,21 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_answers_within_150_ms_of_cpu() -> None:
-    """On a machine where Python itself starts in 20 ms; a busy one is slower at both."""
-    slower = max(1.0, _cpu_seconds([sys.executable, "-c", "pass"]) / 0.020)
-    assert _cpu_seconds([*_COMMAND, "--help"]) < 0.150 * slower
+    """On a machine where Python itself starts in 20 ms; a busy one is slower at both.
+
+    Each run is compared with one just before it: whoever else is at work changes all the time.
+    """
+    nothing, helped = [sys.executable, "-c", "pass"], [*_COMMAND, "--help"]
+    times = [max(0.020, _cpu_seconds(nothing)) / _cpu_seconds(helped) for _ in range(7)]
+    assert max(times) > 0.020 / 0.150
 
 
 def _cpu_seconds(command: list[str]) -> float:
-    """CPU time of a program, user and system: the least of five runs."""
-    times = []
-    for _ in range(5):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        _, _, used = os.wait4(process.pid, 0)
-        process.returncode = 0
-        times.append(used.ru_utime + used.ru_stime)
-    return min(times)
+    """CPU time of a program, user and system."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return used.ru_utime + used.ru_stime
 
 
 USAGE = [

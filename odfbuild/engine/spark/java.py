@@ -132,9 +132,13 @@ def _released(home: Path) -> str:
 def _asked(executable: Path) -> str:
     try:
         done = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [executable, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=_START_SECONDS,
+            check=False,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return ""
     match = re.search(r'version "([^"]+)"', done.stderr)
     return match.group(1) if match else ""

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 OUT_OF_MEMORY = 3
 """What the JVM ends with when told to end on `OutOfMemoryError`."""
 
-_SETTLE_SECONDS = 1.0
+_SETTLE_SECONDS = 3.0  # a JVM that is just ending may share its machine with others
 _CUT_OFF = re.compile(
     r"SparkContext was shut ?down|stopped SparkContext"
     r"|Error while (sending|receiving)|Answer from Java side is empty|Connection (refused|reset)"

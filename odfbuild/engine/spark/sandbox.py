@@ -125,7 +125,7 @@ def _works(*, offline: bool, files: bool) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=30,
+            timeout=120,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
