@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from odfbuild.graph.selection import Catalogue, Matcher, Selection, labelled, paths_of, select
@@ -26,11 +27,16 @@ STATES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
-    """What is known of a dataset without its plan; `file` is `None` where it is not defined."""
+    """What is known of datasets, by name, without their plans.
 
-    kind: DatasetKind
-    file: str | None = None
-    keywords: Collection[str] = ()
+    `files` are those of defined ones. Kinds and keywords are looked up when somebody asks: most
+    selections do not, and nor does what selects nothing in particular.
+    """
+
+    names: Collection[str]
+    files: Mapping[str, str]
+    kinds: Callable[[], Mapping[str, DatasetKind]]
+    keywords: Callable[[], Mapping[str, Collection[str]]]
 
 
 def selected(
@@ -43,13 +49,16 @@ def selected(
     """Names of the selected datasets; `plan` makes the whole plan if a method asks for it."""
     defined = {d.name: d for d in project.definitions}
     folded = {name.lower() for name in defined}
-    facts = {
-        name: _Facts(kind=d.snapshot.kind, file=d.file, keywords=_keywords(d))
-        for name, d in defined.items()
-    }
-    for name, projection in projections.items():
-        if name.lower() not in folded:
-            facts[name] = _Facts(kind=projection.kind)
+    others = [name for name in projections if name.lower() not in folded]
+    facts = _Facts(
+        names=[*defined, *others],
+        files={name: d.file for name, d in defined.items()},
+        kinds=lambda: {
+            **{name: d.snapshot.kind for name, d in defined.items()},
+            **{name: projections[name].kind for name in others},
+        },
+        keywords=lambda: {name: _keywords(d) for name, d in defined.items()},
+    )
     selectors = project.config.selectors
     found = _catalogue(facts, graph.inputs, graph.readers, selectors, plan)
     return select(_with_history(found, project.config), selection)
@@ -61,14 +70,15 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
     Their keywords are those that the plan appends, or those of the chains.
     """
     chains = config.workspace().projections() if _asks_for_tags(selection, config) else {}
-    facts = {
-        d.name: _Facts(
-            kind=d.kind,
-            file=d.location.file if d.location else None,
-            keywords=_planned_keywords(d, chains.get(d.renamed_from or d.name)),
-        )
-        for d in plan.datasets
-    }
+    facts = _Facts(
+        names=[d.name for d in plan.datasets],
+        files={d.name: d.location.file for d in plan.datasets if d.location},
+        kinds=lambda: {d.name: d.kind for d in plan.datasets},
+        keywords=lambda: {
+            d.name: _planned_keywords(d, chains.get(d.renamed_from or d.name))
+            for d in plan.datasets
+        },
+    )
     inputs = {d.name: d.inputs for d in plan.datasets}
     readers: dict[str, list[str]] = {}
     for name, found in inputs.items():
@@ -79,16 +89,16 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
 
 
 def _catalogue(
-    facts: Mapping[str, _Facts],
+    facts: _Facts,
     inputs: Mapping[str, Sequence[str]],
     readers: Mapping[str, Sequence[str]],
     selectors: Mapping[str, str],
     plan: Callable[[], Plan],
 ) -> Catalogue:
-    files = {name: each.file for name, each in facts.items() if each.file}
-    name = labelled("name", {name: (name,) for name in facts})
+    files = facts.files
+    name = _lazily(lambda: labelled("name", {name: (name,) for name in facts.names}))
     return Catalogue(
-        names=sorted(facts),
+        names=sorted(facts.names),
         inputs=inputs,
         readers=readers,
         selectors=selectors,
@@ -97,15 +107,18 @@ def _catalogue(
             "fqn": name,
             "source": _lazily(
                 lambda: labelled(
-                    "source", {n: (n,) for n, f in facts.items() if f.kind is DatasetKind.Root}
+                    "source",
+                    {n: (n,) for n, kind in facts.kinds().items() if kind is DatasetKind.Root},
                 )
             ),
             "kind": _lazily(
                 lambda: labelled(
-                    "kind", {n: (f.kind.name,) for n, f in facts.items()}, ("Root", "Derivative")
+                    "kind",
+                    {n: (kind.name,) for n, kind in facts.kinds().items()},
+                    ("Root", "Derivative"),
                 )
             ),
-            "tag": _lazily(lambda: labelled("tag", {n: f.keywords for n, f in facts.items()})),
+            "tag": _lazily(lambda: labelled("tag", facts.keywords())),
             "path": _path(files),
             "file": _lazily(
                 lambda: labelled("file", {n: (f.rpartition("/")[2],) for n, f in files.items()})
@@ -133,9 +146,10 @@ def _with_history(found: Catalogue, config: Config) -> Catalogue:
 
 def _lazily(make: Callable[[], Matcher]) -> Matcher:
     """A matcher that is made when it is first asked."""
+    made = cache(make)
 
     def match(value: str) -> Collection[str]:
-        return make()(value)
+        return made()(value)
 
     return match
 

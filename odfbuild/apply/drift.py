@@ -64,7 +64,8 @@ def find_drift(
     found = [*_definitions(project, workspace, projections, known)]
     found += _histories(workspace, projections, known, {d.name for d in project.definitions})
     found += source_drift(project, workspace, projections)
-    found += _bytes(workspace, [name for name in names if name in workspace.heads()], deep)
+    heads = workspace.heads()
+    found += _bytes(workspace, [name for name in names if name in heads], deep)
     # Names of one dataset before and after a pending rename stand for the same one.
     wanted = {*names, *(new for new, old in renames.items() if old in names)}
     order = {name: number for number, name in enumerate(sorted(wanted))}

@@ -75,7 +75,8 @@ def read_definitions(start: Path | None, given: Given = NOTHING_GIVEN) -> Defini
     """The project around `start`; raises `Errors` with all problems."""
     project = load_project(start, given)
     workspace = _workspace(project)
-    projections = workspace.projections()
+    projections = workspace.projections_at(workspace.heads())
+    projections.read()
     graph = build_graph(project, renamed(projections, renames_of(project, projections)))
     return Definitions(project, graph, workspace, projections)
 

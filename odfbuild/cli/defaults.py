@@ -1,4 +1,4 @@
-"""Values that nobody gave are not converted.
+"""Values that nobody gave are not converted, nor is text where text is asked for.
 
 Typer converts by pydantic, whose import takes longer than most commands run.
 """
@@ -31,6 +31,8 @@ def _unless_default(parameter: Any) -> Any:
     convert = parameter.process_value
 
     def process(ctx: Any, value: Any) -> Any:
+        if _is_plain_text(parameter, value):
+            return parameter.callback(ctx, parameter, value) if parameter.callback else value
         is_default = value is parameter.default and isinstance(value, Enum | int | None)
         if not is_default or parameter.required:
             return convert(ctx, value)
@@ -39,3 +41,14 @@ def _unless_default(parameter: Any) -> Any:
         return parameter.callback(ctx, parameter, value) if parameter.callback else value
 
     return process
+
+
+def _is_plain_text(parameter: Any, value: Any) -> bool:
+    """Whether a parameter takes any text and was given some; what is no Unicode is converted."""
+    wanted = parameter.type_descriptor
+    return (
+        wanted.annotation is str
+        and wanted.parameter_info.parser is None
+        and isinstance(value, str)
+        and value.isprintable()
+    )

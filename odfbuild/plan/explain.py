@@ -22,6 +22,7 @@ from odfbuild.odf.model import (
     SetVocab,
 )
 from odfbuild.odf.projection import Projection
+from odfbuild.plan.circumstances import States
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.project.anchors import CommitInfo
 
@@ -107,7 +108,7 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
         (found for action, found in _STANDINGS.items() if action in dataset.actions),
         Standing.UP_TO_DATE,
     )
-    folded = {alias.lower(): projection for alias, projection in projections.items()}
+    folded = States(projections)
     return Explanation(
         name=name,
         standing=standing,
