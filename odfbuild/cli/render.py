@@ -92,7 +92,7 @@ def _text(definition: Definition) -> str:
 def _translation(definition: Definition) -> Iterator[str]:
     """The Spark SQL that runs for queries of another engine, line by line."""
     from odfbuild.engine.translate.runnable import if_runnable, is_spark
-    from odfbuild.plan.engines import queries_of
+    from odfbuild.odf.queries import queries_of
 
     for _, transform in queries_of(definition.snapshot):
         found = None if is_spark(transform) else if_runnable(transform)

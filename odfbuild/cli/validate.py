@@ -56,6 +56,7 @@ def _help_editors(found: Definitions) -> None:
 
 def _raise_about_engines(found: Definitions) -> None:
     """Raise all that is wrong with engines and with queries to translate."""
+    from odfbuild.engine.translate.runnable import SPARK
     from odfbuild.plan.engines import refused_queries
     from odfbuild.project.locate import DefinitionPlace
 
@@ -63,6 +64,7 @@ def _raise_about_engines(found: Definitions) -> None:
     errors = [
         error
         for each in project.definitions
+        if each.engines not in ((), (SPARK,))
         for error in refused_queries(
             each.snapshot, project.config.engines, DefinitionPlace(project, each)
         )

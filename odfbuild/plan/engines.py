@@ -19,6 +19,7 @@ from odfbuild.odf.model import (
     SetTransform,
     TransformSql,
 )
+from odfbuild.odf.queries import queries_of
 from odfbuild.plan.model import DatasetPlan
 from odfbuild.plan.place import Path, Place, path_of
 
@@ -58,15 +59,6 @@ def first_of(errors: tuple[OdfbuildError, ...]) -> OdfbuildError | None:
     notes = (f"also {place}{each.message}" for place, each in zip(places, others, strict=True))
     first.notes = (*first.notes, *notes)
     return first
-
-
-def queries_of(snapshot: DatasetSnapshot) -> Iterator[tuple[MetadataEvent, TransformSql]]:
-    """The queries of a definition, each with its event."""
-    for event in snapshot.metadata:
-        if isinstance(event, SetTransform):
-            yield event, event.transform
-        elif isinstance(event, SetPollingSource | AddPushSource) and event.preprocess is not None:
-            yield event, event.preprocess
 
 
 def _path_of_query(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:

@@ -11,6 +11,7 @@ from odfbuild.engine.settings import EngineSettings, Reach
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
+from odfbuild.odf.queries import queries_of
 from odfbuild.project.checks import Declared
 from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
@@ -124,6 +125,12 @@ class Definition:
             if isinstance(event, SetTransform):
                 return tuple(str(each.dataset_ref) for each in event.inputs)
         return ()
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Engines of its queries, in lower case, each once."""
+        found = (transform.engine.lower() for _, transform in queries_of(self.snapshot))
+        return tuple(dict.fromkeys(found))
 
     @property
     def location(self) -> Location:

@@ -13,6 +13,7 @@ from odfbuild.apply.known_heads import KnownHead, noted_heads
 from odfbuild.odf.model import SetInfo
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
+from odfbuild.store.workspace import Workspace
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.repository import commit, git, own_configuration, sign, tiny
@@ -428,3 +429,25 @@ def forget_runs(tiny: Tiny) -> None:
     import shutil
 
     shutil.rmtree(tiny.root / ".odfbuild")
+
+
+def test_heads_are_listed_as_often_for_many_datasets_as_for_few(
+    tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[None] = []
+    heads_of = Workspace.heads
+
+    def counted(self: Workspace) -> dict[str, bytes]:
+        listed.append(None)
+        return heads_of(self)
+
+    monkeypatch.setattr(Workspace, "heads", counted)
+    drift(odfbuild)
+    few = len(listed)
+    listed.clear()
+    definition = (tiny.root / "datasets" / "root.yaml").read_text()
+    for number in range(20):
+        more = definition.replace("name: root", f"name: root-{number}")
+        (tiny.root / "datasets" / f"root-{number}.yaml").write_text(more)
+    assert len(drift(odfbuild)) >= 20
+    assert len(listed) == few
