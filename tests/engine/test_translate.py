@@ -64,6 +64,31 @@ SAME = {
         "GROUP BY window_start, window_end)",
     ): "SELECT MAX(window_end) AS t FROM (SELECT window.end AS window_end FROM a "
     "GROUP BY window(ts, '2 hour', '1 hour'))",
+    (
+        "flink",
+        "SELECT SESSION_START(ts, INTERVAL '9' MINUTE) AS t, SESSION_END(ts, INTERVAL '9' MINUTE) "
+        "AS e, SESSION_ROWTIME(ts, INTERVAL '9' MINUTE) AS r, c FROM a "
+        "GROUP BY c, SESSION(ts, INTERVAL '9' MINUTE)",
+    ): "SELECT session_window.start AS t, session_window.end AS e, "
+    "(session_window.end - INTERVAL '0.001' SECOND) AS r, c FROM a "
+    "GROUP BY c, session_window(ts, '9 minute')",
+    (
+        "flink",
+        "SELECT window_start, d, c FROM TABLE(SESSION(TABLE `a.b` PARTITION BY (c, d), "
+        "DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE x <> 'SESSION(TABLE t PARTITION BY c)' "
+        "GROUP BY d, window_start, window_end, c",
+    ): "SELECT session_window.start AS window_start, d, c FROM `a.b` "
+    "WHERE x <> 'SESSION(TABLE t PARTITION BY c)' GROUP BY session_window(ts, '1 hour'), d, c",
+    (
+        "flink",
+        "SELECT w.window_end, c FROM TABLE(CUMULATE(TABLE `a.b`, DESCRIPTOR(ts), "
+        "INTERVAL '10' MINUTES, INTERVAL '1' HOUR, INTERVAL '1' MINUTE)) AS w",
+    ): "SELECT w.window_end, c FROM (SELECT *, window_end - INTERVAL '0.001' SECOND AS window_time "
+    "FROM (SELECT *, timestamp_micros(unix_micros(ts) - "
+    "pmod(unix_micros(ts) - 60000000, 3600000000)) AS window_start, explode(sequence("
+    "timestamp_micros(unix_micros(ts) - pmod(unix_micros(ts) - 60000000, 600000000) + 600000000), "
+    "timestamp_micros(unix_micros(ts) - pmod(unix_micros(ts) - 60000000, 3600000000) + 3600000000)"
+    ", INTERVAL '600.000000' SECOND)) AS window_end FROM `a.b`)) AS w",
     # Temporal joins stay in the form that the engine puts in Spark's terms
     (
         "flink",
@@ -121,7 +146,35 @@ REFUSED = [
     ("flink", "SELECT AVG(x) AS m FROM t", "AVG() of flink has no translation", 8),
     ("flink", "SELECT a, COUNT(*) FROM t GROUP BY a", "give it a name with AS", 11),
     ("flink", "SELECT PROCTIME() AS t FROM a", "PROCTIME() of flink", 8),
-    ("flink", "SELECT x FROM t GROUP BY x, SESSION(ts, INTERVAL '1' DAY)", "not understood", 36),
+    (
+        "flink",
+        "SELECT x FROM t GROUP BY x, SESSION(ts, INTERVAL '1' DAY, INTERVAL '1' DAY)",
+        "SESSION takes a time and 1 interval",
+        37,
+    ),
+    ("flink", "SELECT x FROM t GROUP BY x, SESSION(ts, INTERVAL '0' DAY)", "length of a", 50),
+    (
+        "flink",
+        "SELECT window_start, COUNT(*) AS n FROM TABLE(SESSION(TABLE t PARTITION BY c, "
+        "DESCRIPTOR(ts), INTERVAL '1' DAY)) GROUP BY window_start, window_end, c, d",
+        "group by the columns of PARTITION BY",
+        47,
+    ),
+    (
+        "flink",
+        "SELECT x FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '7' DAY, INTERVAL '8' DAY)"
+        ")",
+        "whole number of steps",
+        21,
+    ),
+    (
+        "flink",
+        "SELECT x FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '7' DAY))",
+        "a step and a length",
+        21,
+    ),
+    ("flink", "SELECT CUMULATE(ts, 1) AS w FROM t", "CUMULATE of flink has no translation", 8),
+    ("flink", "SELECT x FROM t GROUP BY x, window(ts, '1 day')", "window() of flink", 29),
     (
         "flink",
         "SELECT TUMBLE_START(ts, INTERVAL '1' HOUR) AS t FROM a GROUP BY " + TUMBLE,

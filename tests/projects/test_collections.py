@@ -34,6 +34,32 @@ EXPECTED: dict[str, list[list[tuple[Any, ...]]]] = {
     ],
     # 29 February to 1 March; 1 to 2 March.
     "covid19.two-days": [[(0, "00:00", "00:00", 2)], [(0, "00:00", "00:00", 4)]],
+    # A case 14 hours after the last one belongs to the same outbreak, one 16 hours after does not.
+    "covid19.outbreaks": [
+        [(0, "08:00", "10:00", "ON", 2), (0, "09:00", "23:00", "BC", 1)],
+        [
+            (2, "08:00", "10:00", "ON", 2),
+            (3, "08:00", "00:00", "ON", 3),
+            (0, "01:00", "15:00", "BC", 1),
+        ],
+    ],
+    # At noon and at midnight of the first, of the second, and then of the third of March.
+    "covid19.so-far-today": [
+        [
+            (0, "12:00", "00:00", 1),
+            (0, "00:00", "00:00", 2),
+            (0, "12:00", "00:00", 1),
+            (0, "00:00", "00:00", 1),
+        ],
+        [
+            (2, "12:00", "00:00", 1),
+            (3, "12:00", "00:00", 2),
+            (2, "00:00", "00:00", 1),
+            (3, "00:00", "00:00", 2),
+            (0, "12:00", "00:00", 1),
+            (0, "00:00", "00:00", 1),
+        ],
+    ],
     "my.trading.holdings": [
         [(0, "10:00", "A", 10, 10), (0, "11:00", "A", 5, 15), (0, "11:00", "B", 1, 1)],
         [(0, "10:00", "A", -3, 12)],
@@ -84,6 +110,8 @@ def test_queries_of_other_engines_give_the_records_that_they_mean(
     (step,) = planned["covid19.daily-cases"]["translation"]
     assert "window(event_time, '1 day')" in step["query"]
     assert planned["covid19.daily-cases"]["mode"]["mode"] == "stream"
+    assert planned["covid19.outbreaks"]["mode"]["mode"] == "changelog"
+    assert planned["covid19.so-far-today"]["mode"]["mode"] == "changelog"
     assert planned["tickers.daily"]["translation"] is None
 
     # Nothing is left to do, and all of it can be done again.

@@ -21,8 +21,9 @@ class Flink(Dialect):  # type: ignore[misc]
         STRING_ESCAPES = ["'"]
 
     class Parser(parser.Parser):  # type: ignore[misc]
-        """Functions whose arguments stand in another order than the parser thinks."""
+        """Functions whose arguments stand in another order than the parser thinks, or are none."""
 
+        FUNC_TOKENS = parser.Parser.FUNC_TOKENS | {tokens.TokenType.SESSION}
         FUNCTIONS = {
             name: made
             for name, made in parser.Parser.FUNCTIONS.items()

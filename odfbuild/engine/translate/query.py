@@ -11,10 +11,17 @@ from sqlglot.errors import SqlglotError
 from odfbuild.engine.translate.allowed import problem_with
 from odfbuild.engine.translate.dialects import READ, AsSpark
 from odfbuild.engine.translate.rewrite import rewritten
+from odfbuild.engine.translate.spark_calls import is_call
 from odfbuild.engine.translate.windows import Refuse, to_spark_windows
 from odfbuild.errors import Errors, Location, QueryError
 
-_TABLE_ARGUMENT = re.compile(r"(\b(?:TUMBLE|HOP)\s*\(\s*)(TABLE)(?=[\s`])", re.IGNORECASE)
+_TABLE_ARGUMENT = re.compile(
+    r"'[^']*'|(\b(?:TUMBLE|HOP|CUMULATE|SESSION)\s*\(\s*)(TABLE)(?=[\s`])", re.IGNORECASE
+)
+_PARTITIONED = re.compile(
+    r"'[^']*'|(\bSESSION\s*\(\s*(?:[\w.]+|`[^`]*`)+\s+)P(ARTITION\s+BY)\b", re.IGNORECASE
+)
+_BLACK = re.compile(r"\S")
 _QUERY_PARENTS = (exp.Subquery, exp.CTE, exp.SetOperation)
 
 
@@ -43,8 +50,10 @@ def translate(engine: str, sql: str, step: int) -> str:
 
 
 def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
-    # `TABLE t` is no expression to the parser; blanks keep all else at its place.
-    text = _TABLE_ARGUMENT.sub(lambda found: found.group(1) + " " * len(found.group(2)), sql)
+    # `TABLE t` is no expression to the parser, and `t PARTITION BY a` none; all else keeps its
+    # place.
+    text = _TABLE_ARGUMENT.sub(lambda found: _without(found, ""), sql)
+    text = _PARTITIONED.sub(lambda found: _without(found, ","), text)
     try:
         found = [each for each in sqlglot.parse(text, read=READ[engine]) if each is not None]
     except SqlglotError as error:
@@ -62,10 +71,15 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
     return found[0]
 
 
+def _without(found: re.Match[str], instead: str) -> str:
+    """The first group and blanks for the second; a text in quotes as it is."""
+    return found[1] + instead + _BLACK.sub(" ", found[2]) if found[1] else found[0]
+
+
 def _is_ours(node: exp.Expression) -> bool:
     """Whether a node was put there in place of a window."""
     parent = node.parent
-    if isinstance(node, exp.Anonymous) and node.name == "window":
+    if is_call(node):
         return True
     return isinstance(node, exp.Anonymous) and (
         isinstance(parent, exp.Lateral)

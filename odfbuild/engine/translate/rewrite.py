@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from odfbuild.engine.translate.allowed import FIXED_MICROS, is_fraction
 from odfbuild.engine.translate.dialects import AsSpark
+from odfbuild.engine.translate.spark_calls import call, start_of_bin
 
 _NUMBERED_TIMES = {
     "to_timestamp_seconds": "timestamp_seconds",
@@ -76,15 +77,10 @@ def _date_bin(node: exp.Expression, engine: str) -> exp.Expression:
     stride = node.this
     unit = stride.args["unit"].name.upper().removesuffix("S")
     width = int(stride.name) * FIXED_MICROS[unit]
-    time = exp.Anonymous(this="unix_micros", expressions=[node.expression])
     # The parser has the third argument for a unit, as it is elsewhere.
     origin = node.args.get("unit")
-    since = time
-    if origin is not None:
-        start = exp.Anonymous(this="unix_micros", expressions=[origin])
-        since = exp.Sub(this=time.copy(), expression=start)
-    rest = exp.Anonymous(this="pmod", expressions=[since.copy(), exp.Literal.number(width)])
-    return exp.Anonymous(this="timestamp_micros", expressions=[exp.Sub(this=time, expression=rest)])
+    since = None if origin is None else call("unix_micros", origin)
+    return call("timestamp_micros", start_of_bin(node.expression, width, since))
 
 
 _REWRITES: dict[str, Callable[[exp.Expression, str], exp.Expression]] = {

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
 from odfbuild.engine.spark.catalyst import Node, items, name_of
 from odfbuild.engine.spark.findings import Report
-from odfbuild.engine.spark.modes.shape import Joined, Windowed, is_time_window
+from odfbuild.engine.spark.modes.shape import (
+    Joined,
+    Windowed,
+    is_session_window,
+    is_time_window,
+)
 
 _SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
 
@@ -88,7 +93,7 @@ def _stands_for(output: Node, grouping: Node) -> bool:
         return True
     if name_of(value) != "GetStructField" or not value.child().semanticEquals(grouping):
         return False
-    return is_time_window(grouping)
+    return is_time_window(grouping) or is_session_window(grouping)
 
 
 def _row_number_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:

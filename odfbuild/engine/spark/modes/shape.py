@@ -79,6 +79,13 @@ def is_time_window(attribute: Node) -> bool:
     )
 
 
+def is_session_window(attribute: Node) -> bool:
+    """Whether a column is made by `session_window(...)`: those of a key do not overlap."""
+    return name_of(attribute) == "AttributeReference" and bool(
+        attribute.metadata().contains("spark.sessionWindow")
+    )
+
+
 def _leaves(plan: Node, inputs: tuple[str, ...], through: frozenset[str]) -> Iterator[str | None]:
     """The inputs that a plan reads, `None` for any node that is neither input nor in `through`."""
     for node in _nodes(plan, inputs):
