@@ -142,7 +142,7 @@ class Project(Looking, Checking, Authoring):
         protected dataset.
         """
         from odfbuild.apply.reset import carry_out, plan_resets
-        from odfbuild.apply.runs import record_resets
+        from odfbuild.apply.run_log import record_resets
 
         config, workspace = self.config(), self.workspace()
         name = existing(workspace, dataset)

@@ -13,11 +13,11 @@ from odfbuild.apply.new_derived import derived_wanted
 from odfbuild.apply.new_root import root_wanted
 from odfbuild.apply.new_wish import Wanted, as_name
 from odfbuild.apply.survey import Definitions
-from odfbuild.errors import EnvironmentProblem, GraphError, ProjectError
+from odfbuild.errors import GraphError, ProjectError
 from odfbuild.graph.build import build_graph
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.project.definitions import definitions_in
-from odfbuild.project.editor import provide_schemas, schema_comment
+from odfbuild.project.editor import schema_comment, write_definition
 from odfbuild.project.load import TEMPLATE_SUFFIX
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.scaffold import (
@@ -27,7 +27,6 @@ from odfbuild.project.scaffold import (
 )
 from odfbuild.project.source import Source
 from odfbuild.project.template import render_template
-from odfbuild.store.files import make_folder, write_file
 from odfbuild.wording import did_you_mean
 
 
@@ -67,17 +66,7 @@ def begin(wanted: Wanted, found: Definitions) -> Begun:
 
 def write(begun: Begun, config: Config) -> None:
     """Put the file there, and the schema that it names."""
-    path = config.root / begun.file
-    try:
-        make_folder(path.parent)
-        write_file(path, begun.text.encode())
-        provide_schemas(config.root)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{begun.file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="check that you may write to the folder of definitions",
-        ) from None
+    write_definition(config.root, config.root / begun.file, begun.text)
 
 
 def _checked(text: str, file: str, found: Definitions) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.apply.protection import record_protection
 from odfbuild.apply.run import ApplyOptions, apply_plan
-from odfbuild.apply.runs import RunLog, Sink
+from odfbuild.apply.run_log import RunLog, Sink
 from odfbuild.plan.document import plan_digest
 
 if TYPE_CHECKING:

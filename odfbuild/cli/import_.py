@@ -9,7 +9,7 @@ import typer
 from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument
-from odfbuild.errors import EnvironmentProblem, ProjectError
+from odfbuild.errors import ProjectError
 
 
 def import_(
@@ -23,7 +23,7 @@ def import_(
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.committed import committed_snapshot
-    from odfbuild.project.editor import provide_schemas, schema_comment
+    from odfbuild.project.editor import schema_comment, write_definition
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -44,15 +44,6 @@ def import_(
             dataset=name,
             help="compare it with what `odfbuild import` prints without --write",
         )
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(schema_comment(config.root, file) + text, encoding="utf-8")
-        provide_schemas(config.root)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="check that you may write to the folder of definitions",
-        ) from None
+    write_definition(config.root, file, schema_comment(config.root, file) + text)
     state.console.note(f"Wrote {file.relative_to(config.root)}. Next: odfbuild diff")
     return 0

@@ -12,7 +12,8 @@ from threading import Event, Lock, Thread
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run import Listener
-from odfbuild.apply.runs import headway_text, last_seconds
+from odfbuild.apply.run_log import headway_text
+from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import Headway
 from odfbuild.wording import count

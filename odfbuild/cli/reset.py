@@ -39,7 +39,7 @@ def reset(
     disk until `gc` removes it; until then a reset to the old head brings it back.
     """
     from odfbuild.apply.reset import carry_out, plan_resets
-    from odfbuild.apply.runs import record_resets
+    from odfbuild.apply.run_log import record_resets
     from odfbuild.report.reset import render_resets, resets_to_data
 
     state: Context = context.obj

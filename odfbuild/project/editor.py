@@ -10,10 +10,11 @@ import json
 import os
 from pathlib import Path
 
+from odfbuild.errors import EnvironmentProblem
 from odfbuild.project.config import FILE, SCHEMA
 from odfbuild.project.resources import schema_text
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import write_file
+from odfbuild.store.files import make_folder, write_file
 
 _DATASET = "DatasetSnapshot.json"
 _PROJECT = "Project.json"
@@ -24,6 +25,23 @@ def schema_comment(root: Path, file: Path) -> str:
     name = _PROJECT if file.name == FILE else _DATASET
     schema = os.path.relpath(_folder(root) / name, file.parent)
     return f"# yaml-language-server: $schema={schema}\n"
+
+
+def write_definition(root: Path, file: Path, text: str) -> None:
+    """Put a file of definitions into a project, and the schemas there that it names.
+
+    `EnvironmentProblem` E0910 when it cannot be written.
+    """
+    try:
+        make_folder(file.parent)
+        write_file(file, text.encode())
+        provide_schemas(root)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{os.path.relpath(file, root)} cannot be written: {error.strerror}",
+            code="E0910",
+            help="check that you may write to the folder of definitions",
+        ) from None
 
 
 def provide_schemas(root: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from odfbuild.apply.outcome import DatasetOutcome, Status
-from odfbuild.apply.runs import RunLog, last_seconds
+from odfbuild.apply.run_log import RunLog
+from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.cli.progress import BarProgress, PlainProgress, time_left
 from odfbuild.engine.contract import Headway
@@ -114,7 +115,7 @@ def test_progress_as_json_is_the_log_line_by_line(tiny: Tiny, odfbuild: Program)
 def test_only_the_newest_runs_are_kept(
     tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odfbuild.apply.runs.KEPT", 2)
+    monkeypatch.setattr("odfbuild.apply.run_log.KEPT", 2)
     names = []
     for number in (10, 20, 30):
         tiny.derive("derived", QUERY.replace("10", str(number)))
