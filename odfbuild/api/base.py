@@ -12,7 +12,7 @@ from odfbuild.apply.names import existing
 from odfbuild.apply.survey import Survey, Wishes, survey
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.rebuild import Rebuild
+from odfbuild.plan.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.given import Given
 from odfbuild.store.workspace import Workspace
@@ -63,11 +63,13 @@ class Base:
         exclude: Sequence[str] = (),
         fetch_uncacheable: bool = False,
         rebuild: Sequence[str] = (),
+        delete: Sequence[str] = (),
     ) -> Survey:
         wishes = Wishes(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,
-            rebuilds=tuple(map(Rebuild.parse, rebuild)),
+            rebuilds=tuple(map(Consent.parse, rebuild)),
+            deletions=tuple(map(Consent.parse, delete)),
         )
         return survey(self._folder, wishes, self._given)
 

@@ -183,12 +183,14 @@ class Looking(Base):
         *,
         fetch_uncacheable: bool = False,
         rebuild: Sequence[str] = (),
+        delete: Sequence[str] = (),
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
-        `rebuild` names derivatives to compute again, with their readers when `+` follows.
+        `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
+        defines any more; with their readers when `+` follows.
         """
-        return self._survey(select, exclude, fetch_uncacheable, rebuild).plan
+        return self._survey(select, exclude, fetch_uncacheable, rebuild, delete).plan
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""

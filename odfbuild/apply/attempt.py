@@ -29,6 +29,7 @@ class Progress:
         self.skipped = Skipped()
         self.drift = Drift()
         self.renamed_from: str | None = None
+        self.deleted = False
         self.warnings: tuple[str, ...] = ()
 
     def add(self, blocks: int, records: int = 0) -> None:
@@ -91,6 +92,8 @@ def attempt(
         return ended(Status.FAILED, defect.message, defect)
     if progress.renamed_from is not None:
         return ended(Status.COMMITTED, f"renamed from {progress.renamed_from}")
+    if progress.deleted:
+        return ended(Status.COMMITTED, "deleted")
     return ended(Status.COMMITTED if progress.blocks else Status.NOOP, because)
 
 

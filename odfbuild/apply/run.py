@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,12 +35,14 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
-from odfbuild.ingest.fetch.inbox import rename_inbox
+from odfbuild.ingest.fetch.inbox import remove_inbox, rename_inbox
 from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.odf.step import is_due
+from odfbuild.plan.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan
+from odfbuild.plan.rebuild import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
@@ -104,10 +106,11 @@ def apply_plan(
                 engine.warm_up()
             run.check_queries()
             options.listener.begin(len(todo), run.headway)
+            waits_for = _waits_for(todo.values())
             results = run_graph(
                 list(todo),
                 # What is wrong waits for nothing, so that it is told at once.
-                {name: () if name in run.wrong else item.inputs for name, item in todo.items()},
+                {name: () if name in run.wrong else waits_for[name] for name in todo},
                 run.work,
                 run.skip,
                 lambda outcome: outcome.status in _INCOMPLETE,
@@ -121,6 +124,18 @@ def apply_plan(
         datasets=tuple(results[name] for name in todo if name in results),
         interrupted=options.cancel.is_set(),
     )
+
+
+def _waits_for(items: Iterable[DatasetPlan]) -> dict[str, Sequence[str]]:
+    """What has to be complete before each dataset: its inputs, before a deletion the one before."""
+    found: dict[str, Sequence[str]] = {}
+    before: tuple[str, ...] = ()
+    for item in items:
+        found[item.name] = item.inputs
+        if Action.DELETE in item.actions:
+            found[item.name] = before
+            before = (item.name,)
+    return found
 
 
 _INCOMPLETE = (Status.FAILED, Status.LOST, Status.SKIPPED)
@@ -232,6 +247,10 @@ class _Run:
                 dataset=item.name,
                 help="run `odfbuild plan` again",
             )
+        if Action.DELETE in item.actions:
+            self._delete(item)
+            progress.deleted = True
+            return ""
         if item.renamed_from is not None:
             rename_inbox(self.project.config.inbox, item.renamed_from, item.name)
             self.workspace.rename(item.renamed_from, item.name)
@@ -249,6 +268,17 @@ class _Run:
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)
         return self._derive(item, transaction, folder, progress)
+
+    def _delete(self, item: DatasetPlan) -> None:
+        """Delete a chain that, since the plan was made, nothing else has come to count on."""
+        check_unprotected(self.project.config, self.workspace, item.name)
+        if item.id is None or item.expected_head is None:
+            raise AssertionError("only a dataset with a chain is deleted")
+        readers = consumers_of(self.workspace.projections()).get(item.id)
+        if readers:
+            raise still_read(item.name, sorted(readers))
+        self.workspace.delete(item.name, item.expected_head, item.id)
+        remove_inbox(self.project.config.inbox, item.name)
 
     def _ingest(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress

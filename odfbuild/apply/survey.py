@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.model import MetadataBlock
     from odfbuild.odf.multihash import Multihash
+    from odfbuild.plan.consent import Consent
     from odfbuild.plan.place import Place
-    from odfbuild.plan.rebuild import Rebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,16 @@ class Wishes:
     """What is asked of a plan beside what is there.
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
-    datasets to be computed again.
+    datasets to be computed again, `deletions` chains without a definition that are to go.
     """
 
     selection: Selection | None = None
     fetch_uncacheable: bool = False
-    rebuilds: tuple[Rebuild, ...] = ()
+    rebuilds: tuple[Consent, ...] = ()
+    deletions: tuple[Consent, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.selection or self.fetch_uncacheable or self.rebuilds)
+        return bool(self.selection or self.fetch_uncacheable or self.rebuilds or self.deletions)
 
 
 def survey(
@@ -103,7 +104,7 @@ def survey(
     """Read everything that a plan depends on; plan what is selected.
 
     Raises `Errors` when the project is wrong, `GraphError` for a wrong selection, `PlanError` for
-    a rebuild that cannot be.
+    a rebuild or a deletion that cannot be.
     """
     with paused_collector():
         return _survey(start, wishes or Wishes(), given)
@@ -153,6 +154,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if wishes:
         from odfbuild.apply.protection import check_unprotected
+        from odfbuild.plan.delete import to_delete
         from odfbuild.plan.rebuild import to_rebuild
 
         known = {*graph.order, *projections}
@@ -164,7 +166,8 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         probed = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
         rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
         lying = {new.lower(): old for new, old in renames.items()}
-        for name in sorted(rebuilt):
+        deleted = to_delete(wishes.deletions, project.definitions, projections, left_out)
+        for name in (*sorted(rebuilt), *deleted):
             check_unprotected(project.config, workspace, name, lying.get(name, name))
         plan = build_plan(
             project,
@@ -175,6 +178,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             probed.refusals,
             left_out,
             rebuilt,
+            deleted,
             places,
             fresh,
             engine_version(),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.survey import Wishes
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.plan.rebuild import Rebuild
+    from odfbuild.plan.consent import Consent
 
 
 class Format(StrEnum):
@@ -38,9 +38,10 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild:NAME",
+        metavar="rebuild|delete:NAME",
         envvar="ODFBUILD_ALLOW",
-        help="Drop the records of this derivative and compute them again; NAME+ with its readers.",
+        help="Compute this derivative again from the start, or delete this chain that nothing "
+        "defines any more; NAME+ with its readers.",
     ),
 ]
 AsOfOption = Annotated[
@@ -128,19 +129,25 @@ def wishes_of(
     """What these options ask of a plan."""
     from odfbuild.apply.survey import Wishes
 
-    rebuilds = tuple(map(_rebuild, allow or ()))
-    return Wishes(selection=selection, fetch_uncacheable=fetch_uncacheable, rebuilds=rebuilds)
+    found = [_consent(text) for text in allow or ()]
+    return Wishes(
+        selection=selection,
+        fetch_uncacheable=fetch_uncacheable,
+        rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
+        deletions=tuple(consent for what, consent in found if what == "delete"),
+    )
 
 
-def _rebuild(text: str) -> Rebuild:
-    from odfbuild.plan.rebuild import Rebuild
+def _consent(text: str) -> tuple[str, Consent]:
+    from odfbuild.plan.consent import Consent
 
     what, _, name = text.partition(":")
-    if what != "rebuild" or not name.strip("+"):
+    if what not in ("rebuild", "delete") or not name.strip("+"):
         raise typer.BadParameter(
-            f"'{text}' is not 'rebuild:NAME' or 'rebuild:NAME+'", param_hint="--allow"
+            f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'delete:NAME', 'delete:NAME+'",
+            param_hint="--allow",
         )
-    return Rebuild.parse(name)
+    return what, Consent.parse(name)
 
 
 def parse_time(text: str, parameter: str) -> Timestamp:

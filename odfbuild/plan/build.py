@@ -14,6 +14,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.circumstances import ChainIdentities, Circumstances
+from odfbuild.plan.delete import as_deletion
 from odfbuild.plan.forgotten import forgotten
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import DatasetPlan, Plan
@@ -44,6 +45,7 @@ def build_plan(
     refusals: Mapping[str, OdfbuildError] | None = None,
     left_out: Collection[str] = (),
     rebuilt: Collection[str] = (),
+    deleted: Sequence[str] = (),
     place_of: Callable[[Definition], Place] = FileOnly,
     memory: Memory | None = None,
     engine_version: str = "",
@@ -55,9 +57,10 @@ def build_plan(
     moved, `refusals` are sources that cannot be ingested by alias, and why. Breaking changes do
     not raise: they are refusals of single datasets in the plan, with the place that `place_of`
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
-    accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew.
-    `engine_version` is the release that would compute: another one than recorded is said, and no
-    reason to run. `memory` gives what was decided last time and learns what is decided now.
+    accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
+    and chains that are `deleted` (in the order of `to_delete`) go. `engine_version` is the
+    release that would compute: another one than recorded is said, and no reason to run. `memory`
+    gives what was decided last time and learns what is decided now.
     """
     planner = _Planner(
         Circumstances(
@@ -83,7 +86,9 @@ def build_plan(
         for name in projections
         if name.lower() not in planner.decided and name not in left_out
     }
+    gone = {name: without.pop(name) for name in deleted}
     planned += forgotten(without, planned)
+    planned += [as_deletion(name, state) for name, state in gone.items()]
     return Plan(
         project=project.config.name,
         env=project.config.env,

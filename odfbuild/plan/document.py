@@ -83,7 +83,7 @@ def summary(plan: Plan) -> dict[str, int]:
         "change": having(Action.APPEND, Action.RENAME),
         "run": having(Action.RUN),
         "reset": having(Action.REBUILD),
-        "delete": 0,
+        "delete": having(Action.DELETE),
         "poll": having(Action.POLL),
         "refuse": having(Action.REFUSE),
         "forget": having(Action.FORGET),

@@ -27,6 +27,7 @@ class Action(Enum):
     RUN = ">"
     POLL = "?"
     FORGET = "."
+    DELETE = "-"
     REFUSE = "!"
 
 
@@ -59,6 +60,7 @@ class ReasonCode(Enum):
     LOOKS_RENAMED = "looks_renamed"
     BREAKING = "breaking"
     REBUILD = "rebuild"
+    DELETE = "delete"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
     POLICY_ADDITIVE = "policy.additive"

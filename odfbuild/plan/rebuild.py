@@ -7,36 +7,21 @@ anew, too. That is never done silently: all of them have to be named.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
+from odfbuild.plan.consent import Consent
 from odfbuild.plan.diff import committed
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.project.model import Definition
 from odfbuild.wording import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuild:
-    """Consent to compute `name` again, and with `readers` all that consumed it, however far."""
-
-    name: str
-    readers: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Rebuild:
-        """Read `name`, or `name+` for its readers, too."""
-        return cls(text.removesuffix("+"), readers=text.endswith("+"))
-
-    def __str__(self) -> str:
-        return f"rebuild:{self.name}{'+' if self.readers else ''}"
-
-
 def to_rebuild(
-    requests: Iterable[Rebuild],
+    requests: Iterable[Consent],
     definitions: Iterable[Definition],
     projections: Mapping[str, Projection],
     left_out: Collection[str] = (),
@@ -49,7 +34,7 @@ def to_rebuild(
     defined = {definition.name.lower(): definition for definition in definitions}
     states = {name.lower(): (name, state) for name, state in projections.items()}
     consumers = consumers_of(projections)
-    asked: dict[str, Rebuild] = {}
+    asked: dict[str, Consent] = {}
     for request in requests:
         folded = request.name.lower()
         if folded not in defined:
@@ -58,14 +43,14 @@ def to_rebuild(
         if request.readers and folded in states:
             for reader in all_readers(states[folded][1].dataset_id, consumers, states):
                 if reader in defined:
-                    asked.setdefault(reader, Rebuild(defined[reader].name))
+                    asked.setdefault(reader, Consent(defined[reader].name))
     wanted = frozenset(name for name in asked if name in states)
     for name in wanted:
         alias, state = states[name]
         if DatasetKind.Root in (state.kind, defined[name].snapshot.kind):
             raise _is_root(alias)
         if alias in left_out:
-            raise _not_selected(alias)
+            raise not_selected(alias, "rebuilt")
         readers = all_readers(state.dataset_id, consumers, states)
         missing = sorted(states[r][0] for r in readers if r in defined and r not in wanted)
         if missing:
@@ -138,9 +123,10 @@ def _is_root(name: str) -> PlanError:
     )
 
 
-def _not_selected(name: str) -> PlanError:
+def not_selected(name: str, what: str) -> PlanError:
+    """The error about a dataset that is to be rebuilt or deleted, and left out."""
     return PlanError(
-        f"'{name}' is to be rebuilt, but not selected",
+        f"'{name}' is to be {what}, but not selected",
         code="E0338",
         dataset=name,
         help=f"select it, too: `--select {name}`",

@@ -29,6 +29,7 @@ _COLORS = {
     Action.RUN: "cyan",
     Action.POLL: "blue",
     Action.FORGET: "red",
+    Action.DELETE: "red",
     Action.REFUSE: "magenta",
 }
 

@@ -61,7 +61,7 @@ def view(plan: Plan) -> PlanView:
 
     The rest is in order of work.
     """
-    rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.FORGET: 3}
+    rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.DELETE: 1, Action.FORGET: 3}
     found = [d for d in plan.datasets if d.actions or _is_cosmetic(d)]
     found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
@@ -176,6 +176,8 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
             return _amount(dataset)
         case Action.FORGET:
             return "forgotten: its definition is gone; the chain stays"
+        case Action.DELETE:
+            return "deleted: its chain and its records"
         case Action.REFUSE:
             return "refused"
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"

@@ -255,6 +255,18 @@ class Workspace:
             self._by_id[dataset_id] = alias
         return store
 
+    def delete(self, alias: str, head: Multihash, dataset_id: DatasetId) -> None:
+        """Delete a dataset, with its private key; objects in shared storage stay.
+
+        `StaleHeadError` E0701 when its head is not `head`; nothing is changed then.
+        """
+        from odfbuild.store.deletion import delete_dataset
+
+        delete_dataset(self.state, self.keys, self.dataset(alias), head, dataset_id)
+        with self._mutex:
+            self._stores.clear()
+            self._by_id.clear()
+
     def rename(self, old: str, new: str) -> None:
         """Give the dataset `old` the alias `new`; nothing when that was done already.
 

@@ -136,7 +136,8 @@ def _input(
                 f"to {recorded.new_block_hash or 'the same block'}",
             ),
             help=f"the history of '{source.store.name}' was rewritten: bring the old one back, or "
-            f"compute '{name}' again (odfbuild apply --allow rebuild:{name}+)",
+            f"compute '{name}' again (odfbuild apply --allow rebuild:{name}+); if nothing defines "
+            f"it any more, delete it (--allow delete:{name}+)",
         )
     step = recorded_step(recorded, interval)
     return StepInput(alias or source.store.name, source.store, step, at_end.schema, at_end.vocab)

@@ -133,8 +133,8 @@ def test_a_saved_plan_rebuilds_exactly_what_was_approved(tiny: Tiny, odfbuild: P
         (["rebuild:derivd"], 1, "help: did you mean 'derived'?"),
         (["rebuild:root"], 1, "error[E0336]: 'root' is a root"),
         (["rebuild:derived+", "--select", "derived"], 1, "error[E0338]: 'further'"),
-        (["reset:derived"], EXIT_USAGE, "is not 'rebuild:NAME'"),
-        (["rebuild:"], EXIT_USAGE, "is not 'rebuild:NAME'"),
+        (["reset:derived"], EXIT_USAGE, "is none of 'rebuild:NAME'"),
+        (["rebuild:"], EXIT_USAGE, "is none of 'rebuild:NAME'"),
     ],
 )
 def test_a_wrong_wish_changes_nothing(

@@ -57,7 +57,7 @@ USAGE = [
     ("log", "missing argument 'DATASET'", "`odfbuild log --help`"),
     ("apply -j 0", "it should be greater than or equal to 1", "`odfbuild apply --help`"),
     ("ls --format xml", "'xml' is not one of 'text', 'json'", "`odfbuild ls --help`"),
-    ("plan --allow all", "'all' is not 'rebuild:NAME'", "`odfbuild plan --help`"),
+    ("plan --allow all", "'all' is none of 'rebuild:NAME'", "`odfbuild plan --help`"),
 ]
 
 

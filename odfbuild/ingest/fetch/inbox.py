@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -96,6 +97,11 @@ def rename_inbox(folder: Path, old: str, new: str) -> None:
     if target.exists():  # of a dataset that had that name once
         target.replace(target.with_name(f"{target.name}.{uuid.uuid4()}"))
     source.replace(target)
+
+
+def remove_inbox(folder: Path, dataset: str) -> None:
+    """Forget what came for a dataset that is gone, so that no later one of its name gets it."""
+    shutil.rmtree(_folder(folder, dataset), ignore_errors=True)
 
 
 def _folder(folder: Path, dataset: str) -> Path:

@@ -32,6 +32,12 @@ from tests.cli.wrong.spoil import (
 )
 
 
+def undefined(tiny: Tiny) -> None:
+    """All chains stay, and nothing defines them any more."""
+    for file in (tiny.root / "datasets").iterdir():
+        file.unlink()
+
+
 def block_of_version(version: int) -> bytes:
     """A block that says to be of another version of its format."""
     block = MetadataBlock(
@@ -205,6 +211,9 @@ PLANS = (
             said("apply", "-y"),
         ),
     ),
+    Case("E0390", "plan --allow delete:nothing"),
+    Case("E0391", "plan --allow delete:derived"),
+    Case("E0392", "plan --allow delete:root", undefined),
     Case("E0340", "diff nowhere", git("add -A", "commit -q -m msg")),
     Case("E0341", "blame root"),
     Case("E0342", "diff HEAD", git("add data", "commit -q -m msg"), fresh=True),

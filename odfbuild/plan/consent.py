@@ -1,0 +1,18 @@
+"""Consent, by name, to what drops records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Consent about the dataset `name`, and with `readers` about all that consumed it, too."""
+
+    name: str
+    readers: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Consent:
+        """Read `name`, or `name+` for its readers, too, however far."""
+        return cls(text.removesuffix("+"), readers=text.endswith("+"))
