@@ -47,5 +47,5 @@ def record_protection(plan: Plan, config: Config, workspace: Workspace) -> None:
             continue
         wanted = refusing(config.policies, dataset.name, KIND) is not None
         store = workspace.dataset(dataset.name)
-        if store.head() is not None:
+        if is_protected(store) != wanted and store.head() is not None:
             protect(store, wanted)

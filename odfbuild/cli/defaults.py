@@ -33,7 +33,7 @@ def _unless_default(parameter: Any) -> Any:
     def process(ctx: Any, value: Any) -> Any:
         if _is_plain_text(parameter, value):
             return parameter.callback(ctx, parameter, value) if parameter.callback else value
-        is_default = value is parameter.default and isinstance(value, Enum | int | None)
+        is_default = value is parameter.default and isinstance(value, Enum | int | float | None)
         if not is_default or parameter.required:
             return convert(ctx, value)
         if value is None and (parameter.multiple or parameter.nargs == -1):
