@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -80,13 +80,23 @@ def _flaws(
 
 def _subject(definition: Definition, known: KnownColumns) -> Subject:
     tables = {
-        each.alias or str(each.dataset_ref): known.types(str(each.dataset_ref))
+        each.alias or str(each.dataset_ref): _columns(str(each.dataset_ref), known)
         for event in definition.snapshot.metadata
         if isinstance(event, SetTransform)
         for each in event.inputs
     }
     event_time = known.vocabulary(definition.name).event_time
     return Subject(definition, tables, known.result(definition.name), event_time)
+
+
+def _columns(dataset: str, known: KnownColumns) -> Mapping[str, str | None] | None:
+    """Types by column, system columns included also where nothing was committed yet."""
+    types = known.types(dataset)
+    if types is None:
+        return None
+    names = known.vocabulary(dataset)
+    system = (names.offset, names.operation_type, names.system_time, names.event_time)
+    return {**dict.fromkeys(system), **types}
 
 
 def _ambiguous(project: Project, definitions: Sequence[Definition]) -> Iterator[Finding]:

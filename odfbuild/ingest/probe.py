@@ -82,7 +82,8 @@ def _probe_glob(
         return SourceFacts("missing", message=f"no file matches '{step.path}'")
     new = new_files(step, matching, state, root=root)
     if not new:
-        return SourceFacts("unchanged", message=f"nothing comes after {last}")
+        gone = "" if matching else f"no file matches '{step.path}' any more, and "
+        return SourceFacts("unchanged", message=f"{gone}nothing comes after {last}")
     names = tuple(display_name(path, root) for path in new)
     more = f" and {len(new) - 1} more" if len(new) > 1 else ""
     return _news(source, new, names, f"{names[0]}{more} {'is' if len(new) == 1 else 'are'} new")

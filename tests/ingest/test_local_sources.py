@@ -207,6 +207,8 @@ def test_a_probe_tells_what_is_new_and_how_much(tmp_path):
     assert (facts.status, facts.files, facts.records) == ("news", ("a.csv", "b.csv"), 5)
     assert probe(step, etag("a.csv"), tmp_path).records == 3
     assert probe(step, etag("b.csv"), tmp_path).status == "unchanged"
+    gone = probe(source(FetchStepFilesGlob(path="gone/*.csv")), etag("b.csv"), tmp_path)
+    assert gone.message == "no file matches 'gone/*.csv' any more, and nothing comes after b.csv"
     assert probe(source(FetchStepFilesGlob(path="*.x")), None, tmp_path).status == "missing"
     assert probe(source(FetchStepUrl(url="http://x/y")), None, tmp_path).status == "unknown"
     assert probe(source(FetchStepUrl(url="file:none")), None, tmp_path).status == "missing"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
+from odfbuild.project.lint.columns import flaws_of_columns
 from odfbuild.project.lint.rules import Flaw, Path, Subject
 
 _COPIES = 3
@@ -31,6 +32,7 @@ def flaws_of_query(subject: Subject) -> Iterator[Flaw]:
                 yield from _stars(each, event, number, path)
                 yield from _float_sums(each, subject.tables, number, path)
             yield from _event_time(subject, path)
+            yield from flaws_of_columns(event, subject.tables, path)
 
 
 def _unused_inputs(

@@ -30,7 +30,11 @@ RULES = {
         Rule("L003", "no-event-time", "a query whose result has no event time"),
         Rule("L004", "float-sum", "a sum of DOUBLE or FLOAT, which depends on the order"),
         Rule("L005", "copied-query", "three or more queries that differ in literals only"),
-        Rule("L006", "no-such-column", "a key or compared column that the source does not have"),
+        Rule(
+            "L006",
+            "no-such-column",
+            "a column that a query, key or comparison names, and that is not there",
+        ),
         Rule("L007", "unpinned-image", "a container image without digest"),
         Rule("L008", "open-transport", "data fetched over a connection that anyone can change"),
         Rule("L009", "written-secret", "a password or token that stands in the definition"),
