@@ -31,6 +31,7 @@ from odfbuild.engine.key_index import key_index
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
 from odfbuild.ingest.fetch import FetchContext, Fetched
+from odfbuild.ingest.file_kind import refuse_other_kind
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.resume import has_moved
 from odfbuild.odf.arrow_schema import from_odf, schema_of
@@ -132,6 +133,7 @@ def stage_ingest(
     """
     state = transaction.state
     source = arrival.source
+    refuse_other_kind(arrival.file, source.read, arrival.display_name, transaction.alias)
     vocab = vocabulary_of(state.vocab)
     task = IngestTask(
         dataset=transaction.alias,

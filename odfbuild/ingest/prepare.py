@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odfbuild.errors import IngestError, Location
+from odfbuild.ingest.file_kind import packed
 from odfbuild.ingest.process import Finished, run_to_file
 from odfbuild.ingest.secrets import scrub
 from odfbuild.ingest.settings import IngestSettings
@@ -24,15 +25,8 @@ from odfbuild.odf.model import CompressionFormat, PrepStep, PrepStepDecompress, 
 
 _CHUNK = 1 << 20
 _SHOWN = 10
-_LONGEST_MAGIC = 8
-_FORMATS = (
-    ("Gzip", b"\x1f\x8b", "kind: Decompress, format: Gzip"),
-    ("Zip", b"PK\x03\x04", "kind: Decompress, format: Zip"),
-    ("bzip2", b"BZh", "kind: Pipe, command: [bzip2, -dc]"),
-    ("zstd", b"\x28\xb5\x2f\xfd", "kind: Pipe, command: [zstd, -dc]"),
-    ("xz", b"\xfd7zXZ\x00", "kind: Pipe, command: [xz, -dc]"),
-)
-"""What files begin with, and the step that unpacks them."""
+_LEFT_BEHIND = ("__MACOSX/*", ".DS_Store", "*/.DS_Store", "Thumbs.db", "*/Thumbs.db")
+"""What file managers put into archives beside the files."""
 # `RuntimeError` is how `zipfile` speaks of encryption and of methods that it does not know.
 _CORRUPT = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError)
 
@@ -82,6 +76,7 @@ def choose_entry(names: Sequence[str], sub_path: str | None, archive: str) -> st
     files = [name for name in names if not name.endswith("/")]
     if sub_path is not None and sub_path in files:
         return sub_path
+    files = [name for name in files if not any(fnmatch.fnmatchcase(name, p) for p in _LEFT_BEHIND)]
     found = files if sub_path is None else [n for n in files if fnmatch.fnmatchcase(n, sub_path)]
     if len(found) == 1:
         return found[0]
@@ -216,11 +211,9 @@ def _corrupt(name: str, file: Path, format_: CompressionFormat, error: Exception
     if isinstance(error, RuntimeError) and "password" in reason:
         reason = "it is encrypted"
     else:
-        with file.open("rb") as opened:
-            head = opened.read(_LONGEST_MAGIC)
-        for found, magic, way_out in _FORMATS:
-            if head.startswith(magic) and found != format_.name:
-                reason, help = f"it is a {found} file", f"use `{way_out}` in `prepare`"
+        found = packed(file)
+        if found is not None and found[0] != format_.name:
+            reason, help = f"it is a {found[0]} file", f"use `{found[1]}` in `prepare`"
     return IngestError(
         f"'{name}' is not a readable {format_.name.lower()} archive: {reason}",
         code="E0411",

@@ -147,8 +147,8 @@ DECLARED: dict[str, tuple[ReadStep, bytes, bytes, Drift]] = {
     "Csv": (
         ReadStepCsv(ddl_schema=COLUMNS, header=True),
         b"id,v,n\n1,1,x\n",
-        b"more,V,id\nm,2,2\n",
-        Drift(("more",), ("n",)),
+        b"more,V,id,\nm,2,2,\n",
+        Drift(("more", "column 4"), ("n",)),
     ),
     "Parquet": (
         ReadStepParquet(ddl_schema=COLUMNS),
@@ -170,6 +170,7 @@ def test_declared_columns_are_found_by_name(
     assert error is not None
     assert error.code == "E0420"
     assert "ingest.onSchemaChange: {d: ignore}" in (error.help or "")
+    assert ("`_ STRING`" in (error.help or "")) == (kind == "Csv")
     for policy in ("ignore", "append_new_columns"):
         outcome = push_into(space, spark_engine, other, on_schema_change=policy)
         assert (outcome.error, outcome.drift) == (None, drift)

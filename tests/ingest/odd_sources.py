@@ -32,6 +32,14 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     return out.getvalue()
 
 
+def zipped_all(entries: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
 def zipped(entry: str | zipfile.ZipInfo | None, data: bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -62,6 +70,7 @@ LETTERS = csv("id BIGINT", "v STRING")
 NUMBERS = csv("id DOUBLE", "v STRING")
 
 CASES = [
+    Case("packed-but-not-unpacked", PACKED, GOOD, "E0450", "is a Gzip file", read=N),
     Case(
         "object-with-one-name-twice",
         b'{"n": 1, "n": 2}\n',
@@ -290,6 +299,22 @@ RIGHT = [
         lines("Parquet", "n BIGINT"),
         (1,),
     ),
+    right(
+        "archive-of-a-mac",
+        zipped_all({"a/x.csv": GOOD, "__MACOSX/a/._x.csv": b"\0\5", "a/.DS_Store": b"\0"}),
+        N,
+        (1,),
+        (2,),
+        prepare=ZIP,
+    ),
+    right(
+        "column-without-a-name",
+        b",n,s\n0,1,a\n",
+        csv("_ INT", "n INT", "s STRING"),
+        (1, "a"),
+        preprocess="SELECT n, s FROM input",
+    ),
+    right("text-like-magic", b"PAR1,BZh\n1,a\n", csv(), ("1", "a")),
     right("gzip-in-parts", PACKED + gzip.compress(b"3\n"), N, (1,), (2,), (3,), prepare=GZIP),
     right("gzip-with-zeros-behind", PACKED + b"\0" * 512, N, (1,), (2,), prepare=GZIP),
     right(

@@ -59,6 +59,7 @@ def check_header(
         message = f"the header of '{task.source_name}' has the undeclared column {_list(extra)}"
     else:
         message = f"the header of '{task.source_name}' has its columns in another order"
+    nameless = "declare a column without a name as `_ STRING`, " if "" in plain else ""
     raise IngestError(
         message,
         code="E0420",
@@ -68,17 +69,23 @@ def check_header(
             f"found: {', '.join(found)}",
             "columns of CSV files are matched by position",
         ),
-        help="write the columns of the file, in its order, in `read.schema`, or let odfbuild match "
-        f"them by name with `ingest.onSchemaChange: {{{task.dataset}: ignore}}` in odfbuild.yaml",
+        help=f"{nameless}write the columns of the file, in its order, in `read.schema`, or let "
+        f"odfbuild match them by name with `ingest.onSchemaChange: {{{task.dataset}: ignore}}` "
+        "in odfbuild.yaml",
         dataset=task.dataset,
     )
 
 
 def named_header(read: ReadStepCsv, text: SourceText, columns: pa.Schema) -> pa.Schema:
-    """The columns of the file, those that are declared as they are; empty for an empty file."""
+    """The columns of the file, those that are declared as they are; empty for an empty file.
+
+    One without a name is called by its position, so that it can be left out.
+    """
     declared = {_plain(field.name): field for field in columns}
-    found = first_row(text, read)
-    return pa.schema([declared.get(_plain(name), pa.field(name, pa.string())) for name in found])
+    return pa.schema(
+        declared.get(_plain(name), pa.field(name or f"column {number}", pa.string()))
+        for number, name in enumerate(first_row(text, read), 1)
+    )
 
 
 def _plain(name: str) -> str:

@@ -39,7 +39,8 @@ def json_records(task: IngestTask, read: ReadStepJson) -> SourceText:
             + (f"`subPath: {path}`" if path else "its root"),
             code="E0423",
             location=Location(task.source_name),
-            help="name the keys that lead to the array of records, such as `subPath: result.items`",
+            help="name the keys that lead to the array of records, as `subPath: result.items`; "
+            "one object a line is read by `NdJson`",
             dataset=task.dataset,
         )
     records = _items(task, text.file, f"{path}.item" if path else "item")
