@@ -1,0 +1,155 @@
+"""Whatever a team does to a project: one apply, and all is as defined, whole and reproducible.
+
+Each step changes definitions and sources at random, or takes datasets back, rebuilds, collects,
+deletes the cache. After each the plan is empty; every few steps `verify` does all of history again,
+and derivatives that were never changed hold what ones hold that begin now.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.engine.contract import Engine
+from tests.apply.in_process import Program, Said, share
+from tests.apply.tiny import Tiny
+from tests.apply.walk import Walk
+
+pytestmark = [pytest.mark.spark]
+
+RETRACTS = (1, 2)
+
+
+@pytest.fixture
+def program(
+    tmp_path: Path,
+    spark_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Program:
+    share(spark_engine, monkeypatch)
+    return Program(tmp_path / "walk", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(1, 4), *[pytest.param(n, 15, marks=pytest.mark.slow) for n in range(2, 8)]],
+)
+def test_an_apply_ends_in_an_empty_plan_and_a_history_that_verifies(
+    program: Program, seed: int, steps: int
+) -> None:
+    chance = random.Random(seed)
+    walk = Walk(program.root, chance)
+    settle(program, walk)
+    for step in range(steps):
+        for _ in range(chance.choice([1, 1, 2, 3])):
+            change = chance.choice([*walk.changes(), *interventions(program, walk)])
+            change()
+        settle(program, walk)
+        if step % 4 == 3:
+            program.ok("verify")
+            begin_anew_beside(program, walk)
+    program.ok("verify")
+
+
+def settle(program: Program, walk: Walk) -> None:
+    """Apply, with the consents that the program itself names, until nothing is left to do."""
+    said = program("apply", "-y")
+    for _ in range(5):
+        if said.code == 0:
+            break
+        said = program("apply", "-y", *consents(said, walk))
+    assert said.code == 0, said.out + said.err
+    rest = program("plan", "--detailed-exitcode")
+    assert rest.code == 0, rest.out
+
+
+def consents(said: Said, walk: Walk) -> list[str]:
+    named = sorted(set(re.findall(r"rebuild:([\w.-]+\+?)", said.out + said.err)))
+    assert named, said.out + said.err
+    for name in (each.removesuffix("+") for each in named):
+        if name in walk.datasets:
+            walk.unsettle(name)
+    return [part for name in named for part in ("--allow", f"rebuild:{name}")]
+
+
+def interventions(program: Program, walk: Walk) -> list[Any]:
+    """What people do by hand, besides changing files."""
+
+    def some() -> str | None:
+        known = [n for n in walk.derivatives() if (program.root / "chains" / n).exists()]
+        return walk.chance.choice(known) if known else None
+
+    def lose_the_cache() -> None:
+        before = program.ok("plan").out
+        shutil.rmtree(program.root / ".odfbuild", ignore_errors=True)
+        assert program.ok("plan").out == before
+
+    def reset() -> None:
+        if (name := some()) is not None and not forgotten_readers(program):
+            walk.unsettle(name)
+            program.ok("reset", name, "-r", "-y")
+
+    def rebuild() -> None:
+        if (name := some()) is not None and not forgotten_readers(program):
+            walk.unsettle(name)
+            program("apply", "-y", "--allow", f"rebuild:{name}+")
+
+    def delete_what_nothing_defines() -> None:
+        for name in forgotten_readers(program):
+            if (program.root / "chains" / name).exists():
+                program.ok("apply", "-y", "--allow", f"delete:{name}+")
+
+    def save_and_apply() -> None:
+        program("plan", "-o", "saved")
+        program("apply", "-y", "saved")
+
+    def apply_a_part() -> None:
+        name = walk.chance.choice(list(walk.datasets))
+        program("apply", "-y", "-s", walk.chance.choice([name, f"+{name}", f"{name}+"]))
+
+    def collect() -> None:
+        program.ok("gc", "--grace", "0")
+
+    return [
+        lose_the_cache,
+        reset,
+        rebuild,
+        delete_what_nothing_defines,
+        save_and_apply,
+        apply_a_part,
+        collect,
+    ]
+
+
+def forgotten_readers(program: Program) -> list[str]:
+    """Chains without a definition; they cannot be taken along when what they read goes back."""
+    return [each["name"] for each in program.ok("plan", "--json").data["forgotten"]]
+
+
+def begin_anew_beside(program: Program, walk: Walk) -> None:
+    """Derivatives that never changed hold the same as twins of theirs that have just begun."""
+    steady = [n for n in walk.derivatives() if walk.datasets[n].steady][:3]
+    pairs = [(name, walk.add_twin(name)) for name in steady]
+    settle(program, walk)
+    for name, twin in pairs:
+        assert state_of(program, name) == state_of(program, twin), walk.datasets[name].query
+        walk.remove(twin)
+        program.ok("apply", "-y", "--allow", f"delete:{twin}")
+
+
+def state_of(program: Program, name: str) -> Counter[str]:
+    """What a dataset holds after all its corrections and retractions."""
+    state: Counter[str] = Counter()
+    for record in Tiny(program.root).records(name):
+        sign = -1 if record.pop("op") in RETRACTS else 1
+        record.pop("offset")
+        state[repr(sorted(record.items()))] += sign
+    assert min(state.values(), default=0) >= 0, "more is retracted than there was"
+    return +state
