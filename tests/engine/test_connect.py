@@ -17,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors.exceptions.connect import ArithmeticException as ConnectArithmetic
+from pyspark.errors.exceptions.connect import UnknownException
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from odfbuild.engine import elsewhere
@@ -25,11 +27,13 @@ from odfbuild.engine.settings import EngineSettings, Sandbox
 from odfbuild.engine.spark import remote as remote_module
 from odfbuild.engine.spark import sandbox, server
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.recovery import why_lost
 from odfbuild.engine.spark.remote import Remote
 from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 from tests.engine.everywhere import by_increments, hashes
+from tests.engine.heavy_program import HEAVY
 from tests.engine.inputs import read, rows, slices, sql, task
 from tests.engine.queries import ALL, CHANGELOG, MAP, STREAM
 from tests.engine.stepwise import Derived, Source
@@ -62,16 +66,23 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shared")
 
 
-@pytest.fixture(scope="module")
-def there(
-    spark_engine: SparkEngine, shared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[There]:
-    with connect_server(tmp_path_factory.mktemp("server"), OTHERWISE) as (master, process):
+@contextmanager
+def on_a_server(spark_engine: SparkEngine, shared: Path, folder: Path) -> Iterator[There]:
+    """An engine on a new server."""
+    with connect_server(folder, OTHERWISE) as (master, process):
         session = copy.copy(spark_engine._session)
         session.settings = replace(session.settings, master=master)
         session.remote = Remote(session.settings, session.spark, shared)
         yield There(SparkEngine(session), session.remote, process)
         session.remote.stop()
+
+
+@pytest.fixture(scope="module")
+def there(
+    spark_engine: SparkEngine, shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[There]:
+    with on_a_server(spark_engine, shared, tmp_path_factory.mktemp("server")) as there:
+        yield there
 
 
 def let_nothing_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,6 +336,41 @@ def test_a_server_that_closes_each_session_is_not_asked_for_ever(
     assert caught.value.code == "E0529"
     assert "SESSION_CLOSED" in caught.value.notes[0]
     assert len(opened) == 2
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_for_want_of_memory_is_told_as_one_that_may_have(
+    spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_nothing_stay(monkeypatch)
+    given = slices(tmp_path, rows(0, 5))
+    with (
+        on_a_server(spark_engine, tmp_path, tmp_path / "server") as there,
+        pytest.raises(EngineProblem) as caught,
+    ):
+        there.engine.transform(task(tmp_path, sql(HEAVY), given))
+    assert caught.value.code == "E0529"
+    assert "a server whose memory is full ends: see its log" in caught.value.notes
+
+
+def test_a_server_that_fails_for_itself_is_not_taken_for_a_query_that_does() -> None:
+    closing = server.refused_by(UnknownException("(java.lang.AssertionError) failed"), "sc://here")
+    assert closing is not None
+    assert (closing.code, closing.notes) == ("E0529", ("(java.lang.AssertionError) failed",))
+    wrong = ConnectArithmetic("[DIVIDE_BY_ZERO]", "DIVIDE_BY_ZERO", {})
+    assert server.refused_by(wrong, "sc://here") is None
+
+
+def test_a_worker_of_a_server_without_memory_is_an_error_that_says_what_to_set(
+    there: There,
+) -> None:
+    full = UnknownException("Job aborted: java.lang.OutOfMemoryError: Java heap space")
+    assert server.refused_by(full, "sc://here") is None
+    told = why_lost(full, there.engine._session, "d")
+    assert isinstance(told, QueryError)
+    assert told.code == "E0546"
+    assert "the server's or a worker's is full" in told.message
+    assert "raise the memory that they start with" in (told.help or "")
 
 
 def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) -> None:

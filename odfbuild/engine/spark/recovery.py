@@ -149,6 +149,8 @@ def why_lost(error: Exception, session: Session, dataset: str) -> Exception | No
 def _no_memory(session: Session, dataset: str) -> QueryError:
     if session.settings.embedded:
         what, where = f"its heap of {session.memory} is full", "`engine.memory` in odfbuild.yaml"
+    elif session.settings.remote:
+        what, where = "the server's or a worker's is full", "the memory that they start with"
     else:
         what, where = "a worker's is full", "spark.executor.memory in `engine.conf`"
     return QueryError(

@@ -30,6 +30,8 @@ _LOST = re.compile(
     r"|NO_ACTIVE_SESSION"
 )
 """Conditions that tell of the server, not of a query."""
+_KINDS = re.compile("Rpc|Grpc|UnknownException")
+"""Errors of the connection, and of a server that fails otherwise, as while it shuts down."""
 _TRIES = 6
 _MOST_MILLIS = 5000
 
@@ -87,11 +89,11 @@ def check_sees(session: Any, shared: Path, address: str) -> None:
 
 def refused_by(error: Exception, address: str, dataset: str | None = None) -> SessionLost | None:
     """The error for people when a server is gone or refuses to work; `None` for any other."""
-    name, condition = type(error).__name__, _condition(error)
-    # What a query fails with has a condition of its own.
-    if not (_LOST.match(condition) if condition else "Rpc" in name or "Grpc" in name):
+    condition, text = _condition(error), " ".join(str(error).split())
+    # What a query fails with has a condition of its own, but for want of memory.
+    said = _LOST.match(condition) if condition else _KINDS.search(type(error).__name__)
+    if not said or "OutOfMemoryError" in text:
         return None
-    text = " ".join(str(error).split())
     found = re.search(r'details = "([^"]*)"', text)
     return SessionLost(
         f"the Spark Connect server at {address} is gone, or does not take work",
@@ -99,7 +101,11 @@ def refused_by(error: Exception, address: str, dataset: str | None = None) -> Se
         dataset=dataset,
         notes=(
             *((found[1] if found else text[:600],)),
-            *(("nothing of it was committed",) if dataset else ()),
+            *(
+                ("nothing of it was committed", "a server whose memory is full ends: see its log")
+                if dataset
+                else ()
+            ),
         ),
         help="start it, or correct `engine.master`; a token is taken from "
         "SPARK_CONNECT_AUTHENTICATE_TOKEN; then run `odfbuild apply` again",
