@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,16 +35,20 @@ sys.exit(run(sys.argv[4:]))
 """
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tiny, Tiny]:
-    """The project after one apply, and after a second file and another one."""
-    first = Tiny.fresh(tmp_path_factory.mktemp("undisturbed") / "first")
-    first.apply()
-    second = Tiny(first.root.with_name("second"))
-    shutil.copytree(first.root, second.root)
-    second.arrive(2)
-    second.apply()
-    return first, second
+Near = Callable[[Path], Tiny]
+
+
+def undisturbed(near: Near, folder: Path, *, later: bool) -> tuple[Tiny, Tiny]:
+    """The project before the run that is killed, and as it is after one that nothing disturbs."""
+    before, after = Tiny.fresh(folder / "before"), near(folder / "after")
+    after.apply()
+    if later:
+        shutil.rmtree(before.root)
+        shutil.copytree(after.root, before.root)
+        for tiny in (before, after):
+            tiny.arrive(2)
+        after.apply()
+    return before, after
 
 
 def _java_of(folder: Path) -> list[str]:
@@ -64,29 +70,23 @@ def _java_of(folder: Path) -> list[str]:
     ids=["creation", "append"],
 )
 def test_a_killed_apply_is_completed_by_the_next(
+    near: Near,
     tmp_path: Path,
-    undisturbed: tuple[Tiny, Tiny],
     method: str,
     when: str,
     dataset: str,
     later: bool,
 ) -> None:
-    first, second = undisturbed
-    root = tmp_path / "p"
-    if later:
-        shutil.copytree(first.root, root)
-        tiny = Tiny(root)
-        tiny.arrive(2)
-    else:
-        tiny = Tiny.fresh(root)
+    tiny, expected = undisturbed(near, tmp_path, later=later)
     process = tiny.start(method, when, dataset, "apply", "-y", script=_KILLER)
     _, err = process.communicate(timeout=200)
     assert process.returncode == -9, err
+    tiny = replace(expected, root=tiny.root)
     tiny.apply()
-    assert tiny.state() == (second if later else first).state()
+    assert tiny.state() == expected.state()
     assert tiny.run("verify").returncode == 0
     # One that was told to end may be writing its class archive.
     deadline = time.monotonic() + 120
-    while (left := _java_of(root)) and time.monotonic() < deadline:
+    while (left := _java_of(tiny.root)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import resource
@@ -10,12 +11,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+
+from odfbuild.cli.main import run
+from odfbuild.engine.contract import Engine
+from tests.apply.in_process import share
 
 EXAMPLE = Path(__file__).parents[2] / "example_project"
 PROGRAM = Path(sys.executable).with_name("odfbuild")
@@ -41,6 +46,8 @@ class ExampleProject:
     """A project folder."""
 
     root: Path
+    engine: Engine | None = None
+    """What its commands run on in this process; without, each is a process with an engine."""
 
     @classmethod
     def fresh(cls, root: Path) -> ExampleProject:
@@ -69,9 +76,11 @@ class ExampleProject:
 
     def copy(self, root: Path) -> ExampleProject:
         shutil.copytree(self.root, root)
-        return ExampleProject(root)
+        return replace(self, root=root)
 
     def run(self, *args: str, env: Mapping[str, str] | None = None) -> Done:
+        if self.engine is not None and env is None:
+            return self._run_here(self.engine, args)
         return self._run([str(PROGRAM), *args], env or {})
 
     def ok(self, *args: str) -> Done:
@@ -82,6 +91,19 @@ class ExampleProject:
     def next_month(self) -> None:
         done = self._run([sys.executable, "next_month.py"], {})
         assert done.code == 0, done.text
+
+    def _run_here(self, engine: Engine, args: Sequence[str]) -> Done:
+        streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+        with pytest.MonkeyPatch.context() as patch:
+            share(engine, patch)
+            patch.chdir(self.root)
+            patch.setenv("NO_COLOR", "1")
+            patch.setenv("COLUMNS", "160")
+            for name, stream in zip(("stdout", "stderr"), streams, strict=True):
+                patch.setattr(sys, name, stream)
+            code = run([*args])
+        out, err = (stream.buffer.getvalue().decode() for stream in streams)
+        return Done(code, out, err, 0)
 
     def _run(self, command: Sequence[str], env: Mapping[str, str]) -> Done:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,13 +1,20 @@
-"""The main job on real data: what the README promises, shown by the real program."""
+"""The main job on real data: what the README promises, shown by the real program.
+
+The first build, plans and what starts no JVM are processes; what is built on that is done in this
+one, on the engine that all tests share.
+"""
 
 from __future__ import annotations
 
 import random
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
+
+from odfbuild.engine.contract import Engine
 
 from .expected import AGGREGATES, EXPECTED
 from .odfbuild_project import ExampleProject, connect
@@ -41,9 +48,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
 
 
 @pytest.fixture(scope="module")
-def april(built: ExampleProject, tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
+def april(
+    built: ExampleProject, spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> ExampleProject:
     """The built example after April arrived and was applied."""
-    project = built.copy(tmp_path_factory.mktemp("april") / "project")
+    copied = built.copy(tmp_path_factory.mktemp("april") / "project")
+    project = replace(copied, engine=spark_engine)
     project.next_month()
     project.ok("apply", "--auto-approve")
     return project
@@ -101,7 +111,7 @@ def test_a_second_apply_has_nothing_to_do_and_starts_no_jvm(
     assert "No changes." in done.out
     assert not trace.exists()
     assert built.heads() == heads
-    assert done.cpu < 1.0
+    assert done.cpu < 3.0, "a JVM alone takes more"
 
 
 def test_plan_of_an_applied_project_is_empty(built: ExampleProject) -> None:
@@ -186,9 +196,9 @@ def test_a_changed_query_is_one_set_transform_with_its_diff(
 
 
 def test_a_changed_query_goes_forward_from_where_it_is(
-    built: ExampleProject, tmp_path: Path
+    built: ExampleProject, spark_engine: Engine, tmp_path: Path
 ) -> None:
-    project = built.copy(tmp_path / "project")
+    project = replace(built.copy(tmp_path / "project"), engine=spark_engine)
     name = "nyc.flights.delayed"
     db = connect(project.root)
     before = project.count(db, name)
