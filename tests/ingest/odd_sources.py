@@ -308,7 +308,7 @@ RIGHT = [
         prepare=ZIP,
     ),
     right(
-        "column-without-a-name",
+        "index-of-pandas",
         b",n,s\n0,1,a\n",
         csv("_ INT", "n INT", "s STRING"),
         (1, "a"),
