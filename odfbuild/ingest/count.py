@@ -5,6 +5,7 @@ CSV and NDJSON: lines that are not blank, without the header. Parquet: what its 
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
@@ -21,6 +22,7 @@ from odfbuild.odf.model import (
 
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 512 << 20
+_BLANK = re.compile(rb"\n[ \t\r\v\f]*\n")
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32")
 
 
@@ -53,12 +55,12 @@ def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int |
 
 
 def _lines_of(data: bytes) -> int:
-    lines = data.count(b"\n")
-    if data[-1:] != b"\n" and data:
-        lines += 1
-    if b"\n\n" in data or b"\n\r\n" in data or data[:1] in (b"\n", b"\r") or data[-1:] in b" \t\r":
+    if not data:
+        return 0
+    ends_within = data[-1:] != b"\n"
+    if data[:1].isspace() or (ends_within and data[-1:].isspace()) or _BLANK.search(data):
         return sum(1 for line in data.split(b"\n") if line.strip())
-    return lines
+    return data.count(b"\n") + ends_within
 
 
 def _lines(chunks: Iterable[bytes]) -> int | None:

@@ -6,7 +6,7 @@ import zipfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odfbuild.errors import IngestError
@@ -227,7 +227,9 @@ def test_records_are_counted_through_archives_and_in_parquet(tmp_path):
     assert probe(step, None, tmp_path).records == 3
 
 
-@given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"x", b"\n")), max_size=8))
+@given(st.lists(st.text(" \n\r\tab", max_size=20).map(str.encode), max_size=8))
+@example([b" ", b"\n\n"])
+@example([b"a\n \nb\n"])
 def test_lines_are_counted_alike_however_the_bytes_arrive(chunks):
     data = b"".join(chunks)
     expected = sum(1 for line in data.split(b"\n") if line.strip())
