@@ -143,7 +143,7 @@ def test_what_a_person_did_wrong_is_raised_with_its_place(
 ) -> None:
     with pytest.raises(ProjectError, match=r"no odfbuild\.yaml"):
         Project(tmp_path)
-    with pytest.raises(PlanError, match="there is no dataset"):
+    with pytest.raises(PlanError, match="there is no chain of 'rot'"):
         project.records("rot")
     for name in ("root", "derived"):
         (tiny.root / "datasets" / f"{name}.yaml").write_text("kind: [")
