@@ -1,14 +1,14 @@
-"""The catalogue of a project as one HTML page that needs nothing else. Pure."""
+"""The catalogue of a project as one HTML page. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.project.resources import template_text
 from odfbuild.report.freshness import Age, spelled
+from odfbuild.report.html import render_page
 from odfbuild.report.words import size
 from odfbuild.report.yaml_text import yaml_lines
 from odfbuild.wording import count
@@ -25,14 +25,10 @@ def render_pages(
     at: str,
 ) -> str:
     """The page; `status` says how datasets stand by a plan, `ages` how old they are at `at`."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    filters: dict[str, Any] = {"count": count, "size": size, "age": spelled, "made_by": _made_by}
+    return render_page(
+        "pages.html.j2", filters, project=project, pages=pages, status=status, ages=ages, at=at
     )
-    environment.filters |= {"count": count, "size": size, "age": spelled, "made_by": _made_by}
-    page = environment.from_string(template_text("report/pages.html.j2"))
-    return page.render(project=project, pages=pages, status=status, ages=ages, at=at)
 
 
 def _made_by(page: Page) -> str | None:
