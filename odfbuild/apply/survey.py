@@ -164,9 +164,9 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         selected = [each for each in project.definitions if each.name in chosen]
         fresh = Memory({}, {}, memory.lineages)
         probed = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
-        rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out)
-        lying = {new.lower(): old for new, old in renames.items()}
         deleted = to_delete(wishes.deletions, project.definitions, projections, left_out)
+        rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out, deleted)
+        lying = {new.lower(): old for new, old in renames.items()}
         for name in (*sorted(rebuilt), *deleted):
             check_unprotected(project.config, workspace, name, lying.get(name, name))
         plan = build_plan(

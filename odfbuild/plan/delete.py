@@ -12,7 +12,7 @@ from odfbuild.errors import PlanError
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.consent import Consent
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
-from odfbuild.plan.rebuild import all_readers, consumers_of, not_selected
+from odfbuild.plan.rebuild import all_readers, consumers_of, named, not_selected
 from odfbuild.project.model import Definition
 from odfbuild.wording import count, did_you_mean
 
@@ -92,10 +92,8 @@ def _is_defined(definition: Definition) -> PlanError:
 
 def still_read(name: str, readers: list[str]) -> PlanError:
     """The error about a dataset that is to be deleted, and whose `readers` are to stay."""
-    shown = ", ".join(f"'{each}'" for each in readers[:5])
-    more = f" and {len(readers) - 5} more" if len(readers) > 5 else ""
     return PlanError(
-        f"'{name}' cannot be deleted alone: {shown}{more} consumed its records",
+        f"'{name}' cannot be deleted alone: {named(readers)} consumed its records",
         code="E0392",
         dataset=name,
         notes=("what they hold could never be reproduced again",),

@@ -25,11 +25,12 @@ def to_rebuild(
     definitions: Iterable[Definition],
     projections: Mapping[str, Projection],
     left_out: Collection[str] = (),
+    deleted: Collection[str] = (),
 ) -> frozenset[str]:
     """Names in lower case of the datasets that these requests are about; those without a chain not.
 
     Raises `PlanError` when a name is unknown, of a root or not selected, and when a reader of one
-    of them is not among them.
+    of them is neither among them nor `deleted`: it could never be verified again.
     """
     defined = {definition.name.lower(): definition for definition in definitions}
     states = {name.lower(): (name, state) for name, state in projections.items()}
@@ -51,10 +52,13 @@ def to_rebuild(
             raise _is_root(alias)
         if alias in left_out:
             raise not_selected(alias, "rebuilt")
-        readers = all_readers(state.dataset_id, consumers, states)
-        missing = sorted(states[r][0] for r in readers if r in defined and r not in wanted)
+        readers = all_readers(state.dataset_id, consumers, states) - wanted
+        missing = sorted(states[r][0] for r in readers if r in defined)
         if missing:
             raise _readers_missing(alias, missing)
+        forgotten = sorted({states[r][0] for r in readers}.difference(deleted))
+        if forgotten:
+            raise _forgotten_readers(alias, forgotten)
     return wanted
 
 
@@ -134,11 +138,27 @@ def not_selected(name: str, what: str) -> PlanError:
 
 
 def _readers_missing(name: str, missing: list[str]) -> PlanError:
-    shown = ", ".join(f"'{each}'" for each in missing[:5])
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     return PlanError(
-        f"'{name}' cannot be rebuilt alone: {shown}{more} consumed its records",
+        f"'{name}' cannot be rebuilt alone: {named(missing)} consumed its records",
         code="E0337",
         dataset=name,
         help=f"rebuild all of them: --allow rebuild:{name}+",
     )
+
+
+def _forgotten_readers(name: str, forgotten: list[str]) -> PlanError:
+    consents = " ".join(f"--allow delete:{each}" for each in forgotten)
+    return PlanError(
+        f"'{name}' cannot be rebuilt as long as there is {named(forgotten)}, which nothing defines "
+        "and which consumed its records",
+        code="E0337",
+        dataset=name,
+        notes=("what it holds could never be reproduced again",),
+        help=f"define it again, or delete it along: {consents}",
+    )
+
+
+def named(names: list[str]) -> str:
+    """Some of these names, and how many more there are."""
+    shown = ", ".join(f"'{each}'" for each in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -167,3 +167,16 @@ def test_a_deletion_that_was_cut_off_is_cleared_away_by_gc_or_by_a_new_dataset(
             applied.apply()
             assert tiny.ids("second") == [1, 2, 3]
             applied.ok("verify", "--integrity")
+
+
+def test_a_rebuild_never_leaves_a_forgotten_reader_behind(tiny: Tiny, applied: Program) -> None:
+    undefine(tiny, "second")
+    said = applied("apply", "-y", "--allow", "rebuild:derived+")
+    assert said.code == 1
+    assert "E0337" in said.err
+    assert "help: define it again, or delete it along: --allow delete:second\n" in said.err
+    both = ("--allow", "rebuild:derived+", "--allow", "delete:second")
+    assert "1 to reset, 1 to delete." in applied.ok("plan", *both).out
+    applied.ok("apply", "-y", *both)
+    assert files_left(tiny, "second") == []
+    assert tiny.ids("derived") == [1, 2, 3]

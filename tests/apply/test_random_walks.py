@@ -61,22 +61,25 @@ def test_an_apply_ends_in_an_empty_plan_and_a_history_that_verifies(
 def settle(program: Program, walk: Walk) -> None:
     """Apply, with the consents that the program itself names, until nothing is left to do."""
     said = program("apply", "-y")
+    allowed: list[str] = []
     for _ in range(5):
         if said.code == 0:
             break
-        said = program("apply", "-y", *consents(said, walk))
+        allowed += consents(said, walk)
+        said = program("apply", "-y", *allowed)
     assert said.code == 0, said.out + said.err
+    walk.waiting.clear()
     rest = program("plan", "--detailed-exitcode")
     assert rest.code == 0, rest.out
 
 
 def consents(said: Said, walk: Walk) -> list[str]:
-    named = sorted(set(re.findall(r"rebuild:([\w.-]+\+?)", said.out + said.err)))
-    assert named, said.out + said.err
-    for name in (each.removesuffix("+") for each in named):
+    asked = sorted(set(re.findall(r"(?:rebuild|delete):[\w.-]+\+?", said.out + said.err)))
+    assert asked, said.out + said.err
+    for name in (each.partition(":")[2].removesuffix("+") for each in asked):
         if name in walk.datasets:
             walk.unsettle(name)
-    return [part for name in named for part in ("--allow", f"rebuild:{name}")]
+    return [part for each in asked for part in ("--allow", each)]
 
 
 def interventions(program: Program, walk: Walk) -> list[Any]:
@@ -97,14 +100,14 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
             program.ok("reset", name, "-r", "-y")
 
     def rebuild() -> None:
-        if (name := some()) is not None and not forgotten_readers(program):
+        if (name := some()) is not None:
             walk.unsettle(name)
             program("apply", "-y", "--allow", f"rebuild:{name}+")
 
     def delete_what_nothing_defines() -> None:
         for name in forgotten_readers(program):
             if (program.root / "chains" / name).exists():
-                program.ok("apply", "-y", "--allow", f"delete:{name}+")
+                program("apply", "-y", "--allow", f"delete:{name}+")
 
     def save_and_apply() -> None:
         program("plan", "-o", "saved")

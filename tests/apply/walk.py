@@ -62,12 +62,16 @@ class Defined:
 
 
 class Walk:
-    """The definitions and sources in `root`, and changes of them drawn from `chance`."""
+    """The definitions and sources in `root`, and changes of them drawn from `chance`.
+
+    `waiting` are files that came since the last apply, which a new column is to be in.
+    """
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         self.root = root
         self.chance = chance
         self.datasets: dict[str, Defined] = {}
+        self.waiting: dict[str, list[Path]] = {}
         self._number = 0
         self._config = yaml.safe_load(yaml.safe_dump(_PROJECT))
         (root / "datasets").mkdir(parents=True)
@@ -134,6 +138,7 @@ class Walk:
         staged.write_text("\n".join([",".join(columns), *lines, ""]))
         staged.replace(file)
         root.files += 1
+        self.waiting.setdefault(name, []).append(file)
         return f"arrive {name}"
 
     def _row(self) -> list[str]:
@@ -209,6 +214,10 @@ class Walk:
             return None
         columns.append(f"c{len(columns)} STRING")
         self._write(name)
+        for file in self.waiting.get(name, ()):
+            header, *rows = file.read_text().splitlines()
+            lines = [f"{header},c{len(columns) - 1}", *[f"{row},x" for row in rows]]
+            file.write_text("\n".join([*lines, ""]))
         if source["merge"]["kind"] == "Snapshot":
             self.arrive(name)
         return f"column {name}"
