@@ -65,6 +65,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name bytes by their argument: an archive holds the second that it was made in.
+
+    Workers that collected tests of other names than each other run none.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 def _works_with_others(file: pytest.Module | None) -> bool:
     """Whether results of a file's tests depend on other processes, by what the file imports."""
     if file is None:
