@@ -1,8 +1,8 @@
 import sys
 from datetime import UTC, datetime, timedelta
 
-import fsspec
 import pytest
+from fsspec.registry import _registry as loaded
 
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch import object_store
@@ -136,7 +136,7 @@ def test_other_stores_go_the_same_way(scheme, tmp_path, monkeypatch):
 def test_a_store_whose_library_is_not_installed_is_explained(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "adlfs", None)
     # Another test may have used it already.
-    monkeypatch.delitem(fsspec.registry._registry, "az", raising=False)
+    monkeypatch.delitem(loaded, "az", raising=False)
     with pytest.raises(EnvironmentProblem, match="az: addresses need") as caught:
         Poller(tmp_path, FetchStepUrl(url="az://box/x")).poll()
     assert "odfbuild[azure]" in str(caught.value.help)
