@@ -1,8 +1,8 @@
 """Files of sources that no run reads, or reads again: late ones, and ones that were edited.
 
 A source of files remembers the last one only. Which ones were read is told by the whole chain, what
-they were by marks in the cache; without marks, a file that was modified after the block that read
-it was edited, unless that goes for all of them: then they were copied here.
+they were by marks in the cache of the machine that read them. Times of modification say nothing:
+Git sets them anew with each checkout.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from odfbuild.errors import IngestError, IntegrityError
-from odfbuild.ingest.fetch.files_glob import display_name, last_name, modified, new_files
+from odfbuild.ingest.fetch.files_glob import display_name, last_name, new_files
 from odfbuild.ingest.fetch.result import ETAG
 from odfbuild.ingest.probe import listing
 from odfbuild.ingest.read_marks import ReadMarks
 from odfbuild.odf.model import AddData, FetchStepFilesGlob, SetPollingSource
 from odfbuild.odf.projection import Projection
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.project.model import Definition, Project
 from odfbuild.store.workspace import Workspace
@@ -42,10 +41,7 @@ def source_drift(
         if late:
             yield _passed_over(definition, late, last, root)
         marks = ReadMarks(cache, state.dataset_id)
-        known = marks.load()
-        times = {behind[name]: time for name, time in read.items() if name in behind}
-        unknown = {path: t for path, t in times.items() if path.rpartition("/")[2] not in known}
-        edited = sorted([*marks.edited(times), *_modified_later(unknown)])
+        edited = marks.edited(path for name, path in behind.items() if name in read)
         if edited:
             yield edited_files(definition, edited, last, root)
 
@@ -97,24 +93,8 @@ def _behind(source: SetPollingSource, state: Projection, root: str) -> dict[str,
     return {path.rpartition("/")[2]: path for path in matching if path not in coming}
 
 
-def _read(workspace: Workspace, name: str, state: Projection) -> dict[str, Timestamp]:
-    """Base names of all files that the chain says were read, with the time of the last block."""
-    found: dict[str, Timestamp] = {}
-    for _, block in workspace.dataset(name).walk(state.head):
-        event = block.event
-        source = event.new_source_state if isinstance(event, AddData) else None
-        if source is not None and source.kind == ETAG:
-            found.setdefault(source.value, block.system_time)
-    return found
-
-
-def _modified_later(times: Mapping[str, Timestamp]) -> list[str]:
-    """Files that were modified after the time at which they were read."""
-    found = []
-    for path, time in times.items():
-        try:
-            if modified(path) > time:
-                found.append(path)
-        except FileNotFoundError:
-            continue
-    return found if len(found) < len(times) else []
+def _read(workspace: Workspace, name: str, state: Projection) -> set[str]:
+    """Base names of all files that the chain says were read."""
+    events = (block.event for _, block in workspace.dataset(name).walk(state.head))
+    sources = (event.new_source_state for event in events if isinstance(event, AddData))
+    return {source.value for source in sources if source is not None and source.kind == ETAG}

@@ -291,22 +291,16 @@ def test_a_file_that_was_edited_after_it_was_read_is_told(tiny: Tiny, odfbuild: 
     assert (sources_in_plan(odfbuild), drift(odfbuild)) == ([], [])
 
 
-def test_without_the_marks_of_another_machine_times_tell_of_edits(
+def test_without_marks_as_in_a_fresh_clone_no_file_is_suspected(
     tiny: Tiny, odfbuild: Program
 ) -> None:
     odfbuild.apply()
     tiny.arrive(2)
     odfbuild.apply()
     shutil.rmtree(tiny.root / ".odfbuild" / "files-read")
-    first, second = (tiny.root / "data" / f"{number}.csv" for number in (1, 2))
-    os.utime(first, (0, 0))
-    os.utime(second, (0, 0))
-    assert drift(odfbuild) == []
-    first.write_text("edited")
-    assert drift(odfbuild) == [("root", "source", "edited")]
-    assert sources_in_plan(odfbuild) == []
-    second.touch()  # as in a fresh clone
-    assert drift(odfbuild) == []
+    os.utime(tiny.root / "data" / "1.csv", (0, 0))
+    (tiny.root / "data" / "2.csv").touch()  # Git sets times anew with each checkout
+    assert (sources_in_plan(odfbuild), drift(odfbuild)) == ([], [])
 
 
 @pytest.mark.parametrize("arguments", [(), ("root",), ("--deep",)])

@@ -23,8 +23,6 @@ pytestmark = pytest.mark.spark
 
 HONOURED = {"nullValue", "encoding"}
 """Options that the reference refuses and we do not (docs/compatibility.md)."""
-NULLS_OF_FEATURES = {"reader/ndgeojson-null-geometry", "reader/geojson-null-properties"}
-"""What the reference refuses and RFC 7946 allows (docs/compatibility.md)."""
 TYPES = {"string": pa.string(), "date": pa.date32()}
 NOBODYS = Vocabulary("@offset", "@op", "@system_time", "@event_time")
 """System columns that no file has: what becomes of theirs is for `writer_scenarios` to say."""
@@ -54,8 +52,6 @@ def _source(case, folder):
 
 def _is_honoured(case):
     option = case.get("expected_error", {}).get("option")
-    if case["id"] in NULLS_OF_FEATURES:
-        return True
     if option == "encoding":
         try:
             codecs.lookup(case["read"]["encoding"])

@@ -2,8 +2,8 @@
 
 Read as a stream, so a document may be larger than memory. Features of GeoJSON become a record of
 their properties and a column `geometry`, compact JSON with sorted keys, as the reference writes it.
-Source: reference behaviour, read steps; RFC 7946 (section 3.2: both may be null, a feature may have
-an `id`).
+Both have to be objects, as for the reference, though RFC 7946 (section 3.2) lets them be null.
+Source: reference behaviour, read steps.
 """
 
 from __future__ import annotations
@@ -138,11 +138,10 @@ def _feature(feature: Any, place: Location, bad: BadRecords, with_id: bool) -> s
     if why is not None:
         bad.add(BadRecord(why, place))
         return ""
-    record = dict(feature["properties"] or {})
+    record = dict(feature["properties"])
     if with_id and "id" in feature:
         record.setdefault("id", feature["id"])
-    shape = feature["geometry"]
-    record["geometry"] = None if shape is None else json.dumps(shape, default=float, **_COMPACT)
+    record["geometry"] = json.dumps(feature["geometry"], default=float, **_COMPACT)
     return to_json(record)
 
 
@@ -159,12 +158,11 @@ def _no_feature(feature: Any) -> str | None:
     for name in ("properties", "geometry"):
         if name not in feature:
             return f"a GeoJSON Feature has no `{name}`"
-        if not isinstance(feature[name], dict | None):
-            return f"`{name}` of a GeoJSON Feature is neither an object nor null"
-    shape = feature["geometry"]
-    if shape is not None and shape.get("type") not in _SHAPES:
+        if not isinstance(feature[name], dict):
+            return f"`{name}` of a GeoJSON Feature is no object"
+    if feature["geometry"].get("type") not in _SHAPES:
         return "`geometry` of a GeoJSON Feature is none of the shapes of RFC 7946"
-    if "geometry" in (feature["properties"] or {}):
+    if "geometry" in feature["properties"]:
         return "a GeoJSON Feature has a property `geometry`, as the column of its shape is called"
     return None
 
