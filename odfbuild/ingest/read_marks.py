@@ -74,7 +74,7 @@ class ReadMarks:
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"\n{json.dumps(mark)}\n")
 
-    def _load(self) -> dict[str, Mark]:
+    def load(self) -> dict[str, Mark]:
         """All marks by base name. A line that is not whole, because of a crash, is no mark."""
         try:
             lines = self._file.read_text("utf-8", "surrogateescape").splitlines()
@@ -94,7 +94,7 @@ class ReadMarks:
 
         One that was only written again with the same content gets a new mark.
         """
-        marks = self._load()
+        marks = self.load()
         return sorted(path for path in paths if self._is_edited(path, marks.get(_name(path))))
 
     def _is_edited(self, path: str, mark: Mark | None) -> bool:
