@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def count(number: int, noun: str) -> str:
@@ -23,3 +23,9 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """What to do about a word that is none of `known`: take the closest, or `otherwise`."""
     close = closest(word, known)
     return f"did you mean '{close}'?" if close else otherwise
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of these names in quotes, and how many more there are."""
+    shown = ", ".join(f"'{each}'" for each in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

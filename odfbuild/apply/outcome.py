@@ -65,7 +65,8 @@ class ApplyOutcome:
         lost = self.having(Status.LOST)
         if not failed and not lost:
             return 0
-        if any(outcome.blocks for outcome in self.datasets):
+        # A rename or a deletion is committed without a block.
+        if self.having(Status.COMMITTED) or any(outcome.blocks for outcome in self.datasets):
             return 4
         if failed:
             return 1

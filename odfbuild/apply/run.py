@@ -42,7 +42,7 @@ from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, Set
 from odfbuild.odf.step import is_due
 from odfbuild.plan.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan
-from odfbuild.plan.rebuild import consumers_of
+from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
-from odfbuild.plan.rebuild import all_readers, consumers_of
+from odfbuild.plan.readers import all_readers, consumers_of
 from odfbuild.wording import count
 
 _BREAKING = frozenset({"E0303", "E0304", "E0309", "E0312", "E0314", "E0315"})

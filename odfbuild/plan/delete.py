@@ -12,9 +12,10 @@ from odfbuild.errors import PlanError
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.consent import Consent
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
-from odfbuild.plan.rebuild import all_readers, consumers_of, named, not_selected
+from odfbuild.plan.readers import all_readers, consumers_of
+from odfbuild.plan.rebuild import not_selected
 from odfbuild.project.model import Definition
-from odfbuild.wording import count, did_you_mean
+from odfbuild.wording import count, did_you_mean, named
 
 
 def to_delete(

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from odfbuild.errors import PlanError
-from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.projection import Projection
 from odfbuild.plan.consent import Consent
 from odfbuild.plan.diff import committed
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
+from odfbuild.plan.readers import all_readers, consumers_of
 from odfbuild.project.model import Definition
-from odfbuild.wording import did_you_mean
+from odfbuild.wording import did_you_mean, named
 
 
 def to_rebuild(
@@ -83,31 +83,6 @@ def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
     )
 
 
-def consumers_of(projections: Mapping[str, Projection]) -> dict[DatasetId, list[str]]:
-    """Names in lower case of those that consumed a dataset, by its identity."""
-    found: dict[DatasetId, list[str]] = {}
-    for name, state in projections.items():
-        for each in state.consumed:
-            found.setdefault(each.dataset_id, []).append(name.lower())
-    return found
-
-
-def all_readers(
-    dataset_id: DatasetId,
-    consumers: Mapping[DatasetId, list[str]],
-    states: Mapping[str, tuple[str, Projection]],
-) -> set[str]:
-    """All that consumed a dataset, however far, by name in lower case; `consumers_of` tells."""
-    found: set[str] = set()
-    waiting = [dataset_id]
-    while waiting:
-        for name in consumers.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
-                waiting.append(states[name][1].dataset_id)
-    return found
-
-
 def _unknown(name: str, known: list[str]) -> PlanError:
     return PlanError(
         f"there is no definition of '{name}' to rebuild",
@@ -156,9 +131,3 @@ def _forgotten_readers(name: str, forgotten: list[str]) -> PlanError:
         notes=("what it holds could never be reproduced again",),
         help=f"define it again, or delete it along: {consents}",
     )
-
-
-def named(names: list[str]) -> str:
-    """Some of these names, and how many more there are."""
-    shown = ", ".join(f"'{each}'" for each in names[:5])
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.engine.spark.sorted_parts import MOST_RUNS
-from odfbuild.engine.spark.splits import SMALLEST, even_part
+from odfbuild.engine.spark.splits import SMALLEST, cut_evenly, even_part
 
 MIB = 1 << 20
 SIZES = st.integers(SMALLEST, 64 << 30)
@@ -32,3 +33,21 @@ def test_parts_are_merged_in_one_go_where_parts_of_128_mib_would_be(size, cores)
 
 def test_five_parts_on_four_cores_become_twenty():
     assert math.ceil(600 * MIB / even_part(600 * MIB, 4)) == 20
+
+
+@pytest.mark.spark
+def test_sessions_cut_large_files_evenly_unless_they_are_told_how(spark_engine):
+    setting = "spark.sql.files.maxPartitionBytes"
+    with spark_engine.request("tests") as spark:
+        before = spark.conf.get(setting)
+        cut_evenly(spark, SMALLEST)
+        assert spark.conf.get(setting) == before
+        cut_evenly(spark, 600 * MIB)
+        cores = spark.sparkContext.defaultParallelism
+        even = f"{even_part(604 * MIB, cores)}b"
+        assert spark.conf.get(setting) == even != before
+        spark.conf.set(setting, "64m")
+        cut_evenly(spark, 600 * MIB)
+        assert spark.conf.get(setting) in ("64m", f"{64 * MIB}b")
+    with spark_engine.request("tests") as spark:
+        assert spark.conf.get(setting) == before  # each request has settings of its own
