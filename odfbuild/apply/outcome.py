@@ -65,8 +65,7 @@ class ApplyOutcome:
         lost = self.having(Status.LOST)
         if not failed and not lost:
             return 0
-        # A rename or a deletion is committed without a block.
-        if self.having(Status.COMMITTED) or any(outcome.blocks for outcome in self.datasets):
+        if any(outcome.blocks for outcome in self.datasets):
             return 4
         if failed:
             return 1

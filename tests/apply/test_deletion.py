@@ -180,12 +180,3 @@ def test_a_rebuild_never_leaves_a_forgotten_reader_behind(tiny: Tiny, applied: P
     applied.ok("apply", "-y", *both)
     assert files_left(tiny, "second") == []
     assert tiny.ids("derived") == [1, 2, 3]
-
-
-def test_a_deletion_beside_a_failure_is_a_part_of_the_work(tiny: Tiny, applied: Program) -> None:
-    undefine(tiny, "second")
-    (tiny.root / "data" / "2.csv").write_text("event_time,id\n2024-01-01,1\n")
-    said = applied("apply", "-y", "--allow", "delete:second")
-    assert said.code == 4, said.out + said.err
-    assert files_left(tiny, "second") == []
-    assert tiny.ids("root") == [1, 2, 3]
