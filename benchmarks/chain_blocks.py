@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from odfbuild.odf.flatbuffers_form import block_hash, encode_block
+from odfbuild.odf.flatbuffers.form import block_hash, encode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddData,

@@ -137,7 +137,7 @@ def read_heads(work: Path) -> int:
 
 def read_blocks(work: Path) -> int:
     """All blocks with odfbuild's own reader."""
-    from odfbuild.odf.flatbuffers_reader import decode_block
+    from odfbuild.odf.flatbuffers.reader import decode_block
 
     return walk_all(work, decode_block)
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from odfbuild.apply.definitions import resolve_changes
-from odfbuild.apply.survey import survey
 from odfbuild.engine.release import engine_version
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.survey.survey import survey
 
 
 def main(project: Path) -> None:

@@ -29,12 +29,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.push import Push, push
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.odf.model import AddPushSource, DatasetKind, MergeStrategyLedger, ReadStepParquet
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import DatasetOutcome, Status
 
 COLUMNS = ("event_time TIMESTAMP", "id STRING", "customer BIGINT", "amount DOUBLE")
 SMALL = 10_000

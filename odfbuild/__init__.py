@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.version import __version__
+
 if TYPE_CHECKING:
     from odfbuild.api import Project
 
 __all__ = ["Project", "__version__"]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from odfbuild.api.base import Base
-from odfbuild.apply.survey import read_definitions
 from odfbuild.errors import together
+from odfbuild.survey.definitions import read_definitions
 
 if TYPE_CHECKING:
-    from odfbuild.apply.new import Begun
+    from odfbuild.authoring.new import Begun
     from odfbuild.project.format import Formatted
 
 
@@ -39,9 +39,9 @@ class Authoring(Base):
         its values (`country=NO,PT`). Without `write` nothing is written. `ProjectError` E0140 to
         E0143 for what cannot be begun.
         """
-        from odfbuild.apply.new import begin
-        from odfbuild.apply.new import write as write_file
-        from odfbuild.apply.new_wish import Wanted
+        from odfbuild.authoring.new import begin
+        from odfbuild.authoring.new import write as write_file
+        from odfbuild.authoring.new_request import Wanted
 
         found = read_definitions(self._folder, self._given)
         wanted = Wanted(
@@ -66,7 +66,7 @@ class Authoring(Base):
         Templates are left as they are. Without `write` nothing is written. Raises the error of a
         file that is no YAML, or `Errors`, after the others have been formatted.
         """
-        from odfbuild.apply.formatting import format_files
+        from odfbuild.authoring.formatting import format_files
 
         found = format_files(map(Path, paths) if paths else [self.config().datasets], write=write)
         if found.errors:

@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.names import existing
-from odfbuild.apply.survey import Survey, Wishes, survey
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.consent import Consent
+from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.given import Given
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.names import existing
+from odfbuild.survey.survey import Survey, Wishes, survey
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odfbuild.api.base import Base
-from odfbuild.apply.names import block_in
 from odfbuild.store import transfer
 from odfbuild.store.transfer import Held
+from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
     from odfbuild.engine.audit import Violation

@@ -8,29 +8,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
-from odfbuild.apply.names import existing
-from odfbuild.apply.survey import choose, read_definitions
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.survey.definitions import read_definitions
+from odfbuild.survey.names import existing
+from odfbuild.survey.survey import choose
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.apply.blame import Blamed
-    from odfbuild.apply.corrections import Corrections
-    from odfbuild.apply.drift import Drifted
-    from odfbuild.apply.linting import Finding
-    from odfbuild.apply.proof import Holds
-    from odfbuild.apply.standing import ProjectStanding
-    from odfbuild.apply.vintage import Vintage
+    from odfbuild.authoring.linting import Finding
     from odfbuild.graph.build import Graph
+    from odfbuild.inspect.corrections import Corrections
+    from odfbuild.inspect.drift import Drifted
+    from odfbuild.inspect.proof import Holds
+    from odfbuild.inspect.status import ProjectStanding
+    from odfbuild.inspect.vintage import Vintage
+    from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
     from odfbuild.odf.multihash import Multihash
-    from odfbuild.odf.projection import Projection
-    from odfbuild.plan.definitions import DefinitionChange
+    from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
     from odfbuild.plan.model import Plan
     from odfbuild.report.freshness import Age
+    from odfbuild.survey.blame import Blamed
     from odfbuild.verify.provenance import Traced
 
 
@@ -58,7 +59,7 @@ class Looking(Base):
 
     def status(self) -> ProjectStanding:
         """What is stale, changed or locked, and what failed in the last run."""
-        from odfbuild.apply.standing import standing
+        from odfbuild.inspect.status import standing
 
         return standing(self._survey())
 
@@ -79,7 +80,7 @@ class Looking(Base):
 
     def blame(self, dataset: str) -> list[Blamed]:
         """Which commit of Git brought each block of a dataset, newest block first."""
-        from odfbuild.apply.blame import blame
+        from odfbuild.survey.blame import blame
 
         workspace = self.workspace()
         return blame(self.config(), workspace.dataset(existing(workspace, dataset)))
@@ -110,7 +111,7 @@ class Looking(Base):
         now, or was at the event time `valid_at`; with `history` all records, with the system
         columns. Raises `QueryError`, several as `Errors`.
         """
-        from odfbuild.apply.ask import answered, at_moment, understand
+        from odfbuild.inspect.ask import answered, at_moment, understand
         from odfbuild.report.answer import read_answer
         from odfbuild.store.as_of import Moment
 
@@ -133,7 +134,7 @@ class Looking(Base):
 
     def corrections(self, dataset: str, since: datetime) -> Corrections:
         """Which records were corrected, retracted or came late since a system time."""
-        from odfbuild.apply.corrections import corrections
+        from odfbuild.inspect.corrections import corrections
         from odfbuild.store.as_of import Moment
 
         workspace = self.workspace()
@@ -146,7 +147,7 @@ class Looking(Base):
 
         `records` are offsets, or a condition in SQL.
         """
-        from odfbuild.apply.provenance import trace
+        from odfbuild.inspect.provenance import trace
         from odfbuild.verify.provenance import Extent
 
         workspace = self.workspace()
@@ -159,8 +160,8 @@ class Looking(Base):
 
         Raises `QueryError`s, also for a query whose rows may be others the next time.
         """
-        from odfbuild.apply.ask import understand
-        from odfbuild.apply.proof import prove
+        from odfbuild.inspect.ask import understand
+        from odfbuild.inspect.proof import prove
 
         workspace = self.workspace()
         question = understand(query, workspace.aliases())
@@ -172,7 +173,7 @@ class Looking(Base):
         With `signer`, a `did:key`, nobody else may have signed. Raises `IntegrityError` when it
         does not hold, `PlanError` when it cannot be told here or is no proof.
         """
-        from odfbuild.apply.proof import check_proof
+        from odfbuild.inspect.proof import check_proof
 
         return check_proof(self.workspace(), document, self._start_engine, signer=signer)
 
@@ -194,13 +195,13 @@ class Looking(Base):
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""
-        from odfbuild.apply.approved import load_plan
+        from odfbuild.survey.approved import load_plan
 
         return load_plan(Path(file)).plan
 
     def explain(self, dataset: str) -> Explanation:
         """Why a dataset is stale or not, down to the root causes."""
-        from odfbuild.apply.receipts import with_receipts
+        from odfbuild.inspect.receipts import with_receipts
         from odfbuild.plan.explain import explain
 
         found = self._survey()
@@ -211,7 +212,7 @@ class Looking(Base):
 
     def lint(self, *datasets: str) -> list[Finding]:
         """What is valid and still unwise about these datasets, or all; changes nothing."""
-        from odfbuild.apply.linting import lint
+        from odfbuild.authoring.linting import lint
 
         found = read_definitions(self._folder, self._given)
         if not datasets:
@@ -224,7 +225,7 @@ class Looking(Base):
 
         `new` is the revision to compare `old` with (`None`: the files as they are).
         """
-        from odfbuild.apply.compare import compare_revisions, compare_with_chains
+        from odfbuild.survey.compare import compare_revisions, compare_with_chains
 
         if old is None:
             return compare_with_chains(self._folder, self._given)
@@ -232,13 +233,13 @@ class Looking(Base):
 
     def drift(self, *, deep: bool = False) -> Drifted:
         """What is not as definitions and runs left it; `deep` hashes all objects."""
-        from odfbuild.apply.drift import find_drift
+        from odfbuild.inspect.drift import find_drift
 
         return find_drift(self._folder, self._given, deep=deep)
 
     def vintage(self, dataset: str) -> Vintage:
         """What the records of a dataset were made from, at the blocks that were read."""
-        from odfbuild.apply.vintage import vintage
+        from odfbuild.inspect.vintage import vintage
 
         workspace = self.workspace()
         return vintage(workspace, existing(workspace, dataset))

@@ -15,21 +15,21 @@ from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
 from odfbuild.api.looking import Looking
-from odfbuild.apply.names import block_in, existing
-from odfbuild.apply.survey import Survey
 from odfbuild.errors import OdfbuildError
 from odfbuild.store import transfer
 from odfbuild.store.transfer import Held
+from odfbuild.survey.names import block_in, existing
+from odfbuild.survey.survey import Survey
 
 if TYPE_CHECKING:
-    from odfbuild.apply.approved import Approved
     from odfbuild.apply.collect import Collection
-    from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome
-    from odfbuild.apply.publish import MovedDataset
     from odfbuild.apply.reset import Reset
     from odfbuild.apply.run import Listener
     from odfbuild.engine.contract import Headway
+    from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
+    from odfbuild.survey.approved import Approved
+    from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
 class Project(Looking, Checking, Authoring):
@@ -42,8 +42,8 @@ class Project(Looking, Checking, Authoring):
         """Save a plan for `odfbuild apply FILE`; returns its digest."""
         import json
 
-        from odfbuild.project.revision import revision
-        from odfbuild.report.plan_json import plan_to_data, stamp
+        from odfbuild.project.git.revision import revision
+        from odfbuild.report.plan.json import plan_to_data, stamp
 
         saved = stamp(plan, git=revision(self.root))
         text = json.dumps(plan_to_data(saved), indent=2, ensure_ascii=False)
@@ -66,11 +66,11 @@ class Project(Looking, Checking, Authoring):
         of datasets as they start and end, from several threads. `lock_timeout` is in seconds.
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
         """
-        from odfbuild.apply.approved import approve
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
         from odfbuild.engine.release import engine_version
-        from odfbuild.report.plan_json import stamp
+        from odfbuild.report.plan.json import stamp
+        from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
             self._survey() if plan is None else approve(stamp(plan), self.config())
@@ -190,7 +190,7 @@ class Project(Looking, Checking, Authoring):
 
         `StaleHeadError` E0701 when others pushed the same datasets first.
         """
-        from odfbuild.apply.publish import publish
+        from odfbuild.gitops.publish import publish
 
         done = publish(
             self.config(), self.workspace(), message, push=push, remote=remote, branch=branch

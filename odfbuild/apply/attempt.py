@@ -6,17 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.transaction import Transaction
 from odfbuild.apply.unforeseen import unforeseen
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import DatasetOutcome, Status
 
 
 class Progress:

@@ -19,11 +19,11 @@ from odfbuild.engine.audit import Violation, audit, no_such_column
 from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
 from odfbuild.errors import CheckError, Location, OdfbuildError
-from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.project.checks import Declared, checks_of
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.project.config import FILE
+from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
-from odfbuild.project.yaml_source import locate
+from odfbuild.project.yaml.source import locate
 from odfbuild.store.workspace import Workspace
 
 FOLDER = "rejected"

@@ -19,6 +19,8 @@ from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Choice
 from odfbuild.engine.request import StepInput, is_computed, transform_task
 from odfbuild.errors import ChainError, PlanError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import interval_between, next_step, output_watermark
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -29,8 +31,6 @@ from odfbuild.odf.model import (
     TransformInput,
     TransformSql,
 )
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import interval_between, next_step, output_watermark
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace

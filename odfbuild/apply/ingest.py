@@ -34,8 +34,6 @@ from odfbuild.ingest.fetch import FetchContext, Fetched
 from odfbuild.ingest.file_kind import refuse_other_kind
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.resume import has_moved
-from odfbuild.odf.arrow_schema import from_odf, schema_of
-from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -46,6 +44,8 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceState,
 )
+from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
+from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.workspace import Workspace

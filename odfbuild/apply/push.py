@@ -19,19 +19,19 @@ from typing import BinaryIO
 from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
-from odfbuild.apply.outcome import ApplyOutcome
 from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import EngineFactory, Headway, OnSchemaChange
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.push import choose_source, key_state
 from odfbuild.ingest.push_keys import block_of_push
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import ApplyOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

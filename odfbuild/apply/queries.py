@@ -21,7 +21,7 @@ from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId, DatasetRef
 from odfbuild.odf.model import (
     AddPushSource,
@@ -31,8 +31,8 @@ from odfbuild.odf.model import (
     SetVocab,
     TransformSql,
 )
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.schema_evolution import grow, required_as
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 

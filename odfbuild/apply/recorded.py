@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.protection import record_protection
 from odfbuild.apply.run import ApplyOptions, apply_plan
 from odfbuild.apply.run_log import RunLog, Sink
 from odfbuild.plan.document import plan_digest
+from odfbuild.survey.protection import record_protection
 
 if TYPE_CHECKING:
-    from odfbuild.apply.approved import Approved
-    from odfbuild.apply.outcome import ApplyOutcome
-    from odfbuild.apply.survey import Survey
+    from odfbuild.survey.approved import Approved
+    from odfbuild.survey.outcome import ApplyOutcome
+    from odfbuild.survey.survey import Survey
 
 
 def apply_recorded(

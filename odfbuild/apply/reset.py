@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from odfbuild.apply.attempt import held_elsewhere
-from odfbuild.apply.protection import check_unprotected
 from odfbuild.errors import PlanError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import Link
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.protection import check_unprotected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

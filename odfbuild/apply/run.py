@@ -24,8 +24,6 @@ from odfbuild.apply.ingest import (
     stage_polled,
     validate_source,
 )
-from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.apply.protection import check_unprotected
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
@@ -38,15 +36,17 @@ from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.inbox import remove_inbox, rename_inbox
 from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
+from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
-from odfbuild.odf.step import is_due
-from odfbuild.plan.delete import still_read
+from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.survey.protection import check_unprotected
 
 
 class Listener(Protocol):

@@ -18,15 +18,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.apply.pulse import Pulse
-from odfbuild.apply.runs import last_seconds, run_folders
 from odfbuild.engine.contract import Engine, EngineFactory, Headway
 from odfbuild.errors import CheckError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.survey.runs import last_seconds, run_folders
 
 if TYPE_CHECKING:
     from odfbuild.apply.reset import Reset

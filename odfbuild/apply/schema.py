@@ -8,11 +8,11 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
-from odfbuild.odf.arrow_schema import schema_of, to_odf, to_raw
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
-from odfbuild.odf.schema_compare import strip_encoding
-from odfbuild.odf.schema_evolution import described_as, grow, grown_event, required_as
+from odfbuild.odf.schema.arrow_schema import schema_of, to_odf, to_raw
+from odfbuild.odf.schema.compare import strip_encoding
+from odfbuild.odf.schema.evolution import described_as, grow, grown_event, required_as
 
 
 def ensure_schema(

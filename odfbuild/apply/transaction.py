@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.odf.chain.projection import Projection, advance
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataBlock, MetadataEvent
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection, advance
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 

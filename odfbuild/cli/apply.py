@@ -25,14 +25,14 @@ from odfbuild.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from odfbuild.apply.approved import Approved
-    from odfbuild.apply.outcome import ApplyOutcome
-    from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.plan.subset import Subset
     from odfbuild.project.model import Config
+    from odfbuild.survey.approved import Approved
+    from odfbuild.survey.outcome import ApplyOutcome
+    from odfbuild.survey.survey import Survey, Wishes
 
 
 class LogFormat(StrEnum):
@@ -117,7 +117,7 @@ def apply(
     made = found.plan
     as_json = as_json or format is Format.json
     if not as_json:
-        from odfbuild.report.plan_text import render_plan
+        from odfbuild.report.plan.text import render_plan
 
         console.result(render_plan(made, color=console.color, full=False))
     todo = any(item.actions or item.refusal for item in made.datasets)
@@ -147,8 +147,8 @@ def _planned(state: Context, wishes: Wishes, digest: str | None) -> Survey:
     """The plan of now, if it is the one that was approved."""
     found = state.survey(wishes)
     if digest is not None:
-        from odfbuild.apply.approved import check_digest
         from odfbuild.plan.document import plan_digest
+        from odfbuild.survey.approved import check_digest
 
         check_digest(plan_digest(found.plan), digest)
     return found
@@ -158,7 +158,7 @@ def _saved(state: Context, file: Path, selection: Selection, digest: str | None)
     """A saved plan, or the part of it that is selected."""
     from dataclasses import replace
 
-    from odfbuild.apply.approved import approve, check_digest, load_plan, take_part
+    from odfbuild.survey.approved import approve, check_digest, load_plan, take_part
 
     saved = load_plan(file)
     if digest is not None:
@@ -200,8 +200,8 @@ def _tell(console: Console, part: Subset) -> None:
 
 def _nothing(found: Survey | Approved) -> ApplyOutcome:
     """Policies can have changed even so."""
-    from odfbuild.apply.outcome import ApplyOutcome
-    from odfbuild.apply.protection import record_protection
+    from odfbuild.survey.outcome import ApplyOutcome
+    from odfbuild.survey.protection import record_protection
 
     record_protection(found.plan, found.project.config, found.workspace)
     return ApplyOutcome(datasets=())

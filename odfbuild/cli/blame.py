@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.survey.names import existing
 
 
 def blame(
@@ -25,8 +25,8 @@ def blame(
     Commits are known from the notes that `apply` leaves after `odfbuild git install`, and otherwise
     from the commits that brought the files of the chain.
     """
-    from odfbuild.apply.blame import blame as blamed
     from odfbuild.report.blame import blame_to_data, render_blame
+    from odfbuild.survey.blame import blame as blamed
 
     state: Context = context.obj
     workspace = state.workspace()

@@ -25,8 +25,8 @@ def comment(
     """
     import os
 
-    from odfbuild.apply.comment import MARKER, put_comment, thread_of
     from odfbuild.errors import PlanError
+    from odfbuild.gitops.comment import MARKER, put_comment, thread_of
 
     state: Context = context.obj
     try:
@@ -39,8 +39,8 @@ def comment(
             help="`odfbuild plan -o FILE` saves a plan",
         ) from None
     if not text.startswith(MARKER):
-        from odfbuild.apply.approved import load_plan
-        from odfbuild.report.plan_markdown import render_markdown
+        from odfbuild.report.plan.markdown import render_markdown
+        from odfbuild.survey.approved import load_plan
 
         text = render_markdown(load_plan(file), owners=state.owners())
     done = put_comment(thread_of(os.environ), text)

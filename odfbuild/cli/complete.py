@@ -79,7 +79,7 @@ def environments(context: typer.Context, incomplete: str) -> list[str]:
 
 def new_kinds(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Kinds of datasets that can be begun."""
-    from odfbuild.project.scaffold import KINDS
+    from odfbuild.authoring.scaffold import KINDS
 
     return list(KINDS.items())
 

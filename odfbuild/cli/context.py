@@ -10,13 +10,13 @@ from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    from odfbuild.apply.survey import Survey, Wishes
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
-    from odfbuild.odf.projection import Projection
+    from odfbuild.odf.chain.projection import Projection
     from odfbuild.project.model import Config
-    from odfbuild.project.owners import Owned
+    from odfbuild.project.settings.owners import Owned
     from odfbuild.store.workspace import Workspace
+    from odfbuild.survey.survey import Survey, Wishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Context:
 
     def survey(self, wishes: Wishes | None = None) -> Survey:
         """Read the project, its chains and its local sources; plan what is wished for."""
-        from odfbuild.apply.survey import survey
+        from odfbuild.survey.survey import survey
 
         return survey(self.directory, wishes, self.given)
 
@@ -40,7 +40,7 @@ class Context:
         named = self._named(selection)
         if named is not None:
             return named
-        from odfbuild.apply.survey import choose
+        from odfbuild.survey.survey import choose
 
         names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
@@ -55,8 +55,8 @@ class Context:
 
         Definitions are read only for a selection by more than names.
         """
-        from odfbuild.apply.names import moment_in
         from odfbuild.store.as_of import states_at
+        from odfbuild.survey.names import moment_in
 
         workspace = self.workspace()
         names = self.committed(workspace, selection)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing, moment_in
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.survey.names import existing, moment_in
 
 
 class Period(StrEnum):
@@ -43,7 +43,7 @@ def corrections(
 
     Late is what is of a time before the watermark of then. Reads what was committed since only.
     """
-    from odfbuild.apply.corrections import corrections as find
+    from odfbuild.inspect.corrections import corrections as find
     from odfbuild.report.corrections import corrections_to_data, render_corrections
 
     state: Context = context.obj

@@ -43,9 +43,9 @@ def diff(
     (`moved:` in odfbuild.yaml) are the same datasets. With --as-of they are compared to what the
     chains said then.
     """
-    from odfbuild.apply.compare import compare_revisions, compare_with_chains
     from odfbuild.graph.selection import Selection
     from odfbuild.report.definitions import differences_to_data, render_differences
+    from odfbuild.survey.compare import compare_revisions, compare_with_chains
 
     state: Context = context.obj
     old, _, new = (revision or "").partition("..")

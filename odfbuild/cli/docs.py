@@ -102,12 +102,12 @@ def serve(
 
 def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, str]:
     """The page at a time (default: now), and how many datasets are on it."""
-    from odfbuild.apply.pages import pages
-    from odfbuild.apply.survey import choose
+    from odfbuild.inspect.pages import pages
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.datasets import statuses
     from odfbuild.report.freshness import ages_of
     from odfbuild.report.pages import render_pages
+    from odfbuild.survey.survey import choose
     from odfbuild.wording import count
 
     now = moment or Timestamp.now()

@@ -35,8 +35,7 @@ def explain(
 
     if is_error_code(dataset):
         return _explain_code(context.obj, dataset.upper(), as_json or format is Format.json)
-    from odfbuild.apply.names import one_of
-    from odfbuild.apply.receipts import with_receipts
+    from odfbuild.inspect.receipts import with_receipts
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
         explanation_to_data,
@@ -44,6 +43,7 @@ def explain(
         render_explanation,
         render_history,
     )
+    from odfbuild.survey.names import one_of
 
     state: Context = context.obj
     found = state.survey()
@@ -56,7 +56,7 @@ def explain(
     )
     data, text = explanation_to_data(explanation), ""
     if since is not None:
-        from odfbuild.apply.runs import runs_since
+        from odfbuild.survey.runs import runs_since
 
         base, later = runs_since(found.project.config.cache, since)
         data["since"] = history_to_data(name, base, later)

@@ -13,7 +13,7 @@ from odfbuild.cli.context import Context
 from odfbuild.errors import together
 
 if TYPE_CHECKING:
-    from odfbuild.apply.formatting import Formatting
+    from odfbuild.authoring.formatting import Formatting
 
 
 def fmt(
@@ -37,7 +37,7 @@ def fmt(
 
     Comments and queries stay, and the data never changes. Templates are left as they are.
     """
-    from odfbuild.apply.formatting import format_files
+    from odfbuild.authoring.formatting import format_files
 
     state: Context = context.obj
     if paths == ["-"]:

@@ -20,8 +20,8 @@ def install(context: typer.Context) -> int:
 
     Before each commit Git asks whether heads come with their blocks (`odfbuild git check`).
     """
-    from odfbuild.project.git_install import install as set_up
-    from odfbuild.project.repository import repository
+    from odfbuild.gitops.install import install as set_up
+    from odfbuild.project.git.repository import repository
 
     state: Context = context.obj
     config = state.config()
@@ -37,7 +37,7 @@ def check(context: typer.Context) -> int:
 
     `odfbuild git install` lets Git ask this before each commit that has a head in it.
     """
-    from odfbuild.apply.staged import check_staged
+    from odfbuild.gitops.staged import check_staged
 
     state: Context = context.obj
     check_staged(state.config(), state.workspace())
@@ -52,9 +52,9 @@ def anchor(context: typer.Context) -> int:
     `apply` does so by itself for what it commits, once `odfbuild git install` was run.
     """
     from odfbuild.errors import PlanError
-    from odfbuild.project.anchors import NotAnchored
-    from odfbuild.project.anchors import anchor as note
-    from odfbuild.project.repository import repository
+    from odfbuild.project.git.notes import NotAnchored
+    from odfbuild.project.git.notes import anchor as note
+    from odfbuild.project.git.repository import repository
     from odfbuild.wording import count
 
     state: Context = context.obj
@@ -101,7 +101,7 @@ def commit(
     When others pushed first, the commit goes behind theirs. When they moved one of the same
     datasets, nothing is pushed and the exit code is 5.
     """
-    from odfbuild.apply.publish import publish
+    from odfbuild.gitops.publish import publish
     from odfbuild.report.publish import published_to_data, render_published
 
     state: Context = context.obj
@@ -121,9 +121,9 @@ def note_heads(state: Context, names: list[str]) -> None:
     A run is good without notes: what goes wrong here is said and stops nothing.
     """
     from odfbuild.errors import PlanError
-    from odfbuild.project.anchors import NotAnchored, is_anchoring
-    from odfbuild.project.anchors import anchor as note
-    from odfbuild.project.repository import repository
+    from odfbuild.project.git.notes import NotAnchored, is_anchoring
+    from odfbuild.project.git.notes import anchor as note
+    from odfbuild.project.git.repository import repository
 
     config = state.config()
     try:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odfbuild.apply.linting import Finding
-    from odfbuild.apply.outcome import ApplyOutcome
+    from odfbuild.authoring.linting import Finding
     from odfbuild.cli.console import Console
     from odfbuild.errors import OdfbuildError
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.project.model import Config
+    from odfbuild.survey.outcome import ApplyOutcome
 
 
 def is_github() -> bool:
@@ -40,7 +40,7 @@ def tell_plan(console: Console, saved: SavedPlan, file: Path | None, config: Con
     if not is_github():
         return
     from odfbuild.report.github import SUMMARY_BUDGET
-    from odfbuild.report.plan_markdown import render_markdown
+    from odfbuild.report.plan.markdown import render_markdown
 
     _append(
         "GITHUB_STEP_SUMMARY", render_markdown(saved, owners=config.owners, budget=SUMMARY_BUDGET)

@@ -74,8 +74,8 @@ def graph(
 
 
 def _defined(state: Context, selection: Selection) -> GraphView:
-    from odfbuild.apply.survey import read_definitions
     from odfbuild.report.graph import GraphView
+    from odfbuild.survey.definitions import read_definitions
 
     chosen = state.chosen(selection)
     read = read_definitions(state.directory, state.given)
@@ -87,7 +87,7 @@ def _defined(state: Context, selection: Selection) -> GraphView:
 def _events(state: Context, selection: Selection) -> int:
     import json
 
-    from odfbuild.apply.steps import newest_steps
+    from odfbuild.inspect.steps import newest_steps
     from odfbuild.report.openlineage import run_events
 
     workspace = state.workspace()

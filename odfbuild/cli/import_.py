@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument
 from odfbuild.errors import ProjectError
+from odfbuild.survey.names import existing
 
 
 def import_(
@@ -22,7 +22,7 @@ def import_(
     """Print the definition that an existing chain amounts to, as YAML."""
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
-    from odfbuild.plan.committed import committed_snapshot
+    from odfbuild.plan.changes.committed import committed_snapshot
     from odfbuild.project.editor import schema_comment, write_definition
 
     state: Context = context.obj

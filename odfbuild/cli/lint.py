@@ -36,9 +36,9 @@ def lint(
     as_json: JsonOption = False,
 ) -> int:
     """Find what is valid and still unwise; `lint` in odfbuild.yaml turns rules off or up."""
-    from odfbuild.apply import linting
-    from odfbuild.apply.survey import read_definitions
+    from odfbuild.authoring import linting
     from odfbuild.report.lint import findings_to_data, render_findings
+    from odfbuild.survey.definitions import read_definitions
 
     state: Context = context.obj
     chosen = state.chosen(selection_of(select, exclude, selector, datasets))

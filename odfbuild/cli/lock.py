@@ -55,8 +55,8 @@ def break_(
 
     Whatever happens, what is committed stays, and the next apply goes on from there.
     """
-    from odfbuild.apply.names import one_of
     from odfbuild.apply.unlock import holder_of, stop_holder
+    from odfbuild.survey.names import one_of
 
     state: Context = context.obj
     console, workspace = state.console, state.workspace()

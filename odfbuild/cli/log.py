@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
@@ -54,15 +54,15 @@ def log(
 
 
 def _head_at(workspace: Workspace, name: str, as_of: str) -> Multihash | None:
-    from odfbuild.apply.names import moment_in
     from odfbuild.store.as_of import states_at
+    from odfbuild.survey.names import moment_in
 
     then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
     return then.head if then is not None else None
 
 
 def _vintage(state: Context, workspace: Workspace, name: str, as_json: bool) -> int:
-    from odfbuild.apply.vintage import eras, vintage
+    from odfbuild.inspect.vintage import eras, vintage
     from odfbuild.report.vintage import render_vintage, vintage_to_data
 
     found, queries = vintage(workspace, name), eras(workspace, name)

@@ -21,8 +21,8 @@ from odfbuild.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind
-    from odfbuild.odf.projection import Projection
 
 
 def ls(
@@ -39,8 +39,8 @@ def ls(
 
     With --as-of the datasets that there were then, as their chains stood.
     """
-    from odfbuild.apply.survey import choose
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
+    from odfbuild.survey.survey import choose
 
     state: Context = context.obj
     wanted = selection_of(select, exclude, selector, datasets)

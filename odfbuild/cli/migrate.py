@@ -81,9 +81,8 @@ def _paths(state: Context, files: list[str] | None) -> list[Path]:
 def _migration(state: Context, path: Path) -> list[Migration]:
     """The file before and after; of a template only the errors that say what is old in it."""
     from odfbuild.project.definitions import read_file
-    from odfbuild.project.load import TEMPLATE_SUFFIX
     from odfbuild.project.migrate import migrate
-    from odfbuild.project.source import read_text
+    from odfbuild.project.source import TEMPLATE_SUFFIX, read_text
 
     if not path.name.endswith(TEMPLATE_SUFFIX):
         return [migrate(read_text(path, str(path)), str(path))]

@@ -89,9 +89,9 @@ def new(
         return 0
     if name is None:
         raise typer.BadParameter(f"a name for the new dataset is missing: new {kind} NAME", context)
-    from odfbuild.apply.new import begin, write
-    from odfbuild.apply.new_wish import Wanted
-    from odfbuild.apply.survey import read_definitions
+    from odfbuild.authoring.new import begin, write
+    from odfbuild.authoring.new_request import Wanted
+    from odfbuild.survey.definitions import read_definitions
 
     found = read_definitions(state.directory, state.given)
     wanted = Wanted(
@@ -116,7 +116,7 @@ def new(
 
 
 def _list_kinds(state: Context) -> None:
-    from odfbuild.project.scaffold import KINDS
+    from odfbuild.authoring.scaffold import KINDS
 
     width = max(map(len, KINDS))
     lines = [f"  {kind:<{width}}  {about}" for kind, about in KINDS.items()]

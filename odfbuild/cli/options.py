@@ -10,10 +10,10 @@ import typer
 from odfbuild.cli import complete
 
 if TYPE_CHECKING:
-    from odfbuild.apply.survey import Wishes
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.plan.consent import Consent
+    from odfbuild.plan.changes.consent import Consent
+    from odfbuild.survey.survey import Wishes
 
 
 class Format(StrEnum):
@@ -127,7 +127,7 @@ def wishes_of(
     selection: Selection, fetch_uncacheable: bool = False, allow: list[str] | None = None
 ) -> Wishes:
     """What these options ask of a plan."""
-    from odfbuild.apply.survey import Wishes
+    from odfbuild.survey.survey import Wishes
 
     found = [_consent(text) for text in allow or ()]
     return Wishes(
@@ -139,7 +139,7 @@ def wishes_of(
 
 
 def _consent(text: str) -> tuple[str, Consent]:
-    from odfbuild.plan.consent import Consent
+    from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
     if what not in ("rebuild", "delete") or not name.strip("+"):

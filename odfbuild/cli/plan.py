@@ -54,12 +54,12 @@ def plan(
     made = found.plan
     form = form_of(format, as_json, as_markdown)
     if out is None and form is PlanForm.text and not is_github():
-        from odfbuild.report.plan_text import render_plan
+        from odfbuild.report.plan.text import render_plan
 
         state.console.result(render_plan(made, color=state.console.color, full=detail))
     else:
-        from odfbuild.project.revision import revision
-        from odfbuild.report.plan_json import plan_to_data, stamp
+        from odfbuild.project.git.revision import revision
+        from odfbuild.report.plan.json import plan_to_data, stamp
 
         saved = stamp(made, git=revision(found.project.config.root))
         owners = found.project.config.owners

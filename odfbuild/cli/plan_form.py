@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odfbuild.plan.saved import SavedPlan
-    from odfbuild.project.owners import Owned
+    from odfbuild.project.settings.owners import Owned
 
 
 class PlanForm(StrEnum):
@@ -66,18 +66,18 @@ def show_plan(
 ) -> None:
     """Print a plan in one of its forms; `owners` are whom to ask, in Markdown."""
     if form is PlanForm.json:
-        from odfbuild.report.plan_json import plan_to_data
+        from odfbuild.report.plan.json import plan_to_data
 
         console.data(plan_to_data(saved))
     elif form is PlanForm.md:
-        from odfbuild.report.plan_markdown import render_markdown
+        from odfbuild.report.plan.markdown import render_markdown
 
         console.result(render_markdown(saved, owners=owners))
     elif form is PlanForm.html:
-        from odfbuild.report.plan_html import render_html
+        from odfbuild.report.plan.html import render_html
 
         console.result(render_html(saved))
     else:
-        from odfbuild.report.plan_text import render_plan
+        from odfbuild.report.plan.text import render_plan
 
         console.result(render_plan(saved.plan, color=console.color, full=full))

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run import Listener
 from odfbuild.apply.run_log import headway_text
-from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import Headway
+from odfbuild.survey.outcome import DatasetOutcome, Status
+from odfbuild.survey.runs import last_seconds
 from odfbuild.wording import count
 
 _TICK_SECONDS = 0.2

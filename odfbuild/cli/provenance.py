@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.verify.provenance import Traced
@@ -45,7 +45,7 @@ def provenance(
     Where no single records can be told (LIMIT, a subquery in a condition), all that was read is
     named instead, and why.
     """
-    from odfbuild.apply.provenance import trace
+    from odfbuild.inspect.provenance import trace
     from odfbuild.report.provenance import provenance_to_data, render_provenance
     from odfbuild.verify.provenance import Extent
     from odfbuild.wording import count

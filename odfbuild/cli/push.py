@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
+from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
@@ -88,9 +88,9 @@ def _locate(
     state: Context, source: str | None, dataset: str, error: OdfbuildError
 ) -> OdfbuildError:
     """`error` with its place in the definition, if that can be read."""
-    from odfbuild.apply.locate import locate
     from odfbuild.errors import OdfbuildError as AnyError
     from odfbuild.project.load import load_project
+    from odfbuild.survey.locate import locate
 
     try:
         project = load_project(state.directory, state.given)

@@ -58,7 +58,7 @@ def render(
 
 
 def _read(state: Context, selection: Selection) -> list[Definition]:
-    from odfbuild.apply.survey import read_definitions
+    from odfbuild.survey.definitions import read_definitions
 
     chosen = state.chosen(selection)
     project = read_definitions(state.directory, state.given).project
@@ -67,7 +67,7 @@ def _read(state: Context, selection: Selection) -> list[Definition]:
 
 def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definition]:
     """What chains amounted to as definitions, where each stands in its chain."""
-    from odfbuild.plan.committed import committed_snapshot
+    from odfbuild.plan.changes.committed import committed_snapshot
     from odfbuild.project.model import Definition
 
     known = state.workspace().projections().items()

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import block_in, existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.git import note_heads
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
 from odfbuild.errors import PlanError
+from odfbuild.survey.names import block_in, existing
 
 
 def reset(

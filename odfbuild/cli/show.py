@@ -23,7 +23,7 @@ def show(
     ] = False,
 ) -> int:
     """Show a saved plan. Needs neither the project nor its chains."""
-    from odfbuild.apply.approved import load_plan
+    from odfbuild.survey.approved import load_plan
 
     state: Context = context.obj
     saved = load_plan(file)

@@ -14,8 +14,8 @@ from odfbuild.cli.options import AsOfOption, parse_time
 from odfbuild.cli.output_file import write_json, write_output
 
 if TYPE_CHECKING:
-    from odfbuild.apply.ask import Question, Sources
     from odfbuild.engine.contract import EngineResult
+    from odfbuild.inspect.ask import Question, Sources
     from odfbuild.odf.timestamp import Timestamp
 
 
@@ -80,8 +80,8 @@ def sql(
     corrections carried out; --history shows every record. --as-of asks what was known at a time,
     --valid-at what was true at one; both together, what was known then to be true then.
     """
-    from odfbuild.apply.ask import answered, at_heads, at_moment, understand
-    from odfbuild.apply.names import moment_in
+    from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
+    from odfbuild.survey.names import moment_in
 
     state: Context = context.obj
     text, name = _query(query, file)
@@ -128,7 +128,7 @@ def _valid_at(text: str | None, history: bool) -> Timestamp | None:
 
 
 def _prove(state: Context, question: Question, sources: Sources, history: bool, file: Path) -> int:
-    from odfbuild.apply.proof import prove
+    from odfbuild.inspect.proof import prove
     from odfbuild.wording import count
 
     document = prove(state.workspace(), question, state.start_engine, sources, history=history)

@@ -30,9 +30,9 @@ def status(
     full: Annotated[bool, typer.Option("--full", help="Name all datasets.")] = False,
 ) -> int:
     """Show at a glance what is stale, changed or locked, and what failed last time."""
-    from odfbuild.apply.standing import standing
-    from odfbuild.apply.survey import choose
+    from odfbuild.inspect.status import standing
     from odfbuild.report.standing import render_standing, standing_to_data
+    from odfbuild.survey.survey import choose
 
     state: Context = context.obj
     names, found = choose(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import existing, moment_in
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.survey.names import existing, moment_in
 
 
 def tail(

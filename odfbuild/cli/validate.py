@@ -12,7 +12,7 @@ from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.apply.queries import Checked
-    from odfbuild.apply.survey import Definitions
+    from odfbuild.survey.definitions import Definitions
 
 
 def validate(
@@ -26,7 +26,7 @@ def validate(
 ) -> int:
     """Check all definitions: YAML, templates, types, inputs, cycles. No Spark, no network."""
     state: Context = context.obj
-    from odfbuild.apply.survey import read_definitions
+    from odfbuild.survey.definitions import read_definitions
     from odfbuild.wording import count
 
     found = read_definitions(state.directory, state.given)
@@ -92,7 +92,7 @@ def _check(state: Context, found: Definitions) -> Checked:
 
 
 def _raise_errors(found: Definitions, checked: Checked) -> None:
-    from odfbuild.apply.locate import locate
+    from odfbuild.survey.locate import locate
 
     errors: list[OdfbuildError] = []
     for name, error in checked.errors.items():

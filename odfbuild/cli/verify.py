@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from odfbuild.apply.names import block_in
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
 from odfbuild.cli.options import (
@@ -20,6 +19,7 @@ from odfbuild.cli.options import (
     SelectorOption,
     selection_of,
 )
+from odfbuild.survey.names import block_in
 
 
 def verify(
@@ -106,7 +106,7 @@ def verify(
 
 
 def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int:
-    from odfbuild.apply.proof import check_proof, read_proof
+    from odfbuild.inspect.proof import check_proof, read_proof
     from odfbuild.report.proof import proof_to_data, render_proof
 
     found = check_proof(

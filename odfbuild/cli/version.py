@@ -15,7 +15,7 @@ def version(
     import platform
     from importlib.metadata import version as installed
 
-    from odfbuild import __version__
+    from odfbuild.version import __version__
 
     versions = {
         "odfbuild": __version__,

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from odfbuild.apply.names import existing
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
+from odfbuild.survey.names import existing
 
 
 class _ShowByDefault(TyperGroup):

@@ -13,11 +13,11 @@ from pathlib import Path
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, vocabulary_of
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
 from odfbuild.odf.model import SetDataSchema, SetVocab
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import InputStep, Interval, PromisedSlice
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.dataset import DatasetStore
 
 

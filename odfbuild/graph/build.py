@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
-from odfbuild.odf.projection import Projection
 from odfbuild.project.model import Definition, Project
 from odfbuild.values import dataclass
 from odfbuild.wording import did_you_mean

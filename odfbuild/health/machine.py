@@ -14,10 +14,11 @@ from pathlib import Path
 import odfbuild
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import EngineSettings, Reach, in_force
-from odfbuild.engine.spark import class_archive
-from odfbuild.engine.spark.cluster import check_reachable
-from odfbuild.engine.spark.java import find_java, spark_home
-from odfbuild.engine.spark.sandbox import fences
+from odfbuild.engine.spark.connect.cluster import check_reachable
+from odfbuild.engine.spark.session import class_archive
+from odfbuild.engine.spark.session.gateway import spark_home
+from odfbuild.engine.spark.session.java import find_java
+from odfbuild.engine.spark.session.sandbox import fences
 from odfbuild.health.check import Check, fail, ok, warn
 
 _HASHED = ("pyspark", "pyarrow", "flatbuffers", "multiformats")

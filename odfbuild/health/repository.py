@@ -27,7 +27,7 @@ def git(config: Config | None) -> Iterator[Check]:
         return
     from git import InvalidGitRepositoryError, Repo
 
-    from odfbuild.project.git_install import lacking
+    from odfbuild.gitops.install import lacking
 
     try:
         repo = Repo(config.root, search_parent_directories=True)

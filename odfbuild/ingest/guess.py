@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from odfbuild.odf.ddl import quoted_name
+from odfbuild.odf.schema.ddl import quoted_name
 
 Record = Mapping[str, Any]
 

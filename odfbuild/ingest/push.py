@@ -11,8 +11,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from odfbuild.errors import PlanError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import AddPushSource, DatasetKind, SourceState
-from odfbuild.odf.projection import Projection
 
 IDEMPOTENCY_KEY = "odfbuild/idempotency-key"
 

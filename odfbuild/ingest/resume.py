@@ -6,6 +6,7 @@ Pure. Source: specification, `SourceCaching`; reference behaviour, ingest iterat
 from __future__ import annotations
 
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, SOURCE_NAME
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     FetchStep,
     FetchStepFilesGlob,
@@ -13,7 +14,6 @@ from odfbuild.odf.model import (
     FetchStepUrl,
     SourceState,
 )
-from odfbuild.odf.projection import Projection
 
 
 def polling_state(projection: Projection | None) -> SourceState | None:

@@ -12,7 +12,7 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from odfbuild.odf.fbs_schema import fbs_text
+from odfbuild.odf.flatbuffers.schema_text import fbs_text
 from odfbuild.odf.json_schema import manifest_schema
 from odfbuild.odf.object_tables import tables_text
 from odfbuild.odf.yaml_form import MANIFEST_VERSIONS

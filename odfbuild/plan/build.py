@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
-from odfbuild.odf.projection import Projection
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.plan.changes.delete import as_deletion
+from odfbuild.plan.changes.forgotten import forgotten
 from odfbuild.plan.circumstances import ChainIdentities, Circumstances
-from odfbuild.plan.delete import as_deletion
-from odfbuild.plan.forgotten import forgotten
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.plan.place import FileOnly, Place

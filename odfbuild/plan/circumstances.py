@@ -7,13 +7,13 @@ from typing import Any
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.projection import Projection
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.place import Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
-from odfbuild.project.policy import Policy
+from odfbuild.project.settings.policy import Policy
 from odfbuild.values import dataclass
 
 

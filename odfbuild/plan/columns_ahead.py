@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource, SetTransform
-from odfbuild.odf.projection import Projection
-from odfbuild.plan.columns import Columns
-from odfbuild.plan.diff import Diff
-from odfbuild.plan.evolution import (
+from odfbuild.plan.changes.diff import Diff
+from odfbuild.plan.columns.evolution import (
     UNCHANGED,
     Evolution,
     committed_columns,
     query_evolution,
     source_evolution,
 )
-from odfbuild.plan.impact import Broken, Impact, Reader
-from odfbuild.plan.lineage import Lineages, Names
+from odfbuild.plan.columns.impact import Broken, Impact, Reader
+from odfbuild.plan.columns.lineage import Names
+from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.place import Place
 

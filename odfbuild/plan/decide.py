@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 
 from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
-from odfbuild.odf.projection import Projection
+from odfbuild.plan.changes.costs import with_costs
+from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
+from odfbuild.plan.changes.policy import refused_by_policy
+from odfbuild.plan.changes.rebuild import as_rebuild
 from odfbuild.plan.circumstances import Circumstances
 from odfbuild.plan.columns_ahead import ColumnsAhead
-from odfbuild.plan.costs import with_costs
-from odfbuild.plan.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.place import Path, Place, path_of
-from odfbuild.plan.policy import refused_by_policy
-from odfbuild.plan.rebuild import as_rebuild
 from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict

@@ -14,7 +14,7 @@ from typing import Any
 from odfbuild.errors import Location
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.plan.classify import category
+from odfbuild.plan.changes.classify import category
 from odfbuild.plan.engines import translation_of
 from odfbuild.plan.model import (
     Action,

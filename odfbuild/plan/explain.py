@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from odfbuild.errors import Location, OdfbuildError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
     DisablePollingSource,
@@ -21,10 +22,9 @@ from odfbuild.odf.model import (
     SetTransform,
     SetVocab,
 )
-from odfbuild.odf.projection import Projection
 from odfbuild.plan.circumstances import States
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
-from odfbuild.project.anchors import CommitInfo
+from odfbuild.project.git.notes import CommitInfo
 
 
 class Standing(Enum):

@@ -16,7 +16,7 @@ from typing import Any
 
 from odfbuild.odf.changed import changed
 from odfbuild.odf.model import MetadataEvent
-from odfbuild.plan.lineage import Lineages
+from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook

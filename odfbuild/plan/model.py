@@ -9,10 +9,10 @@ from enum import Enum, StrEnum
 
 from odfbuild.engine.mode import Choice
 from odfbuild.errors import Location, OdfbuildError
+from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import QueryEra
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.values import dataclass
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.projection import Projection
 
 
 def consumers_of(projections: Mapping[str, Projection]) -> dict[DatasetId, list[str]]:

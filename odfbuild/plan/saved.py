@@ -12,10 +12,10 @@ from typing import Any
 
 from odfbuild.engine.mode import Choice, Mode
 from odfbuild.errors import Location, PlanError
+from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataEvent
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import QueryEra
 from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.drift import ChainDrift, DriftCause

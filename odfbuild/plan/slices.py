@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
 
 if TYPE_CHECKING:
-    from odfbuild.odf.step import Interval
+    from odfbuild.odf.chain.step import Interval
 
 
 class SliceIndex(Protocol):
@@ -45,7 +45,7 @@ class ChainSlices:
 
     def since(self, dataset: str, block: Multihash | None) -> Interval | None:
         """See `SliceIndex.since`; costs one read for every block in between."""
-        from odfbuild.odf.step import interval_between
+        from odfbuild.odf.chain.step import interval_between
 
         alias = self._aliases[dataset.lower()]
         head = self._projections[alias].head

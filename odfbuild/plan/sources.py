@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
-from odfbuild.odf.projection import Projection
 from odfbuild.plan.bounds import merge_never_adds_records, never_adds_records
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from odfbuild.errors import PlanError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import Interval
 from odfbuild.plan.bounds import never_adds_records
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.outlook import Outlook

@@ -13,26 +13,26 @@ from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import SCHEMA as INGEST
 from odfbuild.ingest.settings import settings_from
 from odfbuild.odf.decode_errors import describe
-from odfbuild.project.checks import SCHEMA as CHECKS
-from odfbuild.project.checks import checks_from
 from odfbuild.project.environments import (
     check_environment,
     environments,
     nested_states,
     state_of,
 )
-from odfbuild.project.freshness import SCHEMA as FRESHNESS
-from odfbuild.project.freshness import freshness_from
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.lint.rules import SCHEMA as LINT
 from odfbuild.project.model import Config
-from odfbuild.project.owners import SCHEMA as OWNERS
-from odfbuild.project.owners import owners_from
-from odfbuild.project.plain_yaml import read_documents
-from odfbuild.project.policy import SCHEMA as POLICIES
-from odfbuild.project.policy import policies_from
+from odfbuild.project.settings.checks import SCHEMA as CHECKS
+from odfbuild.project.settings.checks import checks_from
+from odfbuild.project.settings.freshness import SCHEMA as FRESHNESS
+from odfbuild.project.settings.freshness import freshness_from
+from odfbuild.project.settings.owners import SCHEMA as OWNERS
+from odfbuild.project.settings.owners import owners_from
+from odfbuild.project.settings.policy import SCHEMA as POLICIES
+from odfbuild.project.settings.policy import policies_from
 from odfbuild.project.variables import variables
-from odfbuild.project.yaml_source import locate
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.odf import model
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.flatbuffers_form import (
+from odfbuild.odf.flatbuffers.form import (
     MalformedBlock,
     UnsupportedVersion,
     block_hash,
@@ -32,9 +32,9 @@ from odfbuild.odf.yaml_form import (
     to_data,
     to_manifest,
 )
-from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.problems import is_about_value, located, old_form_problem
-from odfbuild.project.yaml_source import locate, locate_value
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import locate, locate_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,7 @@ def _claims_other(name: str, found: Multihash) -> bool:
 
 
 def _raw_schema(data: bytes, name: str, problem: MalformedBlock) -> Decoded:
-    from odfbuild.odf.arrow_raw import from_raw
+    from odfbuild.odf.schema.arrow_raw import from_raw
 
     try:
         schema = from_raw(data)
@@ -158,7 +158,7 @@ def _arrow_file(file: Any, start: bytes, name: str) -> Decoded:
 
 
 def _schema(schema: pa.Schema, name: str, what: str) -> Decoded:
-    from odfbuild.odf.arrow_schema import UnsupportedSchemaError, to_odf
+    from odfbuild.odf.schema.arrow_schema import UnsupportedSchemaError, to_odf
 
     try:
         return Decoded(data=to_data(to_odf(schema)), facts=(what,))
@@ -172,7 +172,7 @@ def _columns(event: SetDataSchema) -> list[str]:
     """The columns of a schema that stands in a block as bytes."""
     if event.raw_arrow_schema is None:
         return []
-    from odfbuild.odf.arrow_raw import from_raw
+    from odfbuild.odf.schema.arrow_raw import from_raw
 
     try:
         schema = from_raw(event.raw_arrow_schema)

@@ -14,9 +14,9 @@ from odfbuild.odf.model import DatasetSnapshot, SetPollingSource
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.model import Config, Definition
-from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
+from odfbuild.project.yaml.plain import read_documents
 from odfbuild.values import dataclass
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from odfbuild.errors import ProjectError
 from odfbuild.project.variables import FOLDER
-from odfbuild.project.yaml_source import locate
+from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from odfbuild.project.key_order import put_in_order
-from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.rewrite import text_diff
-from odfbuild.project.yaml_1_1 import text_as_yaml
-from odfbuild.project.yaml_tree import (
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.tree import (
     Document,
     Entry,
     File,
@@ -30,6 +29,7 @@ from odfbuild.project.yaml_tree import (
     lines_of,
     parse,
 )
+from odfbuild.project.yaml.version_1_1 import text_as_yaml
 
 
 @dataclass(frozen=True, slots=True)

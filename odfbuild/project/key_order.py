@@ -11,7 +11,7 @@ from typing import Any
 from odfbuild.odf import model
 from odfbuild.odf.introspect import FieldType, Table, Union, Vector, fields_of
 from odfbuild.odf.yaml_form import spellings
-from odfbuild.project.yaml_tree import Map, Node, Seq
+from odfbuild.project.yaml.tree import Map, Node, Seq
 
 _MANIFEST = ("kind", "version", "content")
 

@@ -12,10 +12,8 @@ from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 from odfbuild.store.collector import paused_collector
-
-TEMPLATE_SUFFIX = ".yaml.j2"
-YAML_SUFFIXES = (".yaml", ".yml")
 
 
 def load_project(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Project:

@@ -8,10 +8,10 @@ from odfbuild.errors import Errors, Location, OdfbuildError
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.definitions import definitions_in
 from odfbuild.project.old_form import Change, modernise
-from odfbuild.project.plain_yaml import read_documents
 from odfbuild.project.rewrite import text_diff
 from odfbuild.project.source import Source
-from odfbuild.project.yaml_tree import NotKept, parse, plain, render, tree_of
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.tree import NotKept, parse, plain, render, tree_of
 
 
 @dataclass(frozen=True, slots=True)

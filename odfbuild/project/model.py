@@ -12,11 +12,11 @@ from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
-from odfbuild.project.checks import Declared
-from odfbuild.project.freshness import Freshness
 from odfbuild.project.given import NOTHING_GIVEN, Given
-from odfbuild.project.owners import Owned
-from odfbuild.project.policy import Policy
+from odfbuild.project.settings.checks import Declared
+from odfbuild.project.settings.freshness import Freshness
+from odfbuild.project.settings.owners import Owned
+from odfbuild.project.settings.policy import Policy
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 

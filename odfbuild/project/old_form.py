@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from odfbuild.project.yaml_tree import Entry, Item, Map, Node, Scalar, Seq, tree_of
+from odfbuild.project.yaml.tree import Entry, Item, Map, Node, Scalar, Seq, tree_of
 
 Path = tuple[str | int, ...]
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from odfbuild.errors import Location, OdfbuildError, ProjectError
-from odfbuild.project import yaml_source
 from odfbuild.project.model import Config
+from odfbuild.project.yaml import source as yaml_source
 from odfbuild.store.files import read_small
 from odfbuild.values import dataclass
+
+TEMPLATE_SUFFIX = ".yaml.j2"
+YAML_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
-from odfbuild.project.plain_yaml import read_documents
-from odfbuild.project.yaml_source import locate
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
 
 _FETCH_TIME = re.compile(r"\$\{\{.*?\}\}", re.S)

@@ -13,7 +13,7 @@ from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.project.given import Given
-from odfbuild.project.plain_yaml import read_documents
+from odfbuild.project.yaml.plain import read_documents
 from odfbuild.wording import did_you_mean
 
 FOLDER = "vars"

@@ -7,7 +7,7 @@ from typing import Any
 
 from odfbuild.engine.audit import Violation
 from odfbuild.errors import Location
-from odfbuild.report.words import paint
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 Found = Mapping[str, Sequence[Violation]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odfbuild.apply.blame import Blamed
-from odfbuild.project.anchors import CommitInfo
-from odfbuild.report.table import render_table
+from odfbuild.project.git.notes import CommitInfo
+from odfbuild.report.forms.table import render_table
+from odfbuild.survey.blame import Blamed
 
 _HEADER = ("block", "event", "commit", "date", "author", "subject")
 _SHORT = 10

@@ -8,8 +8,8 @@ from typing import Any
 from odfbuild.odf.model import MetadataBlock, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.report.words import paint
-from odfbuild.report.yaml_text import yaml_lines
+from odfbuild.report.forms.words import paint
+from odfbuild.report.forms.yaml_text import yaml_lines
 
 Blocks = Sequence[tuple[Multihash, MetadataBlock]]
 
@@ -40,7 +40,7 @@ def _details(block: MetadataBlock) -> dict[str, Any]:
     event = block.event
     if isinstance(event, SetDataSchema) and event.raw_arrow_schema is not None:
         # The bytes of an Arrow schema tell people nothing.
-        from odfbuild.odf.arrow_schema import schema_of
+        from odfbuild.odf.schema.arrow_schema import schema_of
 
         return {
             "columns": {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from odfbuild.apply.corrections import Correction, Corrections, Fate
+from odfbuild.inspect.corrections import Correction, Corrections, Fate
 from odfbuild.odf.records import plain_value
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.report.table import render_table
+from odfbuild.report.forms.table import render_table
 from odfbuild.wording import count
 
 _LENGTHS = {"day": 10, "month": 7, "year": 4}

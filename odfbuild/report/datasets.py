@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.odf.projection import Projection
 from odfbuild.plan.model import Action, Plan, ReasonCode
-from odfbuild.project.owners import Owned, owners_of
-from odfbuild.report.table import render_table
-from odfbuild.report.words import size
+from odfbuild.project.settings.owners import Owned, owners_of
+from odfbuild.report.forms.table import render_table
+from odfbuild.report.forms.words import size
 
 _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})

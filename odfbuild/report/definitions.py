@@ -7,12 +7,12 @@ from typing import Any
 
 from odfbuild.errors import Location
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.plan.definitions import ChangeKind, DefinitionChange
+from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange
 from odfbuild.plan.model import Action
-from odfbuild.report.instances import grouped
-from odfbuild.report.plan_text import render_rows
-from odfbuild.report.plan_view import event_view
-from odfbuild.report.rows import Row
+from odfbuild.report.forms.rows import Row
+from odfbuild.report.plan.instances import grouped
+from odfbuild.report.plan.text import render_rows
+from odfbuild.report.plan.view import event_view
 from odfbuild.wording import count
 
 NO_DIFFERENCES = "No differences."

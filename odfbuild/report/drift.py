@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.plan.drift import ChainDrift, DriftKind
-from odfbuild.report.words import escaped, paint, sentence
+from odfbuild.report.forms.words import escaped, paint, sentence
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.apply.drift import Drifted
+    from odfbuild.inspect.drift import Drifted
 
 SIGN = "!"
 """Stands before what drifted."""

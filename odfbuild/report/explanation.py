@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from odfbuild.apply.runs import PastRun
 from odfbuild.errors import Location
 from odfbuild.plan.explain import Cause, Explanation, Point, Standing
 from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
-from odfbuild.report.plan_view import reason_line
-from odfbuild.report.words import paint
+from odfbuild.report.forms.words import paint
+from odfbuild.report.plan.view import reason_line
+from odfbuild.survey.runs import PastRun
 from odfbuild.wording import count
 
 _COLORS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.report.errors import see
-from odfbuild.report.words import paint
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 if TYPE_CHECKING:

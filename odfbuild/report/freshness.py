@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.project.freshness import Freshness, max_age
-from odfbuild.report.table import render_table
+from odfbuild.project.settings.freshness import Freshness, max_age
+from odfbuild.report.forms.table import render_table
 from odfbuild.wording import count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.report.words import size
+from odfbuild.report.forms.words import size
 from odfbuild.wording import count
 
 if TYPE_CHECKING:

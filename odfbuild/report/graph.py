@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
-from odfbuild.odf.projection import Projection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.health.check import Check, Status
-from odfbuild.report.words import paint
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 _COLORS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red"}

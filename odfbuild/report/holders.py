@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odfbuild.report.table import render_table
+from odfbuild.report.forms.table import render_table
 from odfbuild.store.holders import Holder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from odfbuild.apply.linting import Finding
+from odfbuild.authoring.linting import Finding
 from odfbuild.report.errors import render_place
 from odfbuild.wording import count
 

@@ -10,10 +10,10 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from odfbuild import __version__
-from odfbuild.apply.steps import ReadInput, Step
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.inspect.steps import ReadInput, Step
 from odfbuild.odf.model import ExecuteTransform, TransformSql
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.version import __version__
 
 PRODUCER = f"urn:odfbuild:{__version__}"
 _SPEC = "https://openlineage.io/spec/"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
-from odfbuild.report.words import paint
+from odfbuild.report.forms.words import paint
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.wording import count
 
 _COLORS = {

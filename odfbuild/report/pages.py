@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.yaml_form import to_data
+from odfbuild.report.forms.html import render_page
+from odfbuild.report.forms.words import size
+from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.freshness import Age, spelled
-from odfbuild.report.html import render_page
-from odfbuild.report.words import size
-from odfbuild.report.yaml_text import yaml_lines
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.apply.pages import Page
+    from odfbuild.inspect.pages import Page
 
 
 def render_pages(

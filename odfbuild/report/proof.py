@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.apply.proof import Holds
+    from odfbuild.inspect.proof import Holds
 
 
 def render_proof(found: Holds, name: str) -> str:

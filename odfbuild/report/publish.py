@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from odfbuild.apply.publish import Published, describe
+from odfbuild.gitops.publish import Published, describe
 
 
 def render_published(done: Published) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.records import records_to_data
-from odfbuild.report.table import render_table
+from odfbuild.report.forms.table import render_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

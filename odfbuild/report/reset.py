@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.report.words import short
+from odfbuild.report.forms.words import short
 from odfbuild.wording import count
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from odfbuild.apply.standing import ProjectStanding
+from odfbuild.inspect.status import ProjectStanding
+from odfbuild.report.forms.words import paint
 from odfbuild.report.holders import holders_to_data
-from odfbuild.report.words import paint
 from odfbuild.wording import count
 
 SHOWN = 10

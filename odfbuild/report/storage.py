@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from odfbuild.report.table import render_table
-from odfbuild.report.words import size
+from odfbuild.report.forms.table import render_table
+from odfbuild.report.forms.words import size
 from odfbuild.store.transfer import Held
 from odfbuild.wording import count
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from odfbuild.apply.vintage import Era, Vintage
-from odfbuild.report.table import render_table
-from odfbuild.report.words import short
+from odfbuild.inspect.vintage import Era, Vintage
+from odfbuild.report.forms.table import render_table
+from odfbuild.report.forms.words import short
 from odfbuild.wording import count
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import project
 from odfbuild.store.workspace import Workspace

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import Buffer, map_disposable, write_disposable
@@ -106,7 +106,7 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
 
     Reads only the blocks after `before`; the whole chain when `before` is not part of it.
     """
-    from odfbuild.odf.projection import fold
+    from odfbuild.odf.chain.projection import fold
 
     if before is not None and before.head == head:
         return before

@@ -30,7 +30,7 @@ from odfbuild.store.files import (
 from odfbuild.store.storage import ObjectKind
 
 if TYPE_CHECKING:
-    from odfbuild.odf.chain_state import ChainState
+    from odfbuild.odf.chain.state import ChainState
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.storage import Storage
@@ -157,7 +157,7 @@ class DatasetStore:
 
         Data events of a class in `brief` are read in part only (see `decode_block`).
         """
-        from odfbuild.odf.flatbuffers_reader import decode_block
+        from odfbuild.odf.flatbuffers.reader import decode_block
 
         try:
             return decode_block(data, brief)
@@ -316,10 +316,10 @@ class DatasetStore:
 
         `ChainError` when an event breaks a rule. Writes nothing.
         """
-        from odfbuild.odf.chain_state import advance
-        from odfbuild.odf.flatbuffers_form import encode_block
+        from odfbuild.odf.chain.rules import check
+        from odfbuild.odf.chain.state import advance
+        from odfbuild.odf.flatbuffers.form import encode_block
         from odfbuild.odf.model import MetadataBlock
-        from odfbuild.odf.rules import check
 
         state = self.rule_state(head)
         number = 0 if state is None else state.sequence_number + 1
@@ -348,7 +348,7 @@ class DatasetStore:
 
         The state of the last head is kept, so that appending again reads only what is new.
         """
-        from odfbuild.odf.chain_state import advance
+        from odfbuild.odf.chain.state import advance
 
         known, state = self._rules or (None, None)
         if head is None:

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from odfbuild.odf import identity, model, multihash, timestamp
-from odfbuild.odf.projection import Projection, QueryEra
+from odfbuild.odf.chain.projection import Projection, QueryEra
 
 _TUPLE = -1
 _NESTED = frozenset((tuple, dict, list))

@@ -26,8 +26,8 @@ from odfbuild.store.files import read_open, read_small
 from odfbuild.store.holders import Holder
 
 if TYPE_CHECKING:
+    from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind, MetadataEvent
-    from odfbuild.odf.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.storage import Storage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from odfbuild.odf.chain.projection import Projection, advance, start
+from odfbuild.odf.chain.step import Interval, Link
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection, advance, start
-from odfbuild.odf.step import Interval, Link
 
 
 class History:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError, IntegrityError
+from odfbuild.odf.chain.step import Link
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.step import Link
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_small
 from odfbuild.store.storage import ObjectKind
@@ -109,7 +109,7 @@ def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
 
 def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, MetadataBlock]]:
     """Every file of `blocks/`: its bytes hash to its name, and it is a block."""
-    from odfbuild.odf.flatbuffers_form import decode_block
+    from odfbuild.odf.flatbuffers.form import decode_block
 
     findings: list[Finding] = []
     intact: dict[Multihash, MetadataBlock] = {}
@@ -183,8 +183,8 @@ def _preceding(
 
 def _replay(store: DatasetStore, chain: list[Link]) -> list[Finding]:
     """Append the chain again in mind, with every rule; stops at the first block that breaks one."""
-    from odfbuild.odf.chain_state import advance
-    from odfbuild.odf.rules import check
+    from odfbuild.odf.chain.rules import check
+    from odfbuild.odf.chain.state import advance
 
     state = None
     for hash, block in chain:

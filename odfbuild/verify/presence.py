@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from odfbuild.errors import IntegrityError
+from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.step import Link
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
 from odfbuild.verify.finding import Finding

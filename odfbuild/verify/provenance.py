@@ -19,7 +19,7 @@ from odfbuild.engine.mode import Mode
 from odfbuild.engine.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
 from odfbuild.engine.request import StepInput, transform_task
 from odfbuild.errors import IntegrityError, PlanError
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
@@ -29,7 +29,7 @@ from odfbuild.odf.model import (
     SourceState,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.step import Link
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.replay import Histories, Replay, plan_replay

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from odfbuild.engine.request import StepInput
 from odfbuild.engine.translate.runnable import ran_on_spark
 from odfbuild.errors import IntegrityError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import Link, output_watermark, recorded_step
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import ExecuteTransform, ExecuteTransformInput, SetTransform
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import Link, output_watermark, recorded_step
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace

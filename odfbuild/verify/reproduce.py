@@ -21,12 +21,12 @@ from odfbuild.engine.request import is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.engine.translate.runnable import ran_on_spark, release_for
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
-from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema_compare import incompatibilities
-from odfbuild.odf.schema_evolution import required_as
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.compare import incompatibilities
+from odfbuild.odf.schema.evolution import required_as
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.compare import first_difference

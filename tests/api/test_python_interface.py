@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from odfbuild import Project
-from odfbuild.apply.outcome import Status
 from odfbuild.errors import Errors, PlanError, ProjectError, StaleHeadError
 from odfbuild.plan.explain import Standing
 from odfbuild.plan.model import Action, ReasonCode
+from odfbuild.survey.outcome import Status
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny

@@ -12,7 +12,8 @@ from odfbuild.apply.derive import read_inputs, stage_transform
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import dataset_schema, write_slice
-from odfbuild.odf.arrow_schema import to_raw
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import (
     AddData,
     DatasetKind,
@@ -24,8 +25,7 @@ from odfbuild.odf.model import (
     TransformInput,
     TransformSql,
 )
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.step import is_due
+from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 from tests.apply.plain_engine import RESULT, PlainEngine

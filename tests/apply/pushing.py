@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from odfbuild.apply.outcome import DatasetOutcome
 from odfbuild.apply.push import Push, push
 from odfbuild.engine.contract import Engine, Headway
 from odfbuild.odf.model import (
@@ -19,6 +18,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import DatasetOutcome
 from tests.apply.in_process import Shared
 
 NOW = Timestamp.parse("2024-05-01T12:00:00Z")

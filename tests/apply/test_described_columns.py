@@ -10,7 +10,7 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from odfbuild.odf.model import DataSchema, SetDataSchema
-from odfbuild.odf.schema_compare import strip_encoding
+from odfbuild.odf.schema.compare import strip_encoding
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import verify
 from tests.apply.in_process import Program, share

@@ -8,8 +8,8 @@ import pytest
 
 from odfbuild.apply.definitions import resolve_changes
 from odfbuild.apply.derive import read_inputs
-from odfbuild.apply.survey import survey
 from odfbuild.errors import PlanError
+from odfbuild.survey.survey import survey
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 

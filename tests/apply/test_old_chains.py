@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.odf.flatbuffers_form import block_hash, encode_block, manifest_version
+from odfbuild.odf.flatbuffers.form import block_hash, encode_block, manifest_version
 from odfbuild.odf.model import ExecuteTransform, MetadataBlock
 from odfbuild.odf.multihash import Multihash
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.key_index import key_index
-from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import AddData
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.tiny import Tiny

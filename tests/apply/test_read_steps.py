@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 import shapefile
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.engine.contract import Engine
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import DatasetOutcome, Status
 from tests.ingest.bad_sources import Case, csv, lines
 from tests.ingest.many_sources import apply, arrive, define, heads
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.apply.outcome import Status
 from odfbuild.engine.contract import Drift, Engine
 from odfbuild.odf.model import (
     AddData,
@@ -25,6 +24,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.report.outcome import render_dataset_outcome
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.outcome import Status
 from tests.apply.in_process import Program, share
 from tests.apply.pushing import create, push_into
 from tests.apply.tiny import Tiny

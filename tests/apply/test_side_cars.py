@@ -10,13 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from odfbuild.apply.outcome import Status
 from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.key_index import key_index
-from odfbuild.engine.spark import prior as prior_module
-from odfbuild.engine.spark import state as state_module
-from odfbuild.odf.arrow_schema import schema_of
+from odfbuild.engine.spark.merging import prior as prior_module
+from odfbuild.engine.spark.merging import state as state_module
 from odfbuild.odf.model import (
     AddPushSource,
     MergeStrategy,
@@ -25,7 +23,9 @@ from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
     ReadStepNdJson,
 )
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.survey.outcome import Status
 from tests.apply.pushing import NOW, create, push_into, workspace
 
 pytestmark = pytest.mark.spark

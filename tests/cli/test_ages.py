@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from odfbuild.project.freshness import parse_age
+from odfbuild.project.settings.freshness import parse_age
 from odfbuild.report.freshness import spelled
 from tests.apply.in_process import Program
 

@@ -165,7 +165,7 @@ def test_what_nobody_foresaw_is_one_error_whose_details_are_kept(
             raise error
 
         monkeypatch.setattr("odfbuild.cli.context.Context.chosen", fail)
-        monkeypatch.setattr("odfbuild.apply.survey.choose", fail)
+        monkeypatch.setattr("odfbuild.survey.survey.choose", fail)
         assert run(["ls", "--json"]) == 1
         said = capsys.readouterr()
         assert f"error[E0999]: internal error while doing `odfbuild ls`: {shown}\n" in said.err

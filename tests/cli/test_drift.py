@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from odfbuild.apply.known_heads import KnownHead, noted_heads
 from odfbuild.odf.model import SetInfo
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.known_heads import KnownHead, noted_heads
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 from tests.cli.repository import commit, git, own_configuration, sign, tiny
@@ -350,7 +350,7 @@ def test_git_is_asked_again_when_anything_moved(
         asked.append(config)
         return noted_heads(config)
 
-    monkeypatch.setattr("odfbuild.apply.drift.noted_heads", noted)
+    monkeypatch.setattr("odfbuild.inspect.drift.noted_heads", noted)
     for times in (1, 1):
         assert planned(odfbuild) == []
         assert len(asked) == times

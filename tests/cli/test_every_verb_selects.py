@@ -203,10 +203,10 @@ def test_a_part_of_a_saved_plan_is_selected_with_every_method(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from odfbuild.apply.approved import load_plan
-    from odfbuild.apply.catalogue import selected_of_plan
     from odfbuild.cli.options import selection_of
     from odfbuild.project.config import load_config
+    from odfbuild.survey.approved import load_plan
+    from odfbuild.survey.selectable import selected_of_plan
 
     Program(project.root, monkeypatch, capsys).ok("plan", "-o", str(tmp_path / "plan.json"))
     plan, config = load_plan(tmp_path / "plan.json").plan, load_config(project.root)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.apply.unforeseen import unforeseen
-from odfbuild.engine.spark.java import passed_on
+from odfbuild.engine.spark.session.gateway import passed_on
 from odfbuild.store.disposable import cache_folder
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.apply.run_log import RunLog
-from odfbuild.apply.runs import last_seconds
 from odfbuild.cli.console import Console
 from odfbuild.cli.progress import BarProgress, PlainProgress, time_left
 from odfbuild.engine.contract import Headway
+from odfbuild.survey.outcome import DatasetOutcome, Status
+from odfbuild.survey.runs import last_seconds
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild import Project
-from odfbuild.apply.ask import understand
 from odfbuild.cli.main import run
 from odfbuild.engine.contract import Engine
 from odfbuild.errors import QueryError
+from odfbuild.inspect.ask import understand
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
 

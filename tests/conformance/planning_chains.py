@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.odf.arrow_schema import to_raw
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.chain.step import InputStep
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddData,
@@ -46,7 +46,7 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.step import InputStep
+from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.odf.flatbuffers_form import block_hash, decode_block, encode_block
+from odfbuild.odf.flatbuffers.form import block_hash, decode_block, encode_block
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.yaml_form import from_data, to_data
 from tests.conformance.vectors import cases

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
-from odfbuild.odf.chain_state import ChainState, advance
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.chain.rules import check, check_hash
+from odfbuild.odf.chain.state import ChainState, advance
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, MetadataEvent
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.rules import check, check_hash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data
 from odfbuild.store.dataset import DatasetStore

@@ -203,7 +203,7 @@ def _hash_parse(case: dict[str, Any]) -> None:
 
 
 def _codecs(case: dict[str, Any]) -> None:
-    from odfbuild.odf.flatbuffers_form import MANIFEST_KIND
+    from odfbuild.odf.flatbuffers.form import MANIFEST_KIND
 
     known = {name: hex(code) for name, code in CODES.items()}
     known |= {"ed25519-pub": "0xed", "odf-metadata-block": hex(MANIFEST_KIND)}

@@ -10,8 +10,8 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.findings import Step
-from odfbuild.engine.spark.validate import check_steps
+from odfbuild.engine.spark.queries.findings import Step
+from odfbuild.engine.spark.queries.validate import check_steps
 from tests.conformance.vectors import cases
 
 pytestmark = pytest.mark.spark

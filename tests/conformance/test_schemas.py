@@ -5,7 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odfbuild.odf.arrow_schema import (
+from odfbuild.odf.model import DataField, DataSchema
+from odfbuild.odf.schema.arrow_schema import (
     InvalidAttributeError,
     Layouts,
     UnsupportedSchemaError,
@@ -13,9 +14,8 @@ from odfbuild.odf.arrow_schema import (
     from_odf,
     to_odf,
 )
-from odfbuild.odf.ddl import DdlError, parse_ddl
-from odfbuild.odf.model import DataField, DataSchema
-from odfbuild.odf.schema_compare import Difference, compare, diff, strip_encoding, superset
+from odfbuild.odf.schema.compare import Difference, compare, diff, strip_encoding, superset
+from odfbuild.odf.schema.ddl import DdlError, parse_ddl
 from odfbuild.odf.yaml_form import from_data
 from tests.conformance.arrow_values import type_of
 from tests.conformance.vectors import cases

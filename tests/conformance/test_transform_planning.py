@@ -16,6 +16,7 @@ from odfbuild.apply.derive import read_inputs
 from odfbuild.apply.reset import carry_out, plan_reset
 from odfbuild.apply.watermark import set_watermark
 from odfbuild.errors import IntegrityError, OdfbuildError
+from odfbuild.odf.chain.step import Interval, is_due, next_step, output_watermark
 from odfbuild.odf.model import (
     AddData,
     Checkpoint,
@@ -28,7 +29,6 @@ from odfbuild.odf.model import (
     SetInfo,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.step import Interval, is_due, next_step, output_watermark
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.history import History

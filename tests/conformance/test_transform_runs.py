@@ -18,7 +18,6 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.errors import Errors, OdfbuildError
-from odfbuild.odf.arrow_schema import schema_of
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
@@ -29,6 +28,7 @@ from odfbuild.odf.model import (
     TransformInput,
     TransformSql,
 )
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 from tests.conformance.arrow_values import type_of

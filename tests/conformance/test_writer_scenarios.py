@@ -11,7 +11,6 @@ import pytest
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
 from odfbuild.errors import OdfbuildError
-from odfbuild.odf.arrow_schema import schema_of, to_odf, to_raw
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.model import (
     AddData,
@@ -30,6 +29,7 @@ from odfbuild.odf.model import (
     SetVocab,
     SourceState,
 )
+from odfbuild.odf.schema.arrow_schema import schema_of, to_odf, to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_data
 from odfbuild.store.workspace import Workspace

@@ -54,7 +54,7 @@ def test_a_wheel_has_all_that_the_program_reads(installed: Path) -> None:
         "import odfbuild\n"
         "from odfbuild.project.resources import schema_text, template_text\n"
         "from odfbuild.report.error_codes import error_codes\n"
-        "from odfbuild.project.scaffold import KINDS\n"
+        "from odfbuild.authoring.scaffold import KINDS\n"
         "print(odfbuild.__file__)\n"
         "[template_text(f'new/{kind}.yaml.j2') for kind in KINDS if kind != 's3']\n"
         "template_text('report/plan.html.j2'), template_text('init/2026-01.csv')\n"

@@ -19,8 +19,8 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.slice import dataset_schema, write_slice
+from odfbuild.odf.chain.step import output_watermark
 from odfbuild.odf.model import TransformSql
-from odfbuild.odf.step import output_watermark
 from odfbuild.odf.timestamp import Timestamp
 
 VOCAB = Vocabulary()

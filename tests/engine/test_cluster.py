@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark import cluster
+from odfbuild.engine.spark.connect import cluster
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.errors import EnvironmentProblem
 from tests.engine.everywhere import hashes

@@ -24,11 +24,12 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from odfbuild.engine import elsewhere
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
-from odfbuild.engine.spark import remote as remote_module
-from odfbuild.engine.spark import sandbox, server
+from odfbuild.engine.spark.connect import remote as remote_module
+from odfbuild.engine.spark.connect import server
+from odfbuild.engine.spark.connect.remote import Remote
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.recovery import why_lost
-from odfbuild.engine.spark.remote import Remote
+from odfbuild.engine.spark.session import sandbox
+from odfbuild.engine.spark.session.recovery import why_lost
 from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny

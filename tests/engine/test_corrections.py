@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.spark import sorted_parts
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.modes import corrections
-from odfbuild.engine.spark.modes.changelog import MORE, write_changes
+from odfbuild.engine.spark.queries.modes import corrections
+from odfbuild.engine.spark.queries.modes.changelog import MORE, write_changes
+from odfbuild.engine.spark.results import sorted_parts
 from tests.engine.inputs import MILLIS, read, rows, slices, sql, task
 
 WORDS = [None, "a", "B", "\u65e5", "\U0001f600"]

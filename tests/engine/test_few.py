@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from odfbuild.engine.spark import few
-from odfbuild.engine.spark.at_hand import computed, handed_over
-from odfbuild.engine.spark.catalyst import Catalyst
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.executor import write_parts
-from odfbuild.engine.spark.frames import read_slices
-from odfbuild.engine.spark.inputs import new_records
-from odfbuild.engine.spark.modes.map import increment_view
-from odfbuild.engine.spark.transform import checked
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.inputs import new_records
+from odfbuild.engine.spark.queries.modes.map import increment_view
+from odfbuild.engine.spark.queries.transform import checked
+from odfbuild.engine.spark.results import few
+from odfbuild.engine.spark.results.at_hand import computed, handed_over
+from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import QueryError
 from tests.engine.inputs import read, rows, slices, sql, task
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.spark.json_depth import DEEPEST
+from odfbuild.engine.spark.reading.json_depth import DEEPEST
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepJson, ReadStepNdJson, ReadStepParquet
 from tests.ingest.run_ingest import ingest

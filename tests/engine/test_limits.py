@@ -9,7 +9,7 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.engine.spark.limits import files_read
+from odfbuild.engine.spark.session.limits import files_read
 from odfbuild.errors import EnvironmentProblem, QueryError
 from tests.engine.inputs import rows, slices, sql, task
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.engine.spark import csv_quotes, source_text
+from odfbuild.engine.spark.reading import csv_quotes, source_text
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepCsv
 

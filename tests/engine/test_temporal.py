@@ -8,7 +8,7 @@ import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices
 from odfbuild.engine.mode import Mode
-from odfbuild.engine.spark.temporal import rewrite
+from odfbuild.engine.spark.queries.temporal import rewrite
 from odfbuild.errors import QueryError
 from odfbuild.odf.model import TemporalTable, TransformSql
 from tests.engine.inputs import sql

@@ -9,10 +9,10 @@ from threading import Event
 
 import yaml
 
-from odfbuild.apply.outcome import ApplyOutcome, DatasetOutcome
 from odfbuild.apply.run import ApplyOptions, apply_plan
-from odfbuild.apply.survey import survey
 from odfbuild.engine.contract import Engine, Headway
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
+from odfbuild.survey.survey import survey
 from tests.apply.in_process import Shared
 from tests.ingest.bad_sources import Case
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.apply.outcome import DatasetOutcome, Status
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.spark import source_text
+from odfbuild.engine.spark.reading import source_text
+from odfbuild.survey.outcome import DatasetOutcome, Status
 from tests.ingest import bad_sources, bad_text, odd_sources
 from tests.ingest.bad_sources import LIMIT, Case, csv, lines
 from tests.ingest.many_sources import apply, arrive, define, heads

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from odfbuild.errors import IngestError
 from odfbuild.ingest.guess import Column, event_time_of, guess
 from odfbuild.ingest.sample import Form, form_of, look_at
-from odfbuild.odf.ddl import parse_ddl
+from odfbuild.odf.schema.ddl import parse_ddl
 
 
 def of_text(*values: str) -> str:

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.engine.contract import Vocabulary
-from odfbuild.engine.spark.frames import read_slices
-from odfbuild.engine.spark.merge_changes import project as project_frame
+from odfbuild.engine.spark.merging.changes import project as project_frame
+from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
     MergeStrategyAppend,

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.odf.arrow_schema import (
+from odfbuild.odf.flatbuffers.form import decode_message, encode_message
+from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
+from odfbuild.odf.schema.arrow_schema import (
     InvalidAttributeError,
     UnsupportedSchemaError,
     from_odf,
@@ -15,9 +17,7 @@ from odfbuild.odf.arrow_schema import (
     to_odf,
     to_raw,
 )
-from odfbuild.odf.flatbuffers_form import decode_message, encode_message
-from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
-from odfbuild.odf.schema_compare import incompatibilities, strip_encoding
+from odfbuild.odf.schema.compare import incompatibilities, strip_encoding
 from tests.odf.values import objects
 
 LEAVES = [

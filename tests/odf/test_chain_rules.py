@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.errors import ChainError, IntegrityError
-from odfbuild.odf.arrow_raw import to_raw
-from odfbuild.odf.arrow_schema import schema_of
-from odfbuild.odf.chain_state import ChainState, advance
-from odfbuild.odf.flatbuffers_form import decode_block, encode_block
+from odfbuild.odf.chain.projection import advance as project
+from odfbuild.odf.chain.projection import fold, start
+from odfbuild.odf.chain.rules import check
+from odfbuild.odf.chain.state import ChainState, advance
+from odfbuild.odf.flatbuffers.form import decode_block, encode_block
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     AddPushSource,
@@ -37,9 +38,8 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import advance as project
-from odfbuild.odf.projection import fold, start
-from odfbuild.odf.rules import check
+from odfbuild.odf.schema.arrow_raw import to_raw
+from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from tests.odf.values import objects
 
@@ -182,8 +182,8 @@ def test_any_event_is_taken_or_refused_and_projected_alike(events: list[Metadata
 
 def test_planning_imports_nothing_heavy() -> None:
     code = (
-        "import sys, odfbuild.odf.rules, odfbuild.odf.normalise, odfbuild.odf.ddl, "
-        "odfbuild.odf.schema_compare; "
+        "import sys, odfbuild.odf.chain.rules, odfbuild.odf.normalise, odfbuild.odf.schema.ddl, "
+        "odfbuild.odf.schema.compare; "
         "print([m for m in ('pyarrow', 'numpy', 'flatbuffers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf import catalogue
-from odfbuild.odf.flatbuffers_form import (
+from odfbuild.odf.flatbuffers.form import (
     MalformedBlock,
     UnsupportedVersion,
     block_hash,
@@ -27,7 +27,7 @@ from odfbuild.odf.model import DataType, DataTypeMap, MetadataBlock, MetadataEve
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_data
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.plain_yaml import read_documents
+from odfbuild.project.yaml.plain import read_documents
 from tests.odf.values import objects
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

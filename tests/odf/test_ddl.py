@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.odf.ddl import DdlError, parse_ddl
+from odfbuild.odf.schema.ddl import DdlError, parse_ddl
 from tests.odf.ddl_text import to_ddl
 
 

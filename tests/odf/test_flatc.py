@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.extra import extra_to_json
-from odfbuild.odf.flatbuffers_form import encode_message
-from odfbuild.odf.flatbuffers_tables import timestamp
+from odfbuild.odf.flatbuffers.form import encode_message
+from odfbuild.odf.flatbuffers.tables import timestamp
 from odfbuild.odf.generate import DEFAULT_FOLDER
 from odfbuild.odf.introspect import FieldType, Scalar, Table, Union, Vector, fields_of
 from odfbuild.odf.model import MetadataBlock, MetadataEvent

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from odfbuild.odf.catalogue import enums, objects, unions
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.generate import DEFAULT_FOLDER, differences, generated_files, main
 from odfbuild.odf.introspect import fields_of
 from odfbuild.odf.json_schema import manifest_schema, schema_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.columns import Result, columns_of, result_of
+from odfbuild.plan.columns.of_query import Result, columns_of, result_of
 
 T = pa.schema(
     [

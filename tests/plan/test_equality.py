@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformInput, TransformSql
-from odfbuild.plan.equality import Likeness, UncertainWords, compare, tokens, words
+from odfbuild.plan.changes.equality import Likeness, UncertainWords, compare, tokens, words
 
 WORDS = ("select", "SELECT", "a", "ab", "a1", "1", "10L", "1e5", ".5", "1.", "_x", "é", "from")
 LITERALS = ("'it''s'", '"it\'s"', "'a b'", "`a b`", "`a`", "r'x'", "R'x'", "x'1F'", "X'1f'", "''")

@@ -10,12 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from odfbuild.odf.model import SetInfo
-from odfbuild.plan import impact
 from odfbuild.plan.build import build_plan
+from odfbuild.plan.columns import impact
 from odfbuild.plan.document import plan_document
 from odfbuild.plan.model import ColumnEffect, Plan
 from odfbuild.plan.slices import ChainSlices
-from odfbuild.report.plan_view import view
+from odfbuild.report.plan.view import view
 
 from .test_evolution import source
 from .worlds import LATE, READERS, polling, readers
@@ -180,7 +180,7 @@ def test_what_is_left_alone_costs_no_parsing(monkeypatch: pytest.MonkeyPatch) ->
     def parse(*_: object) -> None:
         pytest.fail("a query was parsed")
 
-    monkeypatch.setattr("odfbuild.plan.query_lineage.lineage_of", parse)
+    monkeypatch.setattr("odfbuild.plan.columns.query_lineage.lineage_of", parse)
     made = readers()
     projections = {name: chain.now for name, chain in made.chains.items()}
     slices = ChainSlices(projections, lambda name, block: made.chains[name].blocks[block])

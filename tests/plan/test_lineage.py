@@ -7,9 +7,10 @@ import marshal
 import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.lineage import Lineage, Lineages
+from odfbuild.plan.columns.lineage import Lineage
+from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.columns.query_lineage import lineage_of
 from odfbuild.plan.model import Influence
-from odfbuild.plan.query_lineage import lineage_of
 
 INPUTS = {
     "flights": ("event_time", "carrier", "dep_delay", "Distance"),

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.lineage import Lineage
-from odfbuild.plan.query_lineage import lineage_of
+from odfbuild.plan.columns.lineage import Lineage
+from odfbuild.plan.columns.query_lineage import lineage_of
 
 TABLES = {"a": ("id", "x", "y"), "b": ("id", "u", "v")}
 _EXPRESSIONS = (

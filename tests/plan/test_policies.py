@@ -8,10 +8,10 @@ import pytest
 
 from odfbuild.odf.model import AddPushSource, ReadStepNdJson, SetInfo, SetVocab
 from odfbuild.plan.build import build_plan
-from odfbuild.plan.classify import Category, category
+from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.slices import ChainSlices
-from odfbuild.project.policy import Policy, policies_from, refusing
+from odfbuild.project.settings.policy import Policy, policies_from, refusing
 
 from .worlds import World, ledger, polling
 

@@ -10,8 +10,11 @@ from types import ModuleType
 import pytest
 
 from odfbuild.errors import ChainError, Errors
-from odfbuild.odf import data_rules, normalise, rule_errors, rules
-from odfbuild.odf.chain_state import ChainState
+from odfbuild.odf import normalise
+from odfbuild.odf.chain import data_rules, rule_errors, rules
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.chain.rules import check
+from odfbuild.odf.chain.state import ChainState
 from odfbuild.odf.model import (
     AddPushSource,
     DataField,
@@ -34,8 +37,6 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
-from odfbuild.odf.projection import Projection
-from odfbuild.odf.rules import check
 from odfbuild.plan.model import Action
 from odfbuild.project.load import load_project
 

@@ -13,8 +13,8 @@ from odfbuild.plan.document import plan_document
 from odfbuild.plan.model import Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import moved, subset
-from odfbuild.report.plan_json import plan_to_data, stamp
-from odfbuild.report.plan_text import render_plan
+from odfbuild.report.plan.json import plan_to_data, stamp
+from odfbuild.report.plan.text import render_plan
 
 from ..report.test_plan_report import SCREENS
 from .worlds import hash_of, news, pipeline

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from odfbuild.ingest.facts import SourceFacts
+from odfbuild.odf.chain.projection import Projection, advance, start
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddData,
@@ -40,7 +41,6 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection, advance, start
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.model import DatasetPlan, Plan

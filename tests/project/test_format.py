@@ -15,8 +15,8 @@ from odfbuild.odf.model import DatasetSnapshot
 from odfbuild.odf.yaml_form import from_manifest, to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.project.format import format_text
-from odfbuild.project.plain_yaml import read_documents
-from odfbuild.project.yaml_1_1 import other_meaning, text_as_yaml
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.version_1_1 import other_meaning, text_as_yaml
 from tests.odf.values import objects
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from odfbuild.errors import ProjectError
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.plain_yaml import read_documents, read_plain
-from odfbuild.project.yaml_source import read_completely
+from odfbuild.project.yaml.plain import read_documents, read_plain
+from odfbuild.project.yaml.source import read_completely
 
 ROOT = Path(__file__).parents[2]
 VALUES = (

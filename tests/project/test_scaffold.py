@@ -11,12 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.ingest.sample import Form, look_at
-from odfbuild.odf.ddl import parse_ddl
-from odfbuild.odf.model import SetPollingSource, SetTransform
-from odfbuild.plan.columns import result_of
-from odfbuild.project.definitions import definitions_in
-from odfbuild.project.scaffold import (
+from odfbuild.authoring.scaffold import (
     MERGES,
     Derived,
     Input,
@@ -25,6 +20,11 @@ from odfbuild.project.scaffold import (
     derived_text,
     root_text,
 )
+from odfbuild.ingest.sample import Form, look_at
+from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.plan.columns.of_query import result_of
+from odfbuild.project.definitions import definitions_in
 from odfbuild.project.source import Source
 from odfbuild.project.template import render_template
 from tests.odf.values import NAMES

@@ -11,17 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.odf.yaml_text import dump_yaml
-from odfbuild.project.plain_yaml import read_documents
-from odfbuild.project.yaml_tree import (
-    Map,
-    NotKept,
-    Seq,
-    lines_of,
-    parse,
-    plain,
-    render,
-    tree_of,
-)
+from odfbuild.project.yaml.plain import read_documents
+from odfbuild.project.yaml.tree import Map, NotKept, Seq, lines_of, parse, plain, render, tree_of
 
 WRITTEN = """\
 # A file that people keep.

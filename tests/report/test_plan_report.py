@@ -21,13 +21,13 @@ from odfbuild.plan.document import plan_digest
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.plan.saved import read_plan
-from odfbuild.report.instances import grouped
-from odfbuild.report.plan_html import render_html
-from odfbuild.report.plan_json import plan_to_data, stamp
-from odfbuild.report.plan_markdown import render_markdown
-from odfbuild.report.plan_text import render_plan
-from odfbuild.report.plan_view import closing_line
-from odfbuild.report.rows import EventView, Row
+from odfbuild.report.forms.rows import EventView, Row
+from odfbuild.report.plan.html import render_html
+from odfbuild.report.plan.instances import grouped
+from odfbuild.report.plan.json import plan_to_data, stamp
+from odfbuild.report.plan.markdown import render_markdown
+from odfbuild.report.plan.text import render_plan
+from odfbuild.report.plan.view import closing_line
 
 from ..plan.worlds import LATE, World, news, pipeline, polling, readers
 from .golden import assert_golden

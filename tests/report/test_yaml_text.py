@@ -2,7 +2,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfbuild.report.yaml_text import yaml_lines
+from odfbuild.report.forms.yaml_text import yaml_lines
 
 WORDS = st.text(alphabet="abc xyz019.-_:#'\"{}[]/*,", max_size=12)
 VALUES = st.recursive(

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyspark
 
-from odfbuild.engine.spark.java import _module_options, find_java
+from odfbuild.engine.spark.session.gateway import _module_options
+from odfbuild.engine.spark.session.java import find_java
 
 _SPARK_HOME = Path(pyspark.__file__).parent
 _SECONDS = 300

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
-from odfbuild.odf.flatbuffers_form import encode_block, manifest_version
+from odfbuild.odf.flatbuffers.form import encode_block, manifest_version
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataBlock, Seed, SetInfo
 from odfbuild.odf.multihash import Multihash

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.odf import projection as fold
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.chain import projection as fold
+from odfbuild.odf.chain.projection import Projection, QueryEra
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.model import (
     AddData,
@@ -38,7 +39,6 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection, QueryEra
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.dataset import DatasetStore

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.errors import IntegrityError
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.model import AddData, Checkpoint, DatasetKind, MetadataBlock, SetVocab
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore

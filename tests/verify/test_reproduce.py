@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.engine.slice import dataset_schema
-from odfbuild.odf.arrow_schema import to_raw
 from odfbuild.odf.digest import LogicalHasher, physical_hash
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.model import (
     ExecuteTransform,
     MetadataBlock,
@@ -22,6 +21,7 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
+from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify

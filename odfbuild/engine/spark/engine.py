@@ -27,19 +27,19 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
-from odfbuild.engine.spark.ask import answer
-from odfbuild.engine.spark.bad_records import BadRecords
-from odfbuild.engine.spark.checks import violations
-from odfbuild.engine.spark.executor import use, why_here
-from odfbuild.engine.spark.frames import to_arrow_schema
-from odfbuild.engine.spark.inputs import empty_view
-from odfbuild.engine.spark.limits import within
-from odfbuild.engine.spark.merge import merge
-from odfbuild.engine.spark.provenance import trace
-from odfbuild.engine.spark.read import read_source
-from odfbuild.engine.spark.recovery import Recovery, why_lost
-from odfbuild.engine.spark.session import Session
-from odfbuild.engine.spark.transform import checked, derive, preprocess, screen
+from odfbuild.engine.spark.merging.merge import merge
+from odfbuild.engine.spark.queries.ask import answer
+from odfbuild.engine.spark.queries.checks import violations
+from odfbuild.engine.spark.queries.inputs import empty_view
+from odfbuild.engine.spark.queries.provenance import trace
+from odfbuild.engine.spark.queries.transform import checked, derive, preprocess, screen
+from odfbuild.engine.spark.reading.bad_records import BadRecords
+from odfbuild.engine.spark.reading.read import read_source
+from odfbuild.engine.spark.results.executor import use, why_here
+from odfbuild.engine.spark.results.frames import to_arrow_schema
+from odfbuild.engine.spark.session.limits import within
+from odfbuild.engine.spark.session.recovery import Recovery, why_lost
+from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from odfbuild import __version__
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
@@ -23,6 +22,7 @@ from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, las
 from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.version import __version__
 
 if TYPE_CHECKING:
     import httpx

@@ -8,10 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from odfbuild.project.lint.rules import Flaw
-from odfbuild.project.load import TEMPLATE_SUFFIX
 from odfbuild.project.model import Definition
-from odfbuild.project.yaml_1_1 import other_meaning
-from odfbuild.project.yaml_source import compose
+from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.project.yaml.source import compose
+from odfbuild.project.yaml.version_1_1 import other_meaning
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from odfbuild.engine.contract import vocabulary_of
-from odfbuild.odf.ddl import parse_ddl
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetSnapshot,
@@ -19,6 +18,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SetVocab,
 )
+from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.project.lint.rules import Flaw, Path
 from odfbuild.wording import did_you_mean
 

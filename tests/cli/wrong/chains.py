@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.odf.model import (
     AddData,
@@ -39,7 +40,6 @@ from odfbuild.odf.model import (
     TransformSql,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from tests.apply.tiny import QUERY, Tiny
@@ -142,7 +142,7 @@ def polling(chain: Chain, **changes: Any) -> SetPollingSource:
 
 def same_schema(chain: Chain) -> SetDataSchema:
     """The schema in force, in the form of today."""
-    from odfbuild.odf.arrow_schema import schema_of, to_odf
+    from odfbuild.odf.schema.arrow_schema import schema_of, to_odf
 
     schema = chain.state.schema
     assert schema is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfbuild.odf.flatbuffers_form import encode_block
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.model import MetadataBlock, SetInfo
 from odfbuild.odf.timestamp import Timestamp
 from tests.apply.tiny import QUERY, Tiny

@@ -13,12 +13,12 @@ from typing import Any, Self
 
 import httpx
 
-from odfbuild import __version__
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.ethereum.filter import Reach, Values
 from odfbuild.ingest.fetch.ethereum.log import Log, parse_log, unhex
 from odfbuild.ingest.secrets import scrub
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.version import __version__
 
 _FIRST_WAIT = 0.5
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)

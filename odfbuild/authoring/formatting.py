@@ -1,0 +1,51 @@
+"""Bring files of definitions into canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.project.format import Formatted, format_text
+from odfbuild.project.load import definition_files
+from odfbuild.project.rewrite import replace_text
+from odfbuild.project.source import TEMPLATE_SUFFIX, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Formatting:
+    """What became of files: `files` in their order, `templates` left as they are, `errors`."""
+
+    files: tuple[Formatted, ...]
+    templates: tuple[Path, ...]
+    errors: tuple[OdfbuildError, ...]
+
+    @property
+    def changed(self) -> tuple[Formatted, ...]:
+        """Files that were in another form."""
+        return tuple(each for each in self.files if each.is_changed)
+
+
+def format_files(paths: Iterable[Path], *, write: bool) -> Formatting:
+    """Format files, and all definitions below folders; with `write` also in place."""
+    found: list[Formatted] = []
+    errors: list[OdfbuildError] = []
+    named = sorted({file for path in paths for file in _files(path)}, key=str)
+    templates = tuple(path for path in named if path.name.endswith(TEMPLATE_SUFFIX))
+    for path in named:
+        if path in templates:
+            continue
+        try:
+            found.append(format_text(read_text(path, str(path)), str(path)))
+        except OdfbuildError as error:
+            errors += error.apart()
+    formatting = Formatting(tuple(found), templates, tuple(errors))
+    if write:
+        for each in formatting.changed:
+            replace_text(Path(each.file), each.after, "odfbuild fmt")
+    return formatting
+
+
+def _files(path: Path) -> Iterable[Path]:
+    return map(Path, definition_files(path)) if path.is_dir() else (path,)

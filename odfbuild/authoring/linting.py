@@ -1,0 +1,155 @@
+"""Ask all rules of `project/lint` about a project, and do what they can mend."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from odfbuild.errors import Location
+from odfbuild.odf.model import SetTransform
+from odfbuild.plan.columns.known import KnownColumns
+from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
+from odfbuild.project.lint.queries import copied_queries, flaws_of_query
+from odfbuild.project.lint.rules import RULES, Flaw, Rule, Subject
+from odfbuild.project.lint.sources import flaws_of_definition
+from odfbuild.project.locate import locate_in_query
+from odfbuild.project.model import Definition, Project
+from odfbuild.project.rewrite import replace_text
+from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
+from odfbuild.survey.definitions import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found: where, how bad (`warn`, `error`), and what to do; `can_fix`: by `fix`."""
+
+    rule: Rule
+    level: str
+    message: str
+    help: str
+    place: Location
+    dataset: str | None = None
+    notes: tuple[str, ...] = ()
+    can_fix: bool = False
+
+
+def lint(found: Definitions, chosen: Container[str] | None = None) -> list[Finding]:
+    """All findings about the chosen datasets (`None`: all), in order of file and line."""
+    project = found.project
+    definitions = [d for d in project.definitions if chosen is None or d.name in chosen]
+    findings = [
+        _finding(project, definition, flaw, level)
+        for definition, flaw in _flaws(definitions, found)
+        if (level := _level(project, flaw.rule)) != "off"
+    ]
+    findings += _ambiguous(project, definitions)
+    # Each instance of a template has the flaw of its template: the first one is enough.
+    unique = {(each.rule.code, each.place.file, each.place.line): each for each in findings[::-1]}
+    return sorted(unique.values(), key=_order)
+
+
+def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
+    """Mend what can be mended without changing the data; names of the files written."""
+    config = found.project.config
+    files = sorted({each.place.file for each in findings if each.can_fix})
+    for file in files:
+        text = read_text(config.root / file, file)
+        replace_text(config.root / file, quoted(text, [*ambiguous_texts(text, file)]), "lint --fix")
+    return files
+
+
+def _flaws(
+    definitions: Sequence[Definition], found: Definitions
+) -> Iterator[tuple[Definition, Flaw]]:
+    snapshots = {each.name: each.snapshot for each in found.project.definitions}
+    known = KnownColumns(snapshots, found.projections)
+    subjects = [_subject(each, known) for each in definitions]
+    for subject in subjects:
+        for flaw in (*flaws_of_definition(subject.definition.snapshot), *flaws_of_query(subject)):
+            yield subject.definition, flaw
+    for subject, flaw in copied_queries(subjects):
+        yield subject.definition, flaw
+    for _, group in groupby(definitions, key=lambda each: each.file):
+        of_file = list(group)
+        everything = [d for d in found.project.definitions if d.file == of_file[0].file]
+        for flaw in flaws_of_file(everything):
+            yield everything[0], flaw
+
+
+def _subject(definition: Definition, known: KnownColumns) -> Subject:
+    tables = {
+        each.alias or str(each.dataset_ref): _columns(str(each.dataset_ref), known)
+        for event in definition.snapshot.metadata
+        if isinstance(event, SetTransform)
+        for each in event.inputs
+    }
+    event_time = known.vocabulary(definition.name).event_time
+    return Subject(definition, tables, known.result(definition.name), event_time)
+
+
+def _columns(dataset: str, known: KnownColumns) -> Mapping[str, str | None] | None:
+    """Types by column, system columns included also where nothing was committed yet."""
+    types = known.types(dataset)
+    if types is None:
+        return None
+    names = known.vocabulary(dataset)
+    system = (names.offset, names.operation_type, names.system_time, names.event_time)
+    return {**dict.fromkeys(system), **types}
+
+
+def _ambiguous(project: Project, definitions: Sequence[Definition]) -> Iterator[Finding]:
+    rule = RULES["ambiguous-text"]
+    level = _level(project, rule.name)
+    files = dict.fromkeys(each.file for each in definitions)
+    for file in () if level == "off" else files:
+        if file.endswith(TEMPLATE_SUFFIX):
+            continue  # YAML only once it is rendered
+        text = read_text(project.config.root / file, file)
+        lines = text.split("\n")
+        for each in ambiguous_texts(text, file):
+            place = Location(file, each.line, each.column, lines[each.line - 1], len(each.text))
+            yield _ambiguous_finding(rule, level, each, place)
+
+
+def _ambiguous_finding(rule: Rule, level: str, each: AmbiguousText, place: Location) -> Finding:
+    return Finding(
+        rule,
+        level,
+        f"'{each.text}' is text here, and {each.meaning} to readers of YAML 1.1",
+        f'write "{each.text}", or let `odfbuild lint --fix` do it',
+        place,
+        can_fix=True,
+    )
+
+
+def _finding(project: Project, definition: Definition, flaw: Flaw, level: str) -> Finding:
+    return Finding(
+        RULES[flaw.rule],
+        level,
+        flaw.message,
+        flaw.help,
+        _place(project, definition, flaw),
+        definition.name,
+        flaw.notes,
+    )
+
+
+def _place(project: Project, definition: Definition, flaw: Flaw) -> Location:
+    if flaw.query is not None:
+        found = locate_in_query(project, definition, flaw.path, *flaw.query)
+        if found is not None:
+            return replace(found, length=flaw.length)
+    sources = read_sources(project.config, definition.file)
+    source = next((each for each in sources if each.instance == definition.instance), sources[0])
+    path = ("content", *flaw.path)
+    return source.locate(definition.document, path, value=flaw.length > 1)
+
+
+def _level(project: Project, rule: str) -> str:
+    return project.config.lint.get(rule, "warn")
+
+
+def _order(finding: Finding) -> tuple[str, int, int, str]:
+    place = finding.place
+    return place.file, place.line or 0, place.column or 0, finding.rule.code

@@ -1,0 +1,1 @@
+"""A server of Spark Connect that computes what was checked here."""

@@ -1,0 +1,322 @@
+"""A server of Spark Connect that computes what was checked beside odfbuild.
+
+A server takes SQL and analyses it itself, so a result is computed there only if that analysis gives
+the plan that was checked here, word for word, over the same files. Whatever else it could mean
+stays here, with a reason. Source: Spark Connect, `spark/connect/base.proto`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow.parquet as pq
+
+from odfbuild.engine import elsewhere
+from odfbuild.engine.contract import Headway
+from odfbuild.engine.settings import EngineSettings
+from odfbuild.engine.spark.connect.cluster import check_reachable
+from odfbuild.engine.spark.connect.expression_text import NotText
+from odfbuild.engine.spark.connect.plan_text import (
+    PREFIX,
+    PlanText,
+    Relation,
+    check_text,
+    text_of_plan,
+)
+from odfbuild.engine.spark.connect.server import SessionLost, check_sees, connected, refused_by
+from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.results.executor import Here
+from odfbuild.engine.spark.results.frames import quote
+from odfbuild.errors import EngineProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FORMATS = {
+    "ParquetFileFormat": "parquet",
+    "CSVFileFormat": "csv",
+    "JsonFileFormat": "json",
+    "TextFileFormat": "text",
+}
+_WHOLE = "spark.sql.debug.maxToStringFields"
+_COLUMN_ID = re.compile(r"#(\d+)")
+_numbers = itertools.count()
+
+
+class Remote:
+    """The server at `settings.master`, with `planner` as the session beside odfbuild.
+
+    `shared` is a folder in which both must find what the other one writes.
+    """
+
+    def __init__(self, settings: EngineSettings, planner: SparkSession, shared: Path) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._planner = planner
+        self._connecting = threading.Lock()
+        self._session: Any = None
+        self._dataset = threading.local()
+        self._headway: dict[str, Headway] = {}
+        self._live()
+
+    def executor(self, dataset: str) -> There:
+        """Who computes for `dataset`."""
+        return There(self, dataset)
+
+    def progress(self, dataset: str) -> Headway | None:
+        """What the server said last of its work for `dataset`."""
+        return self._headway.get(dataset)
+
+    def cancel(self, dataset: str) -> None:
+        """End what the server does for `dataset`."""
+        if self._session is not None:
+            self._session.interruptTag(_tag(dataset))
+
+    def stop(self) -> None:
+        """End what the server does, and the session there."""
+        elsewhere.ended(self._interrupt)
+        session, self._session = self._session, None
+        if session is not None:
+            # A server that is gone has nothing to end.
+            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+                session.interruptAll()
+                session.stop()
+
+    def _interrupt(self) -> None:
+        session = self._session
+        if session is not None:
+            session.interruptAll()
+
+    def write(
+        self,
+        dataset: str,
+        text: PlanText,
+        here: DataFrame,
+        folder: Path,
+        options: Mapping[str, str],
+    ) -> None:
+        """Compute a text there that reads as `here` does; raises `NotText` if it does not.
+
+        A session that is lost meanwhile is opened again, once. The one that is gone may still
+        write, so each writes to a folder of its own.
+        """
+        made = folder.with_name(f"{folder.name}-there")
+        try:
+            self._compute(self._live(), dataset, text, here, made, options)
+        except SessionLost as lost:
+            made = folder.with_name(f"{folder.name}-again")
+            try:
+                session = self._live()
+            except EngineProblem:
+                raise lost from None
+            self._compute(session, dataset, text, here, made, options)
+        made.rename(folder)
+
+    def _compute(
+        self,
+        session: Any,
+        dataset: str,
+        text: PlanText,
+        here: DataFrame,
+        folder: Path,
+        options: Mapping[str, str],
+    ) -> None:
+        self._dataset.name = dataset
+        session.addTag(_tag(dataset))
+        try:
+            with _views(session, text.relations):
+                result = session.sql(text.sql)
+                if _analysis(result._explain_string(extended=True)) != _analysis(_explained(here)):
+                    raise NotText("the server reads its text as another plan")
+                if not set(map(_path, result.inputFiles())) <= _files(text.relations):
+                    raise NotText("the server would read other files")
+                result.write.options(**options).parquet(folder.as_uri())
+        except Exception as error:
+            lost = refused_by(error, self._settings.address, dataset)
+            if lost is None:
+                raise
+            self._forget(session)
+            raise lost from None
+        finally:
+            session.removeTag(_tag(dataset))
+
+    def _live(self) -> Any:
+        with self._connecting:
+            if self._session is None:
+                check_reachable(self._settings.master)
+                session = connected(self._settings, self._planner)
+                try:
+                    check_sees(session, self._shared, self._settings.address)
+                except EngineProblem:
+                    session.stop()
+                    raise
+                session.conf.set(_WHOLE, _MANY)
+                session.registerProgressHandler(self._advanced)
+                self._session = session
+                elsewhere.began(self._interrupt)
+            return self._session
+
+    def _forget(self, session: Any) -> None:
+        """Let the next piece of work look for a server again."""
+        elsewhere.ended(self._interrupt)
+        if self._session is session:
+            self._session = None
+        # Else it goes on asking for what it had there.
+        with contextlib.suppress(Exception):
+            session.client.close()
+
+    def _advanced(self, *, stages: Any, **_: Any) -> None:
+        name = getattr(self._dataset, "name", None)
+        found = list(stages or ())
+        if name is None or not found:
+            return
+        self._headway[name] = Headway(
+            stages_done=sum(bool(each.done) for each in found),
+            stages=len(found),
+            tasks_done=sum(each.num_completed_tasks for each in found),
+            tasks=sum(each.num_tasks for each in found),
+        )
+
+
+_MANY = "100000"
+
+
+class There:
+    """Has the server compute the frames of a request for `dataset`, where it can."""
+
+    def __init__(self, remote: Remote, dataset: str) -> None:
+        self._remote = remote
+        self._dataset = dataset
+        self.stayed: list[str] = []
+        """Why something was computed here."""
+
+    def write(self, frame: DataFrame, folder: Path, options: Mapping[str, str]) -> None:
+        """See `executor.Executor.write`."""
+        try:
+            text, here = self._told(frame, folder)
+            self._remote.write(self._dataset, text, here, folder, options)
+        except NotText as why:
+            self.stayed.append(str(why))
+            Here().write(frame, folder, options)
+
+    def _told(self, frame: DataFrame, folder: Path) -> tuple[PlanText, DataFrame]:
+        """The text of a frame, and what it means here."""
+        from pyspark.errors import AnalysisException
+
+        spark = frame.sparkSession
+        spark.conf.set(_WHOLE, _MANY)
+        catalyst = Catalyst(spark)
+        files = itertools.count()
+
+        def readable(leaf: Node) -> Node:
+            if _format(leaf) is not None:
+                return leaf
+            aside = folder.parent / f"{folder.name}-{next(files)}.parquet"
+            pq.write_table(catalyst.frame(leaf).toArrow(), aside)
+            schema = catalyst.frame(leaf).schema
+            return spark.read.schema(schema).parquet(str(aside))._jdf.queryExecution().analyzed()
+
+        plan = frame._jdf.queryExecution().analyzed()
+        text = text_of_plan(catalyst, plan, f"{PREFIX}{next(_numbers)}_", readable)
+        for relation in text.relations:
+            _make_view(catalyst.frame(relation.leaf), relation)
+        try:
+            here = spark.sql(text.sql)
+        except AnalysisException as error:
+            raise NotText(f"Spark does not read its text: {error.getCondition()}") from None
+        check_text(catalyst, text, here)
+        return text, here
+
+
+@contextlib.contextmanager
+def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
+    """While there are views of `relations`; those of work that failed go with the session."""
+    for each in relations:
+        _make_view(_read(session, each.leaf), each)
+    try:
+        yield
+    except NotText:
+        _drop(session, relations)
+        raise
+    _drop(session, relations)
+
+
+def _drop(session: Any, relations: tuple[Relation, ...]) -> None:
+    for each in relations:
+        session.catalog.dropTempView(each.view)
+
+
+def _make_view(frame: Any, relation: Relation) -> None:
+    names = [str(each.name()) for each in items(relation.leaf.output())]
+    columns = zip(names, relation.columns, strict=True)
+    shown = [f"{quote(name)} AS {column}" for name, column in columns]
+    frame.selectExpr(*shown).createOrReplaceTempView(relation.view)
+
+
+def _format(leaf: Node) -> str | None:
+    """What the files of a relation are written in; `None` for one without files."""
+    if name_of(leaf) != "LogicalRelation" or name_of(leaf.relation()) != "HadoopFsRelation":
+        return None
+    return _FORMATS.get(name_of(leaf.relation().fileFormat()))
+
+
+def _read(session: Any, leaf: Node) -> Any:
+    """The relation `leaf` in the session of a server."""
+    from pyspark.sql.types import StructType
+
+    relation = leaf.relation()
+    schema = StructType.fromJson(_json(relation.dataSchema()))
+    options = {}
+    pairs = relation.options().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        options[str(pair._1())] = str(pair._2())
+    for name in ("path", "paths"):  # Spark adds them itself
+        options.pop(name, None)
+    paths = [str(each.toUri()) for each in items(relation.location().rootPaths())]
+    return session.read.format(_format(leaf)).options(**options).schema(schema).load(paths)
+
+
+def _json(schema: Node) -> Any:
+    import json
+
+    return json.loads(schema.json())
+
+
+def _explained(frame: DataFrame) -> str:
+    jvm: Any = frame.sparkSession._jvm
+    utils = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    return str(utils.explainString(frame._jdf.queryExecution(), "extended"))
+
+
+def _analysis(explained: str) -> str:
+    """The analysed plan in an extended explanation, with columns numbered as they come."""
+    start = explained.index("== Analyzed Logical Plan ==")
+    text = explained[start : explained.rindex("== Optimized Logical Plan ==")]
+    known: dict[str, int] = {}
+    return _COLUMN_ID.sub(lambda found: f"#{known.setdefault(found[1], len(known))}", text)
+
+
+def _files(relations: Iterable[Relation]) -> set[Path]:
+    return {
+        _path(str(uri))
+        for each in relations
+        for uri in each.leaf.relation().location().inputFiles()
+    }
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path)).resolve()
+
+
+def _tag(dataset: str) -> str:
+    """Tags hold no commas."""
+    return "odfbuild:" + dataset.replace(",", ";")

@@ -1,0 +1,1 @@
+"""Private parts of Spark: Catalyst's trees and the classes of the JVM."""

@@ -1,0 +1,1 @@
+"""Merge strategies: what of a batch becomes history."""

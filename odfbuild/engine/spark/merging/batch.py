@@ -1,0 +1,178 @@
+"""What a merge takes in: system columns checked and named, rows numbered.
+
+Numbers of rows grow in the order of the file; they tell the last of several rows with one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.spark.results.frames import quote, to_spark_type
+from odfbuild.engine.spark.results.hidden import OP, ROW
+from odfbuild.errors import IngestError
+from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """`frame` with timestamps in milliseconds UTC, an event time column, and `ROW` and `OP`.
+
+    `OP` is what the data says where the strategy lets it, otherwise 0 (append). Raises
+    `IngestError` for columns that are missing, reserved, or of a wrong type.
+    """
+    number = ROW if ROW in frame.columns else "monotonically_increasing_id()"
+    _check_strategy(frame.drop(ROW), task)
+    event_time = task.vocab.event_time
+    columns = []
+    for field in frame.drop(ROW).schema.fields:
+        name = quote(field.name)
+        if field.name == task.vocab.operation_type:
+            continue
+        if field.dataType.typeName().startswith("timestamp"):
+            columns.append(f"date_trunc('MILLISECOND', CAST({name} AS TIMESTAMP)) AS {name}")
+        else:
+            columns.append(name)
+    if event_time not in frame.columns:
+        columns.append(f"CAST(NULL AS {_event_time_type(task)}) AS {quote(event_time)}")
+    return frame.selectExpr(
+        *columns,
+        f"{number} AS {ROW}",
+        f"{_operation(frame, task)} AS {OP}",
+    )
+
+
+def check_types(frame: DataFrame, task: IngestTask) -> None:
+    """Raise `IngestError` when the types of columns are no longer the committed ones."""
+    if task.history_schema is None:
+        return
+    old = {f.name: to_spark_type(f.type).simpleString() for f in task.history_schema}
+    new = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+    changed = [
+        f"column '{name}' is {kind.upper()} in '{task.source_name}' "
+        f"and {old[name].upper()} in the dataset '{task.dataset}'"
+        for name, kind in new.items()
+        if old.get(name, kind) != kind
+    ]
+    if changed:
+        raise IngestError(
+            changed[0],
+            code="E0432",
+            dataset=task.dataset,
+            notes=tuple(changed[1:]),
+            help=f"convert it back in `preprocess`, or {task.another_way}",
+        )
+
+
+def _check_strategy(frame: DataFrame, task: IngestTask) -> None:
+    vocab, strategy = task.vocab, task.merge
+    reserved = {vocab.offset, vocab.system_time}
+    if not isinstance(strategy, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
+        reserved.add(vocab.operation_type)
+    seen = {each.lower() for each in reserved}
+    for field in frame.schema.fields:
+        if field.name.lower() in seen:
+            raise IngestError(
+                f"'{task.source_name}' has a column '{field.name}', which is a system column",
+                code="E0431",
+                dataset=task.dataset,
+                help="rename it in `preprocess`, or rename the system column with SetVocab",
+            )
+        if field.name == vocab.event_time:
+            _check_event_time(field, task)
+    columns = [name for name in frame.columns if name != vocab.operation_type]
+    if vocab.event_time not in columns:
+        columns.append(vocab.event_time)
+    if not isinstance(strategy, MergeStrategyAppend):
+        _check_columns(task, "primaryKey", strategy.primary_key, columns)
+    if isinstance(strategy, MergeStrategySnapshot) and strategy.compare_columns is not None:
+        _check_columns(task, "compareColumns", strategy.compare_columns, columns)
+
+
+def _check_event_time(field: StructField, task: IngestTask) -> None:
+    kind = field.dataType.typeName()
+    if kind not in ("date", "timestamp", "timestamp_ntz"):
+        raise IngestError(
+            f"the event time column '{field.name}' of '{task.source_name}' is a {kind}, "
+            "not a date or timestamp",
+            code="E0433",
+            dataset=task.dataset,
+            help="declare it as TIMESTAMP or DATE, or convert it in `preprocess`",
+        )
+
+
+def _check_columns(
+    task: IngestTask, role: str, names: Sequence[str], columns: Sequence[str]
+) -> None:
+    from difflib import get_close_matches
+
+    if not names:
+        raise IngestError(
+            f"`merge.{role}` is empty",
+            code="E0430",
+            dataset=task.dataset,
+            help=f"name at least one of: {', '.join(columns)}",
+        )
+    for name in names:
+        if name not in columns:
+            close = get_close_matches(name, columns, n=1)
+            raise IngestError(
+                f"`merge.{role}` names the column '{name}', which '{task.source_name}' has not",
+                code="E0430",
+                dataset=task.dataset,
+                notes=(f"its columns are: {', '.join(columns)}",),
+                help=f"did you mean '{close[0]}'?" if close else f"correct `merge.{role}`",
+            )
+
+
+def _operation(frame: DataFrame, task: IngestTask) -> str:
+    """SQL for the operation of a row; a code that is none makes the query fail."""
+    name = task.vocab.operation_type
+    if name not in frame.columns:
+        if isinstance(task.merge, MergeStrategyChangelogStream):
+            raise IngestError(
+                f"'{task.source_name}' has no column '{name}', which says what each row of a "
+                "changelog is",
+                code="E0434",
+                dataset=task.dataset,
+                notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
+                help=f"compute `{name}` in `preprocess`, or use `merge.kind: UpsertStream`",
+            )
+        return "0"
+    kind = frame.schema[name].dataType.simpleString()
+    if kind not in _WHOLE:
+        raise IngestError(
+            f"column '{name}' of '{task.source_name}' is {kind.upper()}, "
+            "but operations are whole numbers",
+            code="E0434",
+            dataset=task.dataset,
+            notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
+            help=f"declare `{name} INT`, or translate it in `preprocess`",
+        )
+    from odfbuild.engine.spark.reading.malformed import bad_operation
+
+    column = quote(name)
+    return (
+        f"CASE WHEN {column} BETWEEN 0 AND 3 THEN CAST({column} AS INT) "
+        f"ELSE {bad_operation(column)} END"
+    )
+
+
+def _event_time_type(task: IngestTask) -> str:
+    history = task.history_schema
+    if history is not None and pa.types.is_date(history.field(task.vocab.event_time).type):
+        return "DATE"
+    return "TIMESTAMP"

@@ -1,0 +1,179 @@
+"""Merge strategies: what of a batch becomes history, in which order.
+
+Append keeps everything, ledger the rows whose key was never seen, snapshot and upsert stream the
+differences to the current state, changelog stream what the source says. Duplicate keys of one
+batch are kept, but for upserts, where the last one counts.
+Source: specification, "Merge Strategies"; reference behaviour, merge strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import EngineResult, IngestTask
+from odfbuild.engine.operation import APPEND, RETRACT
+from odfbuild.engine.spark.merging.batch import check_types, conformed
+from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
+from odfbuild.engine.spark.merging.prior import Prior
+from odfbuild.engine.spark.reading.bad_places import Source
+from odfbuild.engine.spark.reading.bad_records import BadRecords
+from odfbuild.engine.spark.reading.malformed import explain
+from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
+from odfbuild.engine.spark.results.hidden import OP, PAIR, ROW
+from odfbuild.engine.spark.results.sorted_parts import sorted_runs
+from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+)
+from odfbuild.odf.schema.evolution import described_as
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HIDDEN = (ROW, PAIR)
+
+
+def merge(
+    spark: SparkSession, frame: DataFrame, source: Source, task: IngestTask, bad: BadRecords
+) -> EngineResult:
+    """Merge `frame`, in input order, with the history of `task` and write the result.
+
+    Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
+    """
+    try:
+        with Prior(spark, task) as prior:
+            found, order = merged(frame, task, prior)
+            parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
+    except Exception as error:
+        explained = explain(error, task, source, bad)
+        if explained is None:
+            raise
+        raise explained from None
+    return EngineResult(
+        parts=parts,
+        order=runs,
+        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
+        skipped=bad.skipped,
+        drift=source.drift,
+    )
+
+
+def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> tuple[DataFrame, Sequence[str]]:
+    """The lazy result of `merge` and the columns that give its order.
+
+    Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
+    """
+    frame = conformed(frame, task)
+    strategy, vocab = task.merge, task.vocab
+    if not isinstance(strategy, MergeStrategyAppend) and vocab.event_time in strategy.primary_key:
+        # Committed records have an event time, so a key without one would never be found again.
+        frame = _filled(frame, task)
+    check_types(frame, task)
+    match strategy:
+        case MergeStrategyAppend():
+            return _by_event_time(frame, task)
+        case MergeStrategyLedger():
+            seen = prior.seen_keys(frame, strategy.primary_key)
+            if seen is not None:
+                frame = unseen(frame, seen, strategy.primary_key)
+            return _by_event_time(frame, task)
+        case MergeStrategyChangelogStream():
+            changes = paired(frame, strategy.primary_key)
+        case MergeStrategyUpsertStream():
+            changes = _upserted(frame, task, prior, strategy)
+        case MergeStrategySnapshot():
+            changes = _replaced(frame, task, prior, strategy)
+    return _by_key(changes, task, strategy.primary_key)
+
+
+# --- Strategies ---
+
+
+def _replaced(
+    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategySnapshot
+) -> DataFrame:
+    key = strategy.primary_key
+    compared = strategy.compare_columns or _values(frame, key)
+    state = prior.current_state(frame, key)
+    if state is None:
+        return _in_place(frame)
+    return differences(frame, state, key, compared, task.vocab, absent="retracted")
+
+
+def _upserted(
+    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategyUpsertStream
+) -> DataFrame:
+    key = strategy.primary_key
+    last = last_of_each_key(frame, key)
+    state = prior.state_of(last, key)
+    if state is None:
+        kept = last.where(f"{OP} != {RETRACT}")
+        return _in_place(kept.drop(OP).selectExpr("*", f"{APPEND} AS {OP}"))
+    return differences(last, state, key, _values(frame, key), task.vocab, absent="kept")
+
+
+def _values(frame: DataFrame, key: Sequence[str]) -> list[str]:
+    return [name for name in frame.columns if name not in (ROW, OP, *key)]
+
+
+def _in_place(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr("*", f"{ROW} AS {PAIR}")
+
+
+# --- Output ---
+
+
+def _by_event_time(frame: DataFrame, task: IngestTask) -> tuple[DataFrame, Sequence[str]]:
+    return _output(_filled(frame, task), task), [task.vocab.event_time, ROW]
+
+
+def _by_key(
+    changes: DataFrame, task: IngestTask, key: Sequence[str]
+) -> tuple[DataFrame, Sequence[str]]:
+    return _output(_filled(changes, task), task), [*key, PAIR, task.vocab.operation_type]
+
+
+def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """Give records without event time that of the source."""
+    name = task.vocab.event_time
+    literal = f"timestamp_millis({task.event_time.millis})"
+    kind = frame.schema[name].dataType.simpleString()
+    filled = f"coalesce({quote(name)}, CAST({literal} AS {kind})) AS {quote(name)}"
+    return frame.selectExpr(*[filled if c == name else quote(c) for c in frame.columns])
+
+
+def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
+    vocab = task.vocab
+    first = (OP, vocab.event_time)
+    return frame.selectExpr(
+        f"CAST({OP} AS INT) AS {quote(vocab.operation_type)}",
+        quote(vocab.event_time),
+        *[quote(name) for name in frame.columns if name not in first],
+    )
+
+
+def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
+    """Schema of the result; without preprocessing columns are as declared, attributes included."""
+    vocab = task.vocab
+    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
+    if declared is None or task.preprocess is not None:
+        return schema
+    fields = []
+    for field in schema:
+        if field.name in declared.names and field.name not in (
+            vocab.event_time,
+            vocab.operation_type,
+        ):
+            wanted = declared.field(field.name)
+            kept = pa.types.is_unsigned_integer(wanted.type) or pa.types.is_time(wanted.type)
+            kind = wanted.type if kept else field.type
+            fields.append(pa.field(field.name, kind, wanted.nullable))
+        else:
+            fields.append(field)
+    return described_as(pa.schema(fields), declared)

@@ -1,0 +1,106 @@
+"""What a merge must know of earlier records: keys that were seen, and the current state.
+
+The one place that decides how little of the history is read. Side-cars save time only: without them
+the same records come from the slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.key_index import key_index
+from odfbuild.engine.spark.merging.changes import only
+from odfbuild.engine.spark.merging.state import current_state
+from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SMALL_BATCH_BYTES = 64 << 20
+SMALL_BATCH_ROWS = 2_000_000
+"""Keys of batches up to this size are looked up one by one, in the memory of one process."""
+
+
+class Prior:
+    """Earlier records for the one merge that `task` asks for."""
+
+    def __init__(self, spark: SparkSession, task: IngestTask) -> None:
+        self._spark = spark
+        self._task = task
+        self._kept: list[DataFrame] = []
+
+    def __enter__(self) -> Prior:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give back memory."""
+        for frame in self._kept:
+            frame.unpersist()
+
+    def seen_keys(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
+        """Keys of earlier records, whatever their operation; at least those that `batch` has too.
+
+        Columns are those of `key`, rows may repeat. `None` when no earlier record can match.
+        """
+        schema = self._schema(batch, key)
+        if schema is None:
+            return None
+        found = self._look_up(batch, schema, key)
+        if found is not None:
+            return self._spark.createDataFrame(found) if found.num_rows else None
+        files = self._task.history.files()
+        history = read_slices(self._spark, files, schema, self._task.vocab)
+        return history.selectExpr(*map(quote, key)) if files else None
+
+    def current_state(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
+        """The current state: the latest record of each key, unless that is a retraction.
+
+        Columns are those of the dataset and of `key`. `None` when there are no earlier records.
+        """
+        schema = self._schema(batch, key)
+        return None if schema is None else current_state(self._spark, self._task, schema, key)
+
+    def state_of(self, batch: DataFrame, key: Sequence[str]) -> DataFrame | None:
+        """The current state, at least of the keys that `batch` has too; `None` if it has none."""
+        schema = self._schema(batch, key)
+        if schema is None:
+            return None
+        found = self._look_up(batch, schema, key)
+        if found is not None and not found.num_rows:
+            return None
+        state = current_state(self._spark, self._task, schema, key)
+        if state is None or found is None:
+            return state
+        return only(state, self._spark.createDataFrame(found), key)
+
+    def _schema(self, batch: DataFrame, key: Sequence[str]) -> pa.Schema | None:
+        """The schema of earlier records, with columns of `key` that are new and null in them."""
+        schema = self._task.history_schema
+        if schema is None:
+            return None
+        new = [name for name in key if name not in schema.names]
+        kinds = [to_arrow_type(batch.schema[name].dataType) for name in new]
+        return pa.schema([*schema, *map(pa.field, new, kinds)])
+
+    def _look_up(self, batch: DataFrame, schema: pa.Schema, key: Sequence[str]) -> pa.Table | None:
+        """Keys in the index that `batch` may have; `None` when there is no use for an index."""
+        if self._task.file.stat().st_size > SMALL_BATCH_BYTES:
+            return None
+        index = key_index(self._task.history, schema, key)
+        if index is None:
+            return None
+        # The batch is read once, for its keys and for its records.
+        self._kept.append(batch.persist())
+        if batch.count() > SMALL_BATCH_ROWS:
+            return None
+        return index.find(batch.selectExpr(*map(quote, key)).toArrow())

@@ -1,0 +1,56 @@
+"""Raw queries: any question that reads nothing but its inputs, answered once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.findings import Step, unfit_columns
+from odfbuild.engine.spark.queries.inputs import new_records, state
+from odfbuild.engine.spark.queries.validate import check_steps
+from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.frames import read_slices, to_arrow_schema
+from odfbuild.errors import Errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
+    """See `contract.Engine.query`."""
+    for each in task.inputs:
+        _view(spark, each, task.chosen.get(each.alias), history=task.history)
+    names = [each.alias for each in task.inputs]
+    report = check_steps(spark, "", [Step(None, task.sql)], names)
+    # Else rows may be any that fit: nothing is committed that has to be the same.
+    errors = [*report.errors, *(report.order_bound if task.repeatable else ())]
+    if errors:
+        raise errors[0] if len(errors) == 1 else Errors(errors)
+    assert report.result is not None
+    twice = [each for each in unfit_columns(report.result, "") if each.code == "E0511"]
+    if twice:
+        raise twice[0]
+    frame = report.result if task.limit is None else report.result.limit(task.limit)
+    return EngineResult(
+        parts=write_parts(frame, task.scratch / "answer"), schema=to_arrow_schema(frame)
+    )
+
+
+def _view(spark: SparkSession, each: InputSlices, chosen: Path | None, *, history: bool) -> None:
+    """A dataset as it is now, or all of its records with the system columns, in order.
+
+    Or the records that were `chosen`: a file of their offsets.
+    """
+    if history:
+        frame = new_records(spark, each)
+    else:
+        vocab = each.vocab
+        if chosen is None:
+            records = state(spark, each, each.files)
+        else:
+            records = read_slices(spark, each.files, each.schema, vocab)
+            records = records.join(spark.read.parquet(str(chosen)), vocab.offset, "left_semi")
+        frame = records.drop(vocab.offset, vocab.operation_type, vocab.system_time)
+    Catalyst(spark).show(frame, each.alias)

@@ -1,0 +1,69 @@
+"""Queries that look for records which should not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.results.frames import read_slices
+from odfbuild.errors import CheckError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEW = "slice"
+
+
+def violations(
+    spark: SparkSession,
+    dataset: str,
+    query: str,
+    files: Sequence[Path],
+    schema: pa.Schema,
+    vocab: Vocabulary,
+) -> tuple[int, str]:
+    """See `contract.Engine.violations`."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    _only_reads(dataset, query)
+    Catalyst(spark).show(read_slices(spark, files, schema, vocab), VIEW)
+    try:
+        found = spark.sql(query)
+        names = found.columns
+    except (AnalysisException, ParseException) as error:
+        text = " ".join(str(error).split("== SQL")[0].split("JVM stacktrace")[0].split())
+        raise _wrong(dataset, query, text) from None
+    number = found.count()
+    first = found.first() if number else None
+    if first is None:
+        return 0, ""
+    shown = [name for name in names if name not in (vocab.operation_type, vocab.system_time)]
+    return number, ", ".join(f"{name} {first[name]!r}" for name in shown[:6])
+
+
+def _only_reads(dataset: str, query: str) -> None:
+    """A check is one query: anything else could change what others see."""
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    try:
+        statements = parse(query, dialect="spark")
+    except SqlglotError as error:
+        raise _wrong(dataset, query, str(error).splitlines()[0]) from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise _wrong(dataset, query, "it must be one SELECT")
+
+
+def _wrong(dataset: str, query: str, why: str) -> CheckError:
+    return CheckError(
+        f"a check of '{dataset}' is not a query over `slice`: {why}",
+        code="E0543",
+        dataset=dataset,
+        notes=(f"query: {query}",),
+        help="correct it in `checks` of odfbuild.yaml",
+    )

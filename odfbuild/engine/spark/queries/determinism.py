@@ -1,0 +1,349 @@
+"""Look at an analysed plan: does anything but the inputs' records decide its result?
+
+The clock, randomness and the environment are errors. What depends on the order of rows, which no
+engine keeps, is reported apart, with a form that does not. Spark's own flag for determinism misses
+most of it. Sources: Open Data Fabric, "Engine Contract"; measured on Spark 4.3.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from odfbuild.engine.mode import SUBQUERY
+from odfbuild.engine.spark.internals.catalyst import (
+    Catalyst,
+    Node,
+    ids_of,
+    items,
+    name_of,
+    position_of,
+)
+from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine.spark.queries.findings import Findings, words
+
+CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
+CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
+_FLOATING = {"float", "double"}
+_NARROW = {"byte", "short", "integer", "tinyint", "smallint", "int"}
+_SUMMED_DIGITS = 28
+"""Ten less than a decimal has: sums of fewer than 10^10 such values never overflow."""
+_SET_OPERATIONS = frozenset({"Union", "Distinct", "Except", "Intersect"})
+
+_TELLING = (
+    frozenset(["AggregateExpression", "SortArray", "ArraySort", "With", "CommonExpressionDef"])
+    | lists.CLOCK_EXPRESSIONS
+    | lists.ENVIRONMENT_EXPRESSIONS
+)
+"""Expressions that `_expression` looks at, besides casts."""
+
+Columns = Callable[[], frozenset[int]]
+"""Asked for where they matter: to name them takes a question to the JVM for each."""
+
+
+class Analysed:
+    """A walk over an analysed plan that writes down what it finds."""
+
+    def __init__(self, catalyst: Catalyst, findings: Findings) -> None:
+        self.catalyst = catalyst
+        self.findings = findings
+        self._common: dict[str, Node] = {}
+        """Expressions that functions use more than once, such as the first argument of nullif()."""
+
+    def check(self, plan: Node) -> None:
+        """Look at a whole query."""
+        self._plan(plan, partial(_outputs, plan))
+
+    def _plan(self, plan: Node, used: Columns) -> None:
+        """`used`: the columns of `plan` on which the result depends."""
+        kind = name_of(plan)
+        if kind.startswith("View"):
+            return  # an input or an earlier step, which is checked already
+        children = list(items(plan.children()))
+        if kind == "SubqueryAlias" and name_of(children[0]).startswith("View"):
+            return
+        if not children and kind not in lists.LEAVES:
+            self.findings.error(plan, "E0504", f"a query may not read {words(kind)}")
+        if kind not in lists.ROW_WISE:
+            self.findings.construct(plan, lists.CONSTRUCTS.get(kind, words(kind)))
+        if kind == "Sample":
+            self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
+        if kind in ("GlobalLimit", "Offset"):
+            self._limit(plan, used())
+        if kind == "Window":
+            self._window(plan, used())
+        if kind == "Aggregate":
+            self._one_of_equals(plan, plan.groupingExpressions())
+        if kind in ("Distinct", "Except", "Intersect"):
+            self._one_of_equals(plan, children[0].output())
+        for expression in items(plan.expressions()):
+            self._whole_expression(expression)
+        for child in children:
+            self._plan(child, partial(self._used_of, child, plan, kind, used))
+        for inner in self.catalyst.inner_plans(plan):
+            self._plan(inner, partial(_outputs, inner))
+
+    def _used_of(self, child: Node, plan: Node, kind: str, used: Columns) -> frozenset[int]:
+        outputs = _outputs(child)
+        return (
+            outputs if kind in _SET_OPERATIONS else outputs & self._used_below(plan, kind, used())
+        )
+
+    def _used_below(self, plan: Node, kind: str, used: frozenset[int]) -> frozenset[int]:
+        if kind == "Project":
+            return frozenset().union(
+                *(
+                    ids_of(each.references())
+                    for each in items(plan.projectList())
+                    if each.exprId().id() in used
+                )
+            )
+        if kind == "Aggregate":
+            return ids_of(plan.references())
+        return used | ids_of(plan.references())
+
+    def _whole_expression(self, expression: Node) -> None:
+        if not self._is_plain(expression):
+            self._expression(expression)
+
+    def _is_plain(self, expression: Node) -> bool:
+        """Whether neither it nor anything in it has to be looked at; `False`: not known."""
+        parts = self.catalyst.parts_of(expression)
+        if parts is None:
+            return False
+        for of, cast_to in parts:
+            if of.holds_plan or of.is_replaceable or of.is_random or of.name in _TELLING:
+                return False
+            if of.name == "Cast" and not _is_no_time(cast_to):
+                return False
+        self.findings.report.expressions.update(of.name for of, _ in parts)
+        return True
+
+    def _expression(self, expression: Node) -> None:
+        of = self.catalyst.kind_of(expression)
+        kind = of.name
+        if not of.is_replaceable:
+            self.findings.report.expressions.add(kind)
+        if kind in ("AttributeReference", "Literal"):
+            return
+        if kind in lists.CLOCK_EXPRESSIONS:
+            self._refuse(expression, "reads the clock", CLOCK_HELP)
+        elif kind in lists.ENVIRONMENT_EXPRESSIONS:
+            self._refuse(expression, "depends on the environment")
+        elif of.is_random:
+            self._refuse(expression, "is not deterministic")
+        elif kind == "Cast":
+            self._cast(expression)
+        elif kind == "AggregateExpression":
+            self._aggregate(expression)
+        elif kind in ("SortArray", "ArraySort") and self._is_sorted_collection(expression):
+            return
+        if of.holds_plan:
+            inner = expression.plan()
+            self.findings.construct(expression, SUBQUERY)
+            self._plan(inner, partial(_outputs, inner))
+        if kind == "CommonExpressionDef":
+            self._common[str(expression.id())] = expression.child()
+        if of.is_replaceable:
+            self._expression(expression.replacement())
+        children = list(items(expression.children()))
+        # The definitions stand behind what refers to them.
+        for child in reversed(children) if kind == "With" else children:
+            self._expression(child)
+
+    def _refuse(self, expression: Node, why: str, help: str | None = None) -> None:
+        self.findings.error(expression, "E0505", f"{expression.sql()} {why}", help)
+
+    def _cast(self, expression: Node) -> None:
+        target = str(expression.dataType().typeName())
+        source = expression.child()
+        if name_of(source) == "CommonExpressionRef":
+            source = self._common.get(str(source.id()), source)
+        if not target.startswith(("timestamp", "date")):
+            return
+        if not str(source.dataType().typeName()).startswith(("string", "char", "varchar")):
+            return
+        value = self.catalyst.constant(source)
+        if value is not None and CLOCK_WORD.fullmatch(str(value.toString())):
+            self.findings.error(
+                expression, "E0505", f"CAST of '{value.toString()}' reads the clock", CLOCK_HELP
+            )
+
+    # --- Order of rows ---
+
+    def _aggregate(self, expression: Node) -> None:
+        function = expression.aggregateFunction()
+        kind = name_of(function)
+        types = {str(child.dataType().typeName()) for child in items(function.children())}
+        name = str(function.prettyName())
+        argument = next((str(child.sql()) for child in items(function.children())), "x")
+        if kind in lists.ORDER_FREE_AGGREGATES:
+            if kind not in lists.COUNTS:
+                self._one_of_equals(expression, function.children())
+            return
+        if kind in lists.NUMERIC_AGGREGATES and not _FLOATING & types:
+            self._exact_numbers(expression, types, name, argument)
+            return
+        if kind == "ListAgg" and self._is_ordered_by_itself(function):
+            self._one_of_equals(expression, function.children())
+            return
+        if kind in lists.NUMERIC_AGGREGATES:
+            self.findings.order(
+                expression,
+                f"{name}() of floating point numbers depends on the order of rows",
+                f"sum decimals: CAST({name}(CAST({argument} AS DECIMAL(38, 12))) AS DOUBLE)",
+            )
+        elif kind in lists.FIXES:
+            fix = lists.FIXES[kind].format(x=argument, f=name)
+            self.findings.order(expression, f"{name}() depends on the order of rows", fix)
+        else:
+            self.findings.order(
+                expression,
+                f"{name}() depends on the order of rows",
+                "compute it from SUM, COUNT, MIN and MAX of integers or decimals",
+            )
+
+    def _exact_numbers(self, expression: Node, types: set[str], name: str, argument: str) -> None:
+        """Sums of whole numbers and decimals are exact, unless Spark takes a short cut."""
+        if name.startswith("try_"):
+            precise = types <= _NARROW or all(
+                _digits(child) <= _SUMMED_DIGITS
+                for child in items(expression.aggregateFunction().children())
+            )
+            if not precise:
+                self.findings.order(
+                    expression,
+                    f"whether {name}() gives NULL depends on the order of rows",
+                    f"leave room for the sum: {name}(CAST({argument} AS DECIMAL(20, 0)))",
+                )
+        elif name in ("avg", "mean") and "long" in types:
+            self.findings.order(
+                expression,
+                f"{name}() of BIGINT adds them as floating point numbers, so that a sum beyond "
+                "2^53 depends on the order of rows",
+                f"divide the exact sum: SUM({argument}) / COUNT({argument})",
+            )
+
+    def _one_of_equals(self, node: Node, values: Node) -> None:
+        """Texts that are spelled differently and count as equal: which one is given is open."""
+        found = next((each for each in items(values) if _is_collated(each)), None)
+        if found is not None:
+            self.findings.order(
+                node,
+                f"{found.sql()} has a collation: which of several spellings stays depends on the "
+                "order of rows",
+                "bring them to one spelling instead, as lower() does, or compare only",
+            )
+
+    def _is_sorted_collection(self, expression: Node) -> bool:
+        """`array_sort(collect_list(x))` and `sort_array(collect_list(x))`, without a comparator."""
+        child = next(items(expression.children()))
+        if name_of(child) != "AggregateExpression":
+            return False
+        if position_of(expression) in self.findings.comparators:
+            return False
+        collected = child.aggregateFunction()
+        return name_of(collected) in lists.COLLECTIONS and not _is_collated(collected)
+
+    def _is_ordered_by_itself(self, function: Node) -> bool:
+        value = function.child()
+        return any(
+            order.child().semanticEquals(value) for order in items(function.orderExpressions())
+        )
+
+    def _window(self, plan: Node, used: frozenset[int]) -> None:
+        """Window functions over rows must have an order without ties among rows that differ.
+
+        Rows that agree in all columns that are used are interchangeable, so ordering by those is
+        enough.
+        """
+        rows = plan.child()
+        for named in items(plan.windowExpressions()):
+            expression = next(_find(named, "WindowExpression"), None)
+            if expression is None or not _depends_on_ties(expression):
+                continue
+            given = _sorted_by(plan.orderSpec()) | _plain(plan.partitionSpec())
+            needed = (used | ids_of(expression.references())) & ids_of(rows.output())
+            missing = [a for a in items(rows.output()) if a.exprId().id() in needed - given]
+            if missing:
+                function = expression.windowFunction()
+                self.findings.order(
+                    expression,
+                    f"{function.prettyName()}() OVER is ambiguous where its ORDER BY has ties",
+                    f"name every column that is used: ORDER BY {_order(plan.orderSpec(), missing)}",
+                )
+
+    def _limit(self, plan: Node, used: frozenset[int]) -> None:
+        node, needed = plan, used
+        while name_of(node) in ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias"):
+            if name_of(node) == "Project":
+                needed = self._used_below(node, "Project", needed)
+            node = node.child()
+        is_sorted = name_of(node) == "Sort" and getattr(node, "global")()
+        given = _sorted_by(node.order()) if is_sorted else frozenset()
+        missing = [a for a in items(node.output()) if a.exprId().id() in needed - given]
+        if missing:
+            order = _order(node.order() if is_sorted else None, missing)
+            self.findings.order(
+                plan,
+                "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
+                f"name every column that is used: ORDER BY {order}",
+            )
+
+
+def _is_no_time(kind: object) -> bool:
+    """Whether a type, as Spark's JSON has it, is neither a date nor a timestamp."""
+    return isinstance(kind, str) and not kind.startswith(("timestamp", "date"))
+
+
+def _outputs(plan: Node) -> frozenset[int]:
+    return ids_of(plan.output())
+
+
+def _find(expression: Node, kind: str) -> Iterator[Node]:
+    if name_of(expression) == kind:
+        yield expression
+    for child in items(expression.children()):
+        yield from _find(child, kind)
+
+
+def _depends_on_ties(expression: Node) -> bool:
+    function = expression.windowFunction()
+    kind = name_of(function)
+    if kind == "AggregateExpression":
+        kind = name_of(function.aggregateFunction())
+    if kind in lists.ORDER_BOUND_WINDOWS:
+        return True
+    if kind in lists.RANKS:
+        return False
+    frame = expression.windowSpec().frameSpecification()
+    return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
+
+
+def _is_collated(expression: Node) -> bool:
+    return " collate " in str(expression.dataType().simpleString()).lower()
+
+
+def _digits(expression: Node) -> int:
+    """Digits that a value of this type may have; endless when it is no decimal."""
+    found = re.fullmatch(r"decimal\((\d+),\d+\)", str(expression.dataType().simpleString()))
+    return int(found.group(1)) if found else sys.maxsize
+
+
+def _sorted_by(order: Node) -> frozenset[int]:
+    return _plain(each.child() for each in items(order))
+
+
+def _plain(expressions: Node) -> frozenset[int]:
+    """Ids of those expressions that are columns themselves, and whose equal values are the same."""
+    found = items(expressions) if hasattr(expressions, "iterator") else expressions
+    return frozenset(
+        e.exprId().id() for e in found if name_of(e) == "AttributeReference" and not _is_collated(e)
+    )
+
+
+def _order(order: Node | None, missing: Iterable[Node]) -> str:
+    given = [str(each.sql()) for each in items(order)] if order is not None else []
+    return ", ".join([*given, *(str(column.name()) for column in missing)])

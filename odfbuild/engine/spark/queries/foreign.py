@@ -1,0 +1,89 @@
+"""What analysis tells about a translated query: types that decide whether it means the same.
+
+The translation goes by the text; only Spark knows the types. Errors of Spark name places in a text
+that nobody wrote, so they are brought back to the query with the translation's line as a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.translate.runnable import is_spark
+from odfbuild.errors import Errors, OdfbuildError, QueryError
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import TransformSql
+
+_SPELLED_DIFFERENTLY = ("float", "double", "timestamp", "binary", "interval", "decimal")
+
+
+@contextmanager
+def as_written(transform: TransformSql) -> Iterator[None]:
+    """Errors about the translation of `transform` become errors about its own text."""
+    try:
+        yield
+    except (Errors, QueryError) as error:
+        if not is_spark(transform):
+            for each in error.errors if isinstance(error, Errors) else (error,):
+                _bring_back(each, transform)
+        raise
+
+
+def _bring_back(error: OdfbuildError, transform: TransformSql) -> None:
+    found = error.location
+    if found is None or not found.file.startswith("queries["):
+        return
+    step = int(found.file.removeprefix("queries[").removesuffix("]"))
+    query = (transform.queries or ())[step].query
+    first = next((n for n, line in enumerate(query.splitlines(), 1) if line.strip()), 1)
+    said = f"in its translation to Spark SQL, line {found.line}: {(found.snippet or '').strip()}"
+    error.notes = (*error.notes, said)
+    error.location = replace(found, line=first, column=1, snippet=None, length=1)
+
+
+def differences(catalyst: Catalyst, plan: Node, dataset: str) -> list[QueryError]:
+    """What Spark would do in another way than every other engine, in an analysed plan."""
+    return [
+        QueryError(
+            f"{expression.sql()} {why}",
+            code="E0519",
+            dataset=dataset,
+            help="say it in another way, or write the query in Spark SQL with `engine: spark`",
+        )
+        for expression in _expressions(catalyst, plan)
+        for why in [_why(expression)]
+        if why is not None
+    ]
+
+
+def _why(expression: Node) -> str | None:
+    kind = name_of(expression)
+    if kind == "SubtractDates":
+        return "is a number of days in other engines, and an interval in Spark"
+    if kind != "Cast" or not str(expression.dataType().typeName()).startswith("string"):
+        return None
+    source = str(expression.child().dataType().typeName())
+    if not source.startswith(_SPELLED_DIFFERENTLY):
+        return None
+    return f"is spelled in another way by other engines: what is turned into text is {source}"
+
+
+def _expressions(catalyst: Catalyst, plan: Node) -> Iterator[Node]:
+    if name_of(plan).startswith("View"):
+        return
+    for each in items(plan.expressions()):
+        yield from _all(catalyst, each)
+    for child in (*items(plan.children()), *catalyst.inner_plans(plan)):
+        yield from _expressions(catalyst, child)
+
+
+def _all(catalyst: Catalyst, expression: Node) -> Iterator[Node]:
+    yield expression
+    if catalyst.kind_of(expression).holds_plan:
+        yield from _expressions(catalyst, expression.plan())
+    for child in items(expression.children()):
+        yield from _all(catalyst, child)

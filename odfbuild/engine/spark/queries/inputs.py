@@ -1,0 +1,115 @@
+"""Views of inputs for queries: new records, or the state that a whole history amounts to.
+
+Sources: Open Data Fabric, "Retractions and corrections"; RFC-015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import InputSlices, Vocabulary
+from odfbuild.engine.operation import APPEND, CORRECT_TO
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.results.frames import quote, read_slices, union
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_READ_IN_TURN = 16
+"""Files of one step; each is planned apart, and more of them are cheaper to read at once and sort.
+"""
+
+
+def empty_view(spark: SparkSession, each: InputSlices) -> None:
+    """Make a view without records, with the columns of an input."""
+    frame = read_slices(spark, (), each.schema, each.vocab)
+    Catalyst(spark).show(frame, each.alias)
+
+
+def new_records(spark: SparkSession, each: InputSlices, scratch: Path | None = None) -> DataFrame:
+    """The new records of an input, in order of offsets; with `scratch`, few are handed over."""
+    if not each.slices or each.first is None or each.last is None:
+        return read_slices(spark, (), each.schema, each.vocab)
+    offset = quote(each.vocab.offset)
+    if len(each.files) <= _READ_IN_TURN:
+        # Spark keeps the order of one file, but not that of several.
+        frame = union(
+            [read_slices(spark, [file], each.schema, each.vocab, scratch) for file in each.files]
+        )
+    else:
+        frame = read_slices(spark, each.files, each.schema, each.vocab).orderBy(offset)
+    if _only_new(each):
+        return frame
+    return frame.where(f"{offset} BETWEEN {each.first} AND {each.last}")
+
+
+def from_first(frame: DataFrame, each: InputSlices) -> DataFrame:
+    """The new records of `frame`, which come from `each.slices`."""
+    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} >= {each.first}")
+
+
+def upto_last(frame: DataFrame, each: InputSlices) -> DataFrame:
+    """The records of `frame`, which come from files of `each`, up to the newest."""
+    return frame if _only_new(each) else frame.where(f"{quote(each.vocab.offset)} <= {each.last}")
+
+
+def _only_new(each: InputSlices) -> bool:
+    """Whether the new slices hold nothing else; a condition would read a column more."""
+    if each.first is None or each.last is None:
+        return not each.slices
+    found: int = sum(pq.read_metadata(file).num_rows for file in each.files)
+    return found == each.last - each.first + 1
+
+
+def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:
+    """What all records of an input up to its newest amount to, in any order.
+
+    `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
+    """
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    if not has_operations(files, each.vocab):
+        return frame
+    return _folded(frame, each.vocab)
+
+
+def weight(vocab: Vocabulary) -> str:
+    """How many records an operation adds: 1 or -1, as SQL."""
+    return f"IF({quote(vocab.operation_type)} IN ({APPEND}, {CORRECT_TO}), 1, -1)"
+
+
+def has_operations(files: Iterable[Path], vocab: Vocabulary) -> bool:
+    """Whether files hold anything but appended records, from their statistics alone."""
+    for file in files:
+        metadata = pq.read_metadata(file)
+        index = metadata.schema.names.index(vocab.operation_type)
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(index).statistics
+            if statistics is None or not statistics.has_min_max or statistics.max != 0:
+                return True
+    return False
+
+
+def _folded(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    same = ", ".join(quote(name) for name in frame.columns if name not in system)
+    sign = weight(vocab)
+    return (
+        frame.selectExpr(
+            "*",
+            f"SUM({sign}) OVER (PARTITION BY {same}) AS __odf_net",
+            f"ROW_NUMBER() OVER (PARTITION BY {same}, {sign} ORDER BY {quote(vocab.offset)} DESC)"
+            " AS __odf_rank",
+        )
+        .where(f"{sign} = 1 AND __odf_rank <= __odf_net")
+        .selectExpr(
+            *(
+                f"{APPEND} AS {quote(name)}" if name == vocab.operation_type else quote(name)
+                for name in frame.columns
+            )
+        )
+    )

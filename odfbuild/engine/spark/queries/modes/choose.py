@@ -1,0 +1,109 @@
+"""Which mode fits a checked query, why, and what that mode has to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
+from odfbuild.engine.spark.internals.catalyst import Node, items, name_of
+from odfbuild.engine.spark.queries.findings import Report
+from odfbuild.engine.spark.queries.modes.shape import (
+    Joined,
+    Windowed,
+    is_session_window,
+    is_time_window,
+)
+
+_SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
+
+
+def choose(report: Report, shape: Windowed | Joined | None, retracting: Sequence[str]) -> Choice:
+    """The mode for a query without errors.
+
+    `retracting` are inputs whose records hold retractions or corrections, now or earlier.
+    """
+    if report.row_wise:
+        return RECORD_BY_RECORD
+    if shape is not None and retracting:
+        return Choice(Mode.CHANGELOG, f"input '{retracting[0]}' holds retractions")
+    if isinstance(shape, Windowed):
+        return WINDOWS
+    if isinstance(shape, Joined):
+        return PAIRS
+    return Choice(Mode.CHANGELOG, str(report.not_row_wise[0]))
+
+
+def key_of(plan: Node) -> tuple[str, ...] | None:
+    """Columns of a result that no two of its records share, `None` when none are known.
+
+    They are the columns of the outermost GROUP BY, or a row number with what it is partitioned by.
+    """
+    top = {attribute.exprId().id(): str(attribute.name()) for attribute in items(plan.output())}
+    names: Names = {id: (id,) for id in top}
+    node = plan
+    while name_of(node) in _SEE_THROUGH:
+        if name_of(node) == "Project":
+            names = _through(node, names)
+        node = next(items(node.children()))
+    if name_of(node) == "Aggregate":
+        return _group_key(node, names, top)
+    if name_of(node) == "Window":
+        return _row_number_key(node, names, top)
+    return None
+
+
+Names = dict[int, tuple[int, ...]]
+"""From a column of a node to the columns of the result that it is passed on as."""
+
+
+def _through(project: Node, names: Names) -> Names:
+    below: dict[int, tuple[int, ...]] = {}
+    for each in items(project.projectList()):
+        above = names.get(each.exprId().id(), ())
+        if name_of(each) == "Alias":
+            each = each.child()  # noqa: PLW2901
+        if name_of(each) == "AttributeReference":
+            id = each.exprId().id()
+            below[id] = below.get(id, ()) + above
+    return below
+
+
+def _group_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:
+    key = []
+    outputs = list(items(node.aggregateExpressions()))
+    for grouping in items(node.groupingExpressions()):
+        result = next(
+            (
+                names[each.exprId().id()][0]
+                for each in outputs
+                if names.get(each.exprId().id()) and _stands_for(each, grouping)
+            ),
+            None,
+        )
+        if result is None:
+            return None
+        key.append(top[result])
+    return tuple(key)
+
+
+def _stands_for(output: Node, grouping: Node) -> bool:
+    """Whether an output column tells groups of `grouping` apart: itself, or a window's bound."""
+    value = output.child() if name_of(output) == "Alias" else output
+    if value.semanticEquals(grouping):
+        return True
+    if name_of(value) != "GetStructField" or not value.child().semanticEquals(grouping):
+        return False
+    return is_time_window(grouping) or is_session_window(grouping)
+
+
+def _row_number_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:
+    for named in items(node.windowExpressions()):
+        if name_of(named) != "Alias" or name_of(named.child()) != "WindowExpression":
+            continue
+        if name_of(named.child().windowFunction()) != "RowNumber":
+            continue
+        parts = [*items(node.partitionSpec()), named]
+        ids = [each.exprId().id() for each in parts if hasattr(each, "exprId")]
+        if len(ids) == len(parts) and all(names.get(id) for id in ids):
+            return tuple(top[names[id][0]] for id in ids)
+    return None

@@ -1,0 +1,345 @@
+"""Transformations and preprocessing: checked queries over views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import (
+    InputSlices,
+    TransformResult,
+    TransformTask,
+    Vocabulary,
+)
+from odfbuild.engine.mode import SUBQUERY, Choice, Mode
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
+from odfbuild.engine.spark.queries.foreign import as_written, differences
+from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
+from odfbuild.engine.spark.queries.modes import changelog, map, stream
+from odfbuild.engine.spark.queries.modes.bounds import bounds_of
+from odfbuild.engine.spark.queries.modes.choose import choose, key_of
+from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
+from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
+from odfbuild.engine.spark.queries.validate import check_steps, result_of, screen_steps
+from odfbuild.engine.spark.results import few
+from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
+from odfbuild.engine.spark.results.order import committed_form, time_first
+from odfbuild.engine.spark.results.sorted_parts import ordered_parts
+from odfbuild.engine.spark.session.limits import files_read
+from odfbuild.engine.translate.runnable import is_spark, runnable
+from odfbuild.errors import Errors, QueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odfbuild.odf.model import TransformSql
+
+
+def steps_of(transform: TransformSql) -> list[Step]:
+    """The queries of a transformation in normal form."""
+    tables = [table.name for table in transform.temporal_tables or ()]
+    return [Step(step.alias, rewrite(step.query, tables)) for step in transform.queries or ()]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a step is carried out: what checking the query found, and the mode that fits.
+
+    The task's queries are in the SQL of the engine. `retracting` are inputs that hold retractions.
+    """
+
+    task: TransformTask
+    report: Report
+    shape: Windowed | Joined | None
+    retracting: Sequence[str]
+    choice: Choice
+
+
+def decide(spark: SparkSession, task: TransformTask) -> Decision:
+    """Check a query over views of what is new, and choose the mode."""
+    # Most queries handle each record alone, and are checked over what they are to read.
+    view = partial(map.increment_view, task.scratch)
+    report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
+    task = replace(task, transform=runnable(task.transform, task.dataset))
+    shape = None if report.row_wise else _shape(spark, report, task)
+    retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
+    choice = choose(report, shape, retracting)
+    if choice.mode is not Mode.MAP:
+        _refuse_operation(report, task)
+    return Decision(task, report, shape, retracting, choice)
+
+
+def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
+    """Bring a result up to date, in the mode that fits its query and its inputs."""
+    found = decide(spark, task)
+    task = found.task
+    schema = to_arrow_schema(_result(found.report), [task.vocab.event_time])
+    match found.choice.mode:
+        case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
+            parts = _map_with_operations(spark, task)
+        case Mode.MAP:
+            if found.report.quick:
+                few.compute_in_place(spark)
+            parts = _written(_result(found.report), task)
+        case Mode.STREAM if isinstance(found.shape, Windowed):
+            parts = _windows(spark, task, found.shape)
+        case Mode.STREAM:
+            parts = _pairs(spark, task)
+        case Mode.CHANGELOG:
+            parts = _changelog(spark, task, schema)
+    return TransformResult(parts=parts, schema=schema, choice=found.choice)
+
+
+def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:
+    if any(each.words == SUBQUERY for each in report.not_row_wise):
+        return None
+    plan = Catalyst(spark).inline(report.plan)
+    return shape_of(plan, _event_times(task))
+
+
+def _event_times(task: TransformTask) -> dict[str, str]:
+    return {each.alias: each.vocab.event_time for each in task.inputs}
+
+
+def _retracts(each: InputSlices, *, whole: bool) -> bool:
+    """Whether new records, or all of the `whole` history, hold anything but appended ones."""
+    earlier = (file.path for file in each.earlier()) if whole else ()
+    return has_operations((*each.files, *earlier), each.vocab)
+
+
+def _map_with_operations(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+    for number, each in enumerate(task.inputs):
+        map.traced_view(spark, number, each)
+    plan, _ = result_of(spark, steps_of(task.transform))
+    frame = map.with_operations(spark, plan, task)
+    few.tune(spark, files_read(frame, task))
+    return map.write_with_operations(frame, task.vocab.operation_type, task.scratch)
+
+
+def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple[Path, ...]:
+    span = stream.closing(task)
+    if span is None:
+        return ()
+    for each in task.inputs:
+        stream.window_view(spark, each, span, shape.length)
+    plan, _ = result_of(spark, steps_of(task.transform))
+    frame = stream.closed_windows(spark, plan, task, shape)
+    return _in_order_of_time(frame, task)
+
+
+def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+    frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
+    return () if frame is None else _in_order_of_time(frame, task)
+
+
+def pairs(
+    spark: SparkSession, task: TransformTask, result: Callable[[], DataFrame]
+) -> DataFrame | None:
+    """What new records add to a join; `None` for nothing. `result` is the query over the views."""
+    plan, _ = result_of(spark, steps_of(task.transform))
+    catalyst = Catalyst(spark)
+    bounds = bounds_of(catalyst, catalyst.inline(plan), _event_times(task))
+    return stream.new_pairs(spark, task, bounds, result)
+
+
+def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
+    few.tune(frame.sparkSession, files_read(frame, task))
+    return write_parts(frame, task.scratch / "parts")
+
+
+def _in_order_of_time(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
+    """Records that are all appended: by event time, then by all other values."""
+    few.tune(frame.sparkSession, files_read(frame, task))
+    order = time_first(frame.columns, task.vocab.event_time)
+    return ordered_parts(frame, order, task.scratch / "parts")
+
+
+def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> tuple[Path, ...]:
+    history_views(spark, task)
+    plan, result = result_of(spark, steps_of(task.transform))
+    if not task.previous():
+        return _in_order_of_time(committed_form(result), task)
+    frame = changelog.difference(spark, task, result, schema)
+    few.tune(spark, files_read(frame, task))
+    return changelog.write_changes(frame, task, key_of(plan))
+
+
+def history_views(spark: SparkSession, task: TransformTask) -> None:
+    """Make views of what inputs and their versions amount to."""
+    for each in task.inputs:
+        changelog.history_view(spark, each)
+    for table in versions_of(task.dataset, task.transform, task.inputs):
+        make_view(spark, table)
+
+
+def checked(
+    spark: SparkSession,
+    dataset: str,
+    transform: TransformSql,
+    inputs: Sequence[InputSlices],
+    vocab: Vocabulary,
+    view: Callable[[SparkSession, InputSlices], None] = empty_view,
+) -> Report:
+    """What there is to know of a transformation of a derivative without reading data.
+
+    `view` makes the views of inputs, over which `plan` and `result` of the report stand.
+    Raises `Errors` with all problems.
+    """
+    for each in inputs:
+        view(spark, each)
+    tables = versions_of(dataset, transform, inputs)
+    for table in tables:
+        make_view(spark, table)
+    names = [each.alias for each in inputs] + [table.view for table in tables]
+    report = _checked_steps(spark, dataset, transform, names)
+    frame = _result(report)
+    operation = _unfit_operation(frame, dataset, vocab)
+    problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
+    problems += [operation] if operation else []
+    if problems:
+        raise Errors(problems)
+    report.result = _with_operation(frame, vocab)
+    return report
+
+
+def _refuse_operation(report: Report, task: TransformTask) -> None:
+    if task.vocab.operation_type in _result(report).columns:
+        raise QueryError(
+            f"the result has a column '{task.vocab.operation_type}', which only queries that "
+            f"handle each record alone may give; here is {report.not_row_wise[0]}",
+            code="E0514",
+            dataset=task.dataset,
+            help="leave it out: odfbuild finds out by itself what to retract or correct",
+        )
+
+
+def preprocess(
+    spark: SparkSession, dataset: str, transform: TransformSql
+) -> tuple[DataFrame, bool]:
+    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows."""
+    report = _checked_steps(spark, dataset, transform, ["input"])
+    frame = _result(report)
+    problems = unfit_columns(frame, dataset)
+    if problems:
+        raise Errors(problems)
+    return frame, report.row_wise
+
+
+def _checked_steps(
+    spark: SparkSession, dataset: str, transform: TransformSql, names: Sequence[str]
+) -> Report:
+    with as_written(transform):
+        report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names)
+        problems = [*report.errors, *report.order_bound]
+        if report.plan is not None and not problems and not is_spark(transform):
+            problems = differences(Catalyst(spark), report.plan, dataset)
+        _raise_first_of_each(problems)
+    return report
+
+
+def screen(
+    spark: SparkSession, dataset: str, transform: TransformSql, inputs: Sequence[str]
+) -> None:
+    """What can be told of queries before any column of their inputs is known; raises `Errors`."""
+    names = [*inputs, *views_of(transform)]
+    with as_written(transform):
+        steps = steps_of(runnable(transform, dataset))
+        _raise_first_of_each(screen_steps(spark, dataset, steps, names))
+
+
+def _result(report: Report) -> DataFrame:
+    if report.result is None:
+        raise AssertionError("a query without errors has a result")
+    return report.result
+
+
+def _raise_first_of_each(problems: Sequence[QueryError]) -> None:
+    """Raise all problems, each message and place once."""
+    unique = {(error.message, str(error.location)): error for error in problems}
+    if len(unique) == 1:
+        raise next(iter(unique.values()))
+    if unique:
+        raise Errors(unique.values())
+
+
+def _system_columns(frame: DataFrame, dataset: str, vocab: Vocabulary) -> list[QueryError]:
+    errors = []
+    names = {name.lower(): name for name in frame.columns}
+    for name in (vocab.offset, vocab.system_time):
+        if name.lower() in names:
+            errors.append(
+                QueryError(
+                    f"the result has a column '{name}', which is a system column",
+                    code="E0514",
+                    dataset=dataset,
+                    help=f"leave it out, or rename it: {name} AS source_{name}",
+                )
+            )
+    event_time = next((f for f in frame.schema.fields if f.name == vocab.event_time), None)
+    if event_time is None:
+        errors.append(
+            QueryError(
+                f"the result has no column '{vocab.event_time}'",
+                code="E0515",
+                dataset=dataset,
+                help=f"select {vocab.event_time}: every record has a time at which it was true",
+            )
+        )
+    elif event_time.dataType.typeName() not in ("timestamp", "timestamp_ntz", "date"):
+        errors.append(
+            QueryError(
+                f"'{vocab.event_time}' is {event_time.dataType.simpleString()}, "
+                "not a timestamp or date",
+                code="E0516",
+                dataset=dataset,
+                help=f"CAST({vocab.event_time} AS TIMESTAMP)",
+            )
+        )
+    return errors
+
+
+def _unfit_operation(frame: DataFrame, dataset: str, vocab: Vocabulary) -> QueryError | None:
+    name = vocab.operation_type
+    field = next((f for f in frame.schema.fields if f.name.lower() == name.lower()), None)
+    if field is None:
+        return None
+    if field.name != name:
+        message = (
+            f"the result has a column '{field.name}', which is a system column but for its case"
+        )
+        help_ = f"leave it out, or write it as `{name}`"
+    elif field.dataType.typeName() not in ("byte", "short", "integer"):
+        kind = field.dataType.simpleString().upper()
+        message = f"'{name}' is {kind}, but an operation is a small number"
+        help_ = f"CAST({name} AS INT)"
+    else:
+        return None
+    return QueryError(
+        message,
+        code="E0514",
+        dataset=dataset,
+        notes=("0 appends, 1 retracts, 2 and 3 correct from and to",),
+        help=help_,
+    )
+
+
+def _with_operation(frame: DataFrame, vocab: Vocabulary) -> DataFrame:
+    """Operations as int, where the query carries them; a code that is none makes it fail."""
+    if vocab.operation_type not in frame.columns:
+        return frame
+    name = quote(vocab.operation_type)
+    found = f"coalesce(CAST({name} AS STRING), 'NULL')"
+    why = f"concat('a record of the result has ', {found}, ', which is no operation (0 to 3)')"
+    operation = (
+        f"CASE WHEN {name} BETWEEN 0 AND 3 THEN CAST({name} AS INT) "
+        f"ELSE CAST(raise_error({why}) AS INT) END AS {name}"
+    )
+    return frame.selectExpr(
+        *(operation if c == vocab.operation_type else quote(c) for c in frame.columns)
+    )

@@ -1,0 +1,230 @@
+"""Check a transformation without data: allowed, resolvable, deterministic, row-wise or not.
+
+The parsed plan is held against lists of what a query may consist of, so that nothing else reaches
+the analyser: kinds of plan nodes, relations, functions. Then `determinism` looks at the analysed
+plan. No query runs and no file is opened. Source: Open Data Fabric, "Engine Contract".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.spark.internals.catalyst import (
+    Catalyst,
+    Node,
+    items,
+    name_of,
+    position_of,
+    text_of,
+)
+from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine.spark.queries.carry import PREFIX
+from odfbuild.engine.spark.queries.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
+from odfbuild.engine.spark.queries.findings import (
+    Findings,
+    Report,
+    Step,
+    closest,
+    from_spark,
+    words,
+)
+from odfbuild.engine.spark.queries.function_list import ALLOWED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odfbuild.errors import QueryError
+
+_QUOTED = re.compile(r"(['\"])(.*)\1\s*", re.S)
+
+
+def check_steps(
+    spark: SparkSession, dataset: str, steps: Sequence[Step], inputs: Sequence[str]
+) -> Report:
+    """Check queries in a session in which `inputs` are views; makes views of intermediate steps.
+
+    `result` is the lazy result of the last query, or `None` when something is wrong.
+    """
+    report = Report()
+    catalyst = Catalyst(spark)
+    names = list(inputs)
+    for number, step in enumerate(steps):
+        findings = Findings(report, dataset, number, step.sql)
+        report.result = _one(catalyst, step, names, findings)
+        if report.result is None:
+            break
+        if step.alias is not None:
+            if step.alias.lower() in (name.lower() for name in inputs):
+                findings.error(
+                    report.plan, "E0504", f"step '{step.alias}' has the name of an input"
+                )
+                break
+            catalyst.show(report.result, step.alias)
+            names.append(step.alias)
+    return report
+
+
+def screen_steps(
+    spark: SparkSession, dataset: str, steps: Sequence[Step], inputs: Sequence[str]
+) -> Sequence[QueryError]:
+    """What is wrong with queries whatever columns their inputs will have; makes no views."""
+    from pyspark.errors import PySparkException
+
+    report = Report()
+    catalyst = Catalyst(spark)
+    names = list(inputs)
+    for number, step in enumerate(steps):
+        findings = Findings(report, dataset, number, step.sql)
+        try:
+            _Fence(catalyst, names, findings).plan(catalyst.parse(step.sql), frozenset())
+        except PySparkException as error:
+            report.errors.append(from_spark(error, dataset, number, step.sql))
+        if step.alias is not None:
+            names.append(step.alias)
+    return report.errors
+
+
+def result_of(spark: SparkSession, steps: Sequence[Step]) -> tuple[Node, DataFrame]:
+    """Plan and lazy result of queries that were checked, over the views of this session."""
+    catalyst = Catalyst(spark)
+    for step in steps:
+        plan = catalyst.analyse(catalyst.parse(step.sql))
+        frame = catalyst.frame(plan)
+        if step.alias is not None:
+            catalyst.show(frame, step.alias)
+    return plan, frame
+
+
+def _one(
+    catalyst: Catalyst, step: Step, names: Sequence[str], findings: Findings
+) -> DataFrame | None:
+    from pyspark.errors import PySparkException
+
+    report = findings.report
+    try:
+        parsed = catalyst.parse(step.sql)
+        _Fence(catalyst, names, findings).plan(parsed, frozenset())
+        if report.errors:
+            return None
+        report.plan = catalyst.analyse(parsed)
+        Analysed(catalyst, findings).check(report.plan)
+        return None if report.errors else catalyst.frame(report.plan)
+    except PySparkException as error:
+        report.errors.append(from_spark(error, findings.dataset, findings.step, findings.sql))
+        return None
+
+
+class _Fence:
+    """What a parsed query may consist of. `names` are the relations it may read."""
+
+    def __init__(self, catalyst: Catalyst, names: Sequence[str], findings: Findings) -> None:
+        self.catalyst = catalyst
+        self.names = [name for name in names if not name.startswith(PREFIX)]
+        self.known = frozenset(name.lower() for name in names)
+        self.findings = findings
+
+    def plan(self, plan: Node, scope: frozenset[str]) -> None:
+        """Hold a plan and all that is in it against the lists; `scope` are its CTEs."""
+        kind = name_of(plan)
+        if kind not in lists.PLANS:
+            self.findings.error(
+                plan,
+                "E0502",
+                f"{words(kind)} is not allowed in a query",
+                "a query is a SELECT over its inputs",
+            )
+            return
+        if kind == "UnresolvedWith":
+            self._with(plan, scope)
+            return
+        if kind == "UnresolvedRelation":
+            self._relation(plan, scope)
+            return
+        if kind == "UnresolvedTableValuedFunction":
+            self._table_function(plan, scope)
+        for expression in items(plan.expressions()):
+            self._expression(expression, scope)
+        for child in items(plan.children()):
+            self.plan(child, scope)
+
+    def _with(self, plan: Node, scope: frozenset[str]) -> None:
+        for relation in items(plan.cteRelations()):
+            name = str(relation._1()).lower()
+            self.plan(relation._2(), scope | {name} if plan.allowRecursion() else scope)
+            scope = scope | {name}
+        self.plan(plan.child(), scope)
+
+    def _relation(self, plan: Node, scope: frozenset[str]) -> None:
+        parts = [str(part) for part in items(plan.multipartIdentifier())]
+        name = parts[0].lower()
+        if plan.isStreaming():
+            self.findings.error(plan, "E0502", "STREAM is not allowed in a query")
+        elif len(parts) != 1 or name not in self.known | scope:
+            close = closest(parts[-1], self.names)
+            self.findings.error(
+                plan,
+                "E0504",
+                f"'{'.'.join(parts)}' is not an input of this query",
+                f"did you mean '{close}'?" if close else f"its inputs are: {', '.join(self.names)}",
+            )
+
+    def _table_function(self, plan: Node, scope: frozenset[str]) -> None:
+        name = ".".join(items(plan.name())).lower()
+        if name not in lists.TABLE_FUNCTIONS:
+            self.findings.error(plan, "E0503", f"the table function {name}() is not allowed")
+        for argument in items(plan.functionArgs()):
+            self._expression(argument, scope)
+
+    def _expression(self, expression: Node, scope: frozenset[str]) -> None:
+        kind = self.catalyst.kind_of(expression)
+        if kind.name == "UnresolvedAttribute":
+            return
+        if kind.name == "ExpressionWithUnresolvedIdentifier":
+            self.findings.error(expression, "E0502", "IDENTIFIER() is not allowed in a query")
+        elif kind.name in ("NamedParameter", "PosParameter"):
+            self.findings.error(expression, "E0502", "parameter markers are not allowed in a query")
+        elif kind.name == "Literal":
+            self._literal(expression)
+        elif kind.name == "UnresolvedFunction":
+            self._function(expression, [str(part) for part in items(expression.nameParts())])
+        elif kind.name == "UnresolvedGenerator":
+            self._function(expression, [str(expression.name().funcName())])
+        if kind.holds_plan:
+            self.plan(expression.plan(), scope)
+        for child in items(expression.children()):
+            self._expression(child, scope)
+
+    def _literal(self, expression: Node) -> None:
+        # The parser turns TIMESTAMP 'now' into a constant; only its source text gives it away.
+        if not str(expression.dataType().typeName()).startswith(("timestamp", "date", "time")):
+            return
+        text = text_of(expression, self.findings.sql)
+        quoted = _QUOTED.search(text)
+        if quoted and CLOCK_WORD.fullmatch(quoted.group(2)):
+            self.findings.error(expression, "E0505", f"{text} reads the clock", CLOCK_HELP)
+        elif quoted is None or "\\" in quoted.group(2):
+            why = f"{text or 'a time'} may read the clock: what it says cannot be seen"
+            self.findings.error(expression, "E0505", why, "write date and time in digits")
+
+    def _function(self, expression: Node, parts: list[str]) -> None:
+        name = parts[-1].lower()
+        if len(parts) > 1:
+            self.findings.error(
+                expression, "E0503", f"write {parts[-1]}(), not {'.'.join(parts)}()"
+            )
+        if name == "array_sort" and expression.children().size() > 1:
+            self.findings.comparators.add(position_of(expression))
+        why = lists.FORBIDDEN.get(name)
+        if why is not None:
+            help_ = CLOCK_HELP if "clock" in why else f"remove {name}()"
+            self.findings.error(expression, "E0505", f"{name}() {why}", help_)
+        elif name not in ALLOWED and name not in lists.TABLE_FUNCTIONS:
+            close = closest(name, sorted(ALLOWED))
+            self.findings.error(
+                expression,
+                "E0501",
+                f"there is no function {name}() that a query may call",
+                f"did you mean {close}()?" if close else "docs/transforms.md says which there are",
+            )

@@ -1,0 +1,1 @@
+"""Read steps: source files become frames, and bad records get a place."""

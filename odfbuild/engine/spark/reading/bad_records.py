@@ -1,0 +1,59 @@
+"""What becomes of records that do not fit: the first is an error, or all are counted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from odfbuild.engine.contract import BadRecord, IngestTask, Skipped
+from odfbuild.engine.spark.reading.bad_places import Flaw, Source, described, flaw_of_row
+from odfbuild.errors import IngestError
+
+_LOOKED_AT = 10_000
+"""Rows that are taken apart to tell what is wrong with them; more are counted only."""
+
+
+class BadRecords:
+    """Takes the bad records of one task."""
+
+    def __init__(self, task: IngestTask) -> None:
+        self._task = task
+        self.skipped = Skipped()
+
+    def add(self, found: BadRecord) -> None:
+        """Note a record; `IngestError` unless bad ones are skipped."""
+        if not self._task.skip_bad_records:
+            raise self.error(found)
+        self.skipped = self.skipped.and_then(Skipped({found.flaw: 1}, (found,)))
+
+    def skip(self, flaws: Sequence[Flaw], source: Source) -> None:
+        """Count records with `flaws`, in the order of the file."""
+        counts: Counter[str] = Counter()
+        first: dict[str, list[Flaw]] = defaultdict(list)
+        for number, flaw in enumerate(flaws):
+            if flaw.kind != "row":
+                name = f"column '{flaw.column}'"
+            elif number < _LOOKED_AT:
+                name = flaw_of_row(flaw.what, self._task, source.columns)
+            else:
+                name = "other ways"
+            counts[name] += 1
+            if len(first[name]) < Skipped.EXAMPLES:
+                first[name].append(flaw)
+        examples = self.describe([flaw for each in first.values() for flaw in each], source)
+        self.skipped = self.skipped.and_then(Skipped(counts, tuple(examples)))
+
+    def describe(self, flaws: Sequence[Flaw], source: Source) -> list[BadRecord]:
+        """What is wrong with records, and where they stand."""
+        return described(flaws, self._task, source)
+
+    def error(self, found: BadRecord) -> IngestError:
+        """The error that `found` is."""
+        return IngestError(
+            f"{found.reason} in '{self._task.source_name}'",
+            code="E0421",
+            location=found.location,
+            help="correct the row, or declare the column with a type that holds it, "
+            "such as STRING, and convert it in `preprocess`",
+            dataset=self._task.dataset,
+        )

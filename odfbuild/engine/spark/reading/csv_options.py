@@ -1,0 +1,80 @@
+"""Options of a CSV read step as Spark takes them; what cannot be honoured is refused."""
+
+from __future__ import annotations
+
+from odfbuild.engine.spark.results.hidden import CORRUPT
+from odfbuild.errors import IngestError
+from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
+
+NONE = "\0"
+"""No character: text that holds it is refused."""
+
+
+def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
+    """Spark's options for `read`; raises `IngestError` naming the option that is not supported.
+
+    Without `escape` a quote inside quotes is written twice, as RFC 4180 says. An empty `quote`
+    turns quotes off, as the specification says.
+    """
+    refuse_formats(read, dataset)
+    separator = _one_character("separator", read.separator, ",", dataset)
+    quote = NONE if read.quote == "" else _one_character("quote", read.quote, '"', dataset)
+    if read.escape is None:
+        escape = quote
+    elif read.escape == "":
+        escape = NONE
+    else:
+        escape = _one_character("escape", read.escape, "\\", dataset)
+    if separator in (quote, escape):
+        raise _unsupported(
+            "separator", separator, dataset, "use another character than for `quote` and `escape`"
+        )
+    null = read.null_value or ""
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        "header": "true" if read.header else "false",
+        "sep": separator,
+        "quote": quote,
+        "escape": escape,
+        "nullValue": null,
+        "emptyValue": null,
+        "enforceSchema": "true",
+        "multiLine": "false",
+        "columnPruning": "false",
+        "preferDate": "true",
+        "maxCharsPerColumn": "-1",
+    }
+
+
+def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: str) -> None:
+    """Raise `IngestError` for date formats that are not supported."""
+    for option, value in (
+        ("dateFormat", read.date_format),
+        ("timestampFormat", read.timestamp_format),
+    ):
+        if value is not None and value.lower() != "rfc3339":
+            raise _unsupported(
+                option,
+                value,
+                dataset,
+                f"leave `{option}` out, declare a STRING column and convert it in `preprocess`",
+            )
+
+
+def _one_character(option: str, value: str | None, default: str, dataset: str) -> str:
+    if value is None:
+        return default
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        help_ = "use a single ASCII character that is no line break"
+        raise _unsupported(option, value, dataset, help_)
+    return value
+
+
+def _unsupported(option: str, value: str, dataset: str, help: str) -> IngestError:
+    return IngestError(
+        f"the value '{value}' of `read.{option}` is not supported",
+        code="E0422",
+        dataset=dataset,
+        help=help,
+    )

@@ -1,0 +1,313 @@
+"""Read steps: a prepared file becomes a frame in file order, preprocessed.
+
+Declared columns of CSV match by position, as in the reference, which skips the header; here a
+header that disagrees with the schema is an error. Records that do not fit the schema are bad
+(`malformed`); a value fits when nothing of it would be lost (`values`). Timestamps without a zone
+are UTC and empty cells are null. A file without records and without declared columns has no frame.
+Source: specification, `ReadStep`; reference behaviour, read steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfbuild.engine.contract import Drift, IngestTask
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.transform import preprocess
+from odfbuild.engine.spark.reading.bad_places import Source
+from odfbuild.engine.spark.reading.bad_records import BadRecords
+from odfbuild.engine.spark.reading.changed_columns import committed_names, expected_columns, fitted
+from odfbuild.engine.spark.reading.csv_header import check_header, named_header
+from odfbuild.engine.spark.reading.csv_options import csv_options, refuse_formats
+from odfbuild.engine.spark.reading.csv_quotes import refuse_open_quotes
+from odfbuild.engine.spark.reading.half_characters import refuse_half_characters
+from odfbuild.engine.spark.reading.inference import check_unique, csv_schema, ndjson_schema
+from odfbuild.engine.spark.reading.json_depth import refuse_deep
+from odfbuild.engine.spark.reading.json_records import (
+    geojson_records,
+    json_records,
+    ndgeojson_records,
+)
+from odfbuild.engine.spark.reading.malformed import guard
+from odfbuild.engine.spark.reading.ndjson_lines import refuse_crowded_lines
+from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
+from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
+from odfbuild.engine.spark.reading.splits import cut_evenly
+from odfbuild.engine.spark.reading.values import (
+    converted,
+    misfit,
+    with_text,
+    with_time,
+    with_values,
+)
+from odfbuild.engine.spark.results.frames import (
+    empty_frame,
+    quote,
+    sql_type,
+    to_spark_schema,
+    to_spark_type,
+)
+from odfbuild.engine.spark.results.hidden import CORRUPT, MISFIT, OF_READING, ROW
+from odfbuild.engine.spark.results.order import total_order
+from odfbuild.errors import IngestError, Location, QueryError
+from odfbuild.odf.model import (
+    ReadStep,
+    ReadStepCsv,
+    ReadStepEsriShapefile,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
+from odfbuild.odf.schema.arrow_schema import from_odf
+from odfbuild.odf.schema.ddl import parse_ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def read_source(
+    spark: SparkSession, task: IngestTask, bad: BadRecords
+) -> tuple[DataFrame, Source] | None:
+    """The records of a file in file order, behind the preprocessing query if there is one.
+
+    A query that does not handle each record alone gives a total order instead. `None` when the file
+    is empty and declares no columns. Raises `IngestError` and, for the query, `Errors` of
+    `QueryError`.
+    """
+    found = _read(spark, task, bad)
+    if found is None:
+        return None
+    frame, source = found
+    if task.preprocess is None and declared_columns(task.read) is None:
+        source = replace(source, columns=expected_columns(frame, task, source.columns))
+        frame, drift = fitted(frame, task, convert=True)
+        source = replace(source, drift=drift)
+    if task.preprocess is None:
+        if task.read.schema is None:
+            frame = _with_event_time(frame, task)
+        frame = guard(frame, task, source, bad)
+        return _renamed(frame, task, source) if task.read.schema is None else (frame, source)
+    frame = guard(frame, task, source, bad)
+    Catalyst(spark).show(frame.drop(ROW), "input")
+    result, row_wise = preprocess(spark, task.dataset, task.preprocess)
+    result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
+    return result, replace(source, drift=source.drift.and_then(drift))
+
+
+def declared_columns(read: ReadStep) -> pa.Schema | None:
+    """The columns that a read step declares; `None` when the data decides."""
+    if read.schema is not None:
+        return from_odf(read.schema)
+    return parse_ddl(read.ddl_schema) if read.ddl_schema else None
+
+
+def _read(
+    spark: SparkSession, task: IngestTask, bad: BadRecords
+) -> tuple[DataFrame, Source] | None:
+    """Records as they are, with `CORRUPT` where the format can tell."""
+    read = task.read
+    columns = declared_columns(read)
+    cut_evenly(spark, task.file.stat().st_size)
+    if columns is not None:
+        check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
+    if task.file.stat().st_size == 0:
+        if columns is None:
+            return None
+        return empty_frame(spark, to_spark_schema(columns)), Source(None, columns)
+    match read:
+        case ReadStepParquet():
+            return _parquet(spark, task, columns)
+        case ReadStepCsv():
+            return _csv(spark, task, read, columns)
+        case ReadStepNdJson():
+            refuse_formats(read, task.dataset)
+            text = utf8_text(task, read.encoding)
+            refuse_crowded_lines(task, text)
+            refuse_half_characters(task, text)
+        case ReadStepJson():
+            refuse_formats(read, task.dataset)
+            text = json_records(task, read)
+        case ReadStepGeoJson():
+            text = geojson_records(task, bad)
+        case ReadStepNdGeoJson():
+            text = ndgeojson_records(task, bad)
+        case ReadStepEsriShapefile():
+            text = shapefile_records(task, read, columns)
+    return _ndjson(spark, task, text, columns)
+
+
+def _csv(
+    spark: SparkSession, task: IngestTask, read: ReadStepCsv, columns: pa.Schema | None
+) -> tuple[DataFrame, Source] | None:
+    options = csv_options(read, task.dataset)
+    text = utf8_text(task, read.encoding, any_line_end=True)
+    refuse_open_quotes(task, text, read)
+    if columns is not None:
+        _refuse_nested(task, columns)
+        if read.header and task.on_schema_change != "fail":
+            return _csv_by_name(spark, task, read, text, columns)
+        if read.header:
+            check_header(task, read, text, columns.names)
+        schema = to_spark_schema(columns)
+    else:
+        schema = csv_schema(spark, task, read, text, options)
+        if not schema.fields:
+            return None
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
+    return with_values(reader.csv(str(text.file)), schema, "csv"), Source(text, columns)
+
+
+def _csv_by_name(
+    spark: SparkSession, task: IngestTask, read: ReadStepCsv, text: SourceText, columns: pa.Schema
+) -> tuple[DataFrame, Source]:
+    """Declared columns wherever the header has them; others are left out, absent ones are empty."""
+    header = named_header(read, text, columns)
+    check_unique(task, header.names, "the header")
+    known = {name for name in header.names if name in columns.names}
+    missing = tuple(name for name in columns.names if name not in known)
+    expressions = []
+    for field in columns:
+        kind = sql_type(to_spark_type(field.type))
+        if field.name in known or not header.names:
+            expressions.append(quote(field.name))
+        elif field.nullable:
+            expressions.append(f"CAST(NULL AS {kind}) AS {quote(field.name)}")
+        else:
+            raise missing_column(task, field.name, header.names)
+    in_file = header if header.names else columns
+    schema = to_spark_schema(in_file)
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
+    frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
+    frame = with_values(frame, schema, "csv")
+    hidden = [name for name in OF_READING if name in frame.columns]
+    new = tuple(name for name in header.names if name not in known)
+    drift = Drift(new, missing if header.names else ())
+    return frame.selectExpr(*expressions, *hidden), Source(text, in_file, drift=drift)
+
+
+def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
+    for field in columns:
+        if pa.types.is_nested(field.type):
+            raise IngestError(
+                f"column '{field.name}' is {to_spark_type(field.type).simpleString().upper()}, "
+                "which a cell of CSV cannot hold",
+                code="E0422",
+                dataset=task.dataset,
+                help="declare it as STRING and take it apart in `preprocess`, such as "
+                f"from_json({field.name}, '…')",
+            )
+
+
+def _ndjson(
+    spark: SparkSession, task: IngestTask, text: SourceText, columns: pa.Schema | None
+) -> tuple[DataFrame, Source] | None:
+    options = {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": CORRUPT,
+        # No encoding: only from bytes does Spark take over numbers into text as they are written.
+        "lineSep": "\n",
+        "allowNonNumericNumbers": "false",
+        "allowSingleQuotes": "false",
+    }
+    refuse_deep(task, text)
+    if columns is not None:
+        schema = to_spark_schema(columns)
+    else:
+        schema = ndjson_schema(spark, task, text, options)
+        if not schema.fields:
+            return None
+    reader = spark.read.schema(_with_corrupt(with_text(schema, "json"))).options(**options)
+    return with_values(reader.json(str(text.file)), schema, "json"), Source(text, columns)
+
+
+def _parquet(
+    spark: SparkSession, task: IngestTask, columns: pa.Schema | None
+) -> tuple[DataFrame, Source]:
+    file, found = readable_parquet(task)
+    check_unique(task, found.names, "the schema")
+    for field in found if columns is None else [f for f in found if f.name in columns.names]:
+        _check_readable(task, field)
+    if columns is not None:
+        known = pa.schema([field for field in found if field.name in columns.names])
+    else:
+        known = found
+    frame = spark.read.schema(to_spark_schema(known)).parquet(str(file))
+    if any(pa.types.is_unsigned_integer(field.type) for field in known):
+        frame = spark.read.parquet(str(file))
+    if columns is None:
+        return frame, Source(None, found)
+    expressions, misfits, missing = [], [], []
+    for field in columns:
+        name, kind = quote(field.name), to_spark_type(field.type)
+        if field.name in found.names:
+            before = frame.schema[field.name].dataType
+            if before == kind:
+                expressions.append(name)
+                continue
+            value, lost = converted(field.name, before, kind)
+            expressions.append(f"{value} AS {name}")
+            misfits.append(lost)
+        elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
+            missing.append(field.name)
+            expressions.append(f"CAST(NULL AS {sql_type(kind)}) AS {name}")
+        else:
+            raise missing_column(task, field.name, found.names)
+    if misfits:
+        row = "CAST(_metadata.row_index AS STRING)"
+        expressions.append(f"{misfit(misfits, row)} AS {MISFIT}")
+    return frame.selectExpr(*expressions), Source(None, columns, Drift((), tuple(missing)))
+
+
+def _check_readable(task: IngestTask, field: pa.Field) -> None:
+    try:
+        to_spark_type(field.type)
+    except QueryError:
+        raise IngestError(
+            f"column '{field.name}' of '{task.source_name}' is {field.type}, which no dataset "
+            "can hold",
+            code="E0422",
+            location=Location(task.source_name),
+            dataset=task.dataset,
+            help="write it with another type, or leave it out: declare the other columns in "
+            "`read.schema`",
+        ) from None
+
+
+def _is_committed(field: pa.Field, task: IngestTask) -> bool:
+    """Whether earlier files may have had the column: a dataset that has it cannot lose it."""
+    return task.history_schema is not None and field.name in task.history_schema.names
+
+
+# --- Without an ODF schema and without preprocessing ---
+
+
+def _with_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
+    """`frame` with an event time that was text or a number as a time."""
+    name = task.vocab.event_time
+    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    if kinds.get(name) not in ("string", "byte", "short", "integer", "long"):
+        return frame
+    return with_time(frame, name, kinds[name])
+
+
+def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:
+    """Columns called like system columns get an underscore."""
+    new = committed_names(frame, task)
+    check_unique(task, list(new.values()), "the schema")
+    columns = source.columns
+    if columns is not None:
+        columns = pa.schema([f.with_name(new.get(f.name, f.name)) for f in columns])
+    return frame.withColumnsRenamed(new), replace(source, columns=columns)
+
+
+def _with_corrupt(schema: StructType) -> StructType:
+    from pyspark.sql import types
+
+    return types.StructType([*schema.fields, types.StructField(CORRUPT, types.StringType())])

@@ -1,0 +1,1 @@
+"""Results: frames become ordered Parquet parts."""

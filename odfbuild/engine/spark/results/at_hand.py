@@ -1,0 +1,140 @@
+"""Few records handed to Spark, and taken from it, without a job.
+
+To open one small file, Spark lists it, sends its settings around and schedules a task: most of what
+a step of few records costs. Here records are read by Arrow and stand in the plan themselves, where
+the optimiser computes what a query makes of each. That cannot be cancelled, so it is done only with
+expressions that take no longer than their arguments are long; all others run as a job.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.spark.internals.jvm import classes_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MOST_BYTES = 256 << 10
+"""Of files: up to here, nothing that starts something wins back its price."""
+_UNPACKED_BYTES = 2 << 20
+_READ_BYTES = 16 << 20
+"""Values that repeat take hardly any space in a file."""
+_MOST_ROWS = 20_000
+_ROWS_AT_ONCE = 1024
+_MICROS_UTC = pa.timestamp("us", "UTC")
+_RULE = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+BY_JOBS_ONLY = {_EXCLUDED: _RULE}
+"""Settings: the optimiser computes no records."""
+IN_PLACE = {_EXCLUDED: ""}
+"""Settings: it does."""
+
+_QUICK = """Alias AttributeReference Literal Cast
+    Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus UnaryPositive Abs
+    Round BRound RoundCeil RoundFloor Ceil Floor Greatest Least
+    And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual
+    IsNull IsNotNull IsNaN In InSet Coalesce If CaseWhen
+    With CommonExpressionDef CommonExpressionRef
+    Upper Lower Length OctetLength Substring StringTrim StringTrimLeft StringTrimRight
+    Concat Contains StartsWith EndsWith
+    Year Quarter Month DayOfMonth DayOfWeek DayOfYear WeekDay WeekOfYear Hour Minute Second
+    DateAdd DateSub DateDiff TruncDate TruncTimestamp PreciseTimestampConversion
+    CreateNamedStruct GetStructField"""
+QUICK = frozenset(_QUICK.split())
+"""Classes of expressions that take no longer than their arguments are long."""
+
+
+def handed_over(
+    spark: SparkSession, files: Sequence[Path], schema: StructType, scratch: Path
+) -> DataFrame | None:
+    """The records of data files, all laid out as `schema`, in their order; `None` for too many.
+
+    Also `None` where a column has a type that Arrow and Spark do not both hold as it is.
+    """
+    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+        return None
+    table = _read(files)
+    if table is None:
+        return None
+    from pyspark.sql import DataFrame
+
+    known = classes_in(spark._jvm)
+    with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
+        with pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+        file.flush()
+        batches = known.Arrow.readArrowStreamFromFile(file.name)
+    frame = known.Arrow.toDataFrame(batches, schema.json(), spark._jsparkSession)
+    return DataFrame(frame, spark)
+
+
+def computed(frame: DataFrame, scratch: Path) -> pa.Table | None:
+    """The records of a result that the optimiser has computed already, if it has."""
+    known = classes_in(frame.sparkSession._jvm)
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if not known.local.isInstance(plan):
+        return None
+    schema = frame._jdf.schema()
+    rows = known.converters.toBatchIterator(
+        plan.data().iterator(), schema, _MOST_ROWS, "UTC", False, False, None
+    )
+    with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
+        output = known.FileOutputStream(file.name)
+        try:
+            stream = known.ArrowStream(schema, output, "UTC", False, False)
+            stream.writeBatches(rows)
+            stream.end()
+        finally:
+            output.close()
+        found: pa.Table = pa.ipc.open_stream(file).read_all()
+    return found
+
+
+def _read(files: Sequence[Path]) -> pa.Table | None:
+    """All records, with times as Spark has them; `None` where they are too many or too large."""
+    batches: list[pa.RecordBatch] = []
+    rows = unpacked = size = 0
+    schema: pa.Schema | None = None
+    for path in files:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            found = file.metadata
+            rows += found.num_rows
+            groups = range(found.num_row_groups)
+            unpacked += sum(found.row_group(number).total_byte_size for number in groups)
+            schema = file.schema_arrow.remove_metadata()
+            if rows > _MOST_ROWS or unpacked > _UNPACKED_BYTES or not all(map(_is_alike, schema)):
+                return None
+            for batch in file.iter_batches(_ROWS_AT_ONCE):
+                size += batch.nbytes
+                if size > _READ_BYTES:
+                    return None
+                batches.append(batch.replace_schema_metadata(None))
+    if schema is None:
+        return None
+    micros = pa.schema([f.with_type(_MICROS_UTC) if _is_instant(f) else f for f in schema])
+    try:
+        return pa.Table.from_batches(batches, schema).cast(micros).combine_chunks()
+    except pa.ArrowInvalid:  # an instant that no microseconds hold
+        return None
+
+
+def _is_alike(field: pa.Field) -> bool:
+    t = pa.types
+    same = (t.is_boolean, t.is_signed_integer, t.is_float32, t.is_float64, t.is_string, t.is_binary)
+    kind = field.type
+    if t.is_decimal128(kind):
+        return True
+    return _is_instant(field) or t.is_date32(kind) or any(test(kind) for test in same)
+
+
+def _is_instant(field: pa.Field) -> bool:
+    kind = field.type
+    return pa.types.is_timestamp(kind) and kind.tz == "UTC" and kind.unit in ("ms", "us")

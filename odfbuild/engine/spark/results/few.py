@@ -1,0 +1,82 @@
+"""Work on few records: its time goes into starting things, not into records.
+
+A stage that has to be planned again, a class that has to be compiled and a folder of output files
+each cost more than some thousand records. None of what is set here changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.results.at_hand import IN_PLACE, MOST_BYTES, computed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FEW_BYTES = 2 << 20
+"""Of input files, about 100 000 records: one task reads and groups them."""
+_COLLECTED_ROWS = 20_000
+"""Of a result, for each partition: more would take memory, and are written by Spark."""
+MARK = "odfbuild.few"
+"""Setting of a session: whether its results are collected."""
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
+_SHORT = {
+    MARK: "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def compute_in_place(spark: SparkSession) -> None:
+    """Let the optimiser compute the records at hand, before a query of quick expressions runs."""
+    classes_in(spark._jvm).set(spark, IN_PLACE)
+
+
+def tune(spark: SparkSession, files: Iterable[Path]) -> None:
+    """Set up the session of a request that reads `files`, before it runs a query.
+
+    One in which somebody has said what to do (`MARK`) stays as it is.
+    """
+    if spark.conf.get(MARK, None) is not None:
+        return
+    size = sum(file.stat().st_size for file in files)
+    if size > _FEW_BYTES:
+        return
+    settings = _ONE_TASK if size > MOST_BYTES else _ONE_TASK | _SHORT
+    classes_in(spark._jvm).set(spark, settings)
+
+
+def collect(frame: DataFrame, folder: Path) -> bool:
+    """Write a result of few records to a Parquet file in a new `folder`, in its order.
+
+    `False`, and no folder, where the session does not collect, or where there are too many.
+    """
+    spark = frame.sparkSession
+    if spark.conf.get(MARK, "false") != "true":
+        return False
+    found = computed(frame, folder.parent) or _collected(frame)
+    if found is None:
+        return False
+    folder.mkdir()
+    target = folder / "part-0.parquet"
+    pq.write_table(found, target, compression="lz4", use_dictionary=False)
+    return True
+
+
+def _collected(frame: DataFrame) -> pa.Table | None:
+    catalyst = Catalyst(frame.sparkSession)
+    plan = frame._jdf.queryExecution().analyzed()
+    bounded = catalyst.frame(catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan))
+    found: pa.Table = bounded.toArrow()
+    return found if found.num_rows <= _COLLECTED_ROWS else None

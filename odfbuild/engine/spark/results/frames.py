@@ -1,0 +1,228 @@
+"""Between Spark's frames and Arrow: schemas, views of slices, results written in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import types as spark_types
+
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.results.at_hand import handed_over
+from odfbuild.engine.spark.results.executor import computes_here
+from odfbuild.errors import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SIMPLE: list[tuple[pa.DataType, spark_types.DataType]] = [
+    (pa.bool_(), spark_types.BooleanType()),
+    (pa.int8(), spark_types.ByteType()),
+    (pa.int16(), spark_types.ShortType()),
+    (pa.int32(), spark_types.IntegerType()),
+    (pa.int64(), spark_types.LongType()),
+    (pa.float32(), spark_types.FloatType()),
+    (pa.float64(), spark_types.DoubleType()),
+    (pa.string(), spark_types.StringType()),
+    (pa.binary(), spark_types.BinaryType()),
+    (pa.date32(), spark_types.DateType()),
+    (pa.timestamp("ms", "UTC"), spark_types.TimestampType()),
+]
+_TO_SPARK = dict(_SIMPLE)
+_DIGITS = 38
+"""Of decimals."""
+_WIDER = {
+    pa.uint8(): spark_types.ShortType(),
+    pa.uint16(): spark_types.IntegerType(),
+    pa.uint32(): spark_types.LongType(),
+    pa.uint64(): spark_types.DecimalType(20, 0),
+}
+
+
+def to_spark_type(kind: pa.DataType) -> spark_types.DataType:
+    """Spark's type for columns of Arrow type `kind`; unsigned integers widen."""
+    types = pa.types
+    if kind in _TO_SPARK:
+        return _TO_SPARK[kind]
+    if kind in _WIDER:
+        return _WIDER[kind]
+    if types.is_timestamp(kind):
+        return spark_types.TimestampType() if kind.tz else spark_types.TimestampNTZType()
+    if types.is_decimal(kind) and kind.precision <= _DIGITS:
+        return spark_types.DecimalType(kind.precision, kind.scale)
+    if types.is_time(kind):
+        return spark_types.TimeType(6)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return spark_types.StringType()
+    if (
+        types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    ):
+        return spark_types.BinaryType()
+    if types.is_list(kind) or types.is_large_list(kind):
+        return spark_types.ArrayType(to_spark_type(kind.value_type))
+    if types.is_struct(kind):
+        return spark_types.StructType(
+            [spark_types.StructField(field.name, to_spark_type(field.type)) for field in kind]
+        )
+    raise QueryError(
+        f"columns of type {kind} cannot be read by Spark",
+        code="E0512",
+        help="cast the column to another type where it enters",
+    )
+
+
+def to_spark_schema(schema: pa.Schema) -> spark_types.StructType:
+    """Spark's schema for data with Arrow schema `schema`."""
+    return spark_types.StructType(
+        [spark_types.StructField(field.name, to_spark_type(field.type)) for field in schema]
+    )
+
+
+def to_arrow_type(kind: spark_types.DataType) -> pa.DataType:
+    """Arrow's type for a column of a Spark result."""
+    for arrow, spark in _SIMPLE:
+        if type(kind) is type(spark):
+            return arrow
+    if isinstance(kind, spark_types.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, spark_types.TimestampNTZType):
+        return pa.timestamp("ms", "UTC")
+    if isinstance(kind, spark_types.TimeType):
+        return pa.time64("us")
+    if isinstance(kind, spark_types.ArrayType):
+        return pa.list_(to_arrow_type(kind.elementType))
+    if isinstance(kind, spark_types.StructType):
+        return pa.struct([pa.field(f.name, to_arrow_type(f.dataType)) for f in kind.fields])
+    raise QueryError(
+        f"results of type {kind.simpleString()} cannot be committed",
+        code="E0510",
+        help="cast the column to another type",
+    )
+
+
+def to_arrow_schema(frame: DataFrame, required: Sequence[str] = ()) -> pa.Schema:
+    """Arrow schema of a result; columns are optional unless they are in `required`."""
+    return pa.schema(
+        [
+            pa.field(f.name, to_arrow_type(f.dataType), nullable=f.name not in required)
+            for f in frame.schema.fields
+        ]
+    )
+
+
+def empty_frame(spark: SparkSession, schema: spark_types.StructType) -> DataFrame:
+    """A frame without records.
+
+    Made in the JVM: `createDataFrame([], …)` starts Python workers to serialise nothing.
+    """
+    from pyspark.sql import DataFrame
+
+    session = spark._jsparkSession
+    kind = session.parseDataType(schema.json())
+    rows = classes_in(spark._jvm).ArrayList()
+    return DataFrame(session.createDataFrame(rows, kind), spark)
+
+
+def read_slices(
+    spark: SparkSession,
+    files: Sequence[Path],
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    scratch: Path | None = None,
+) -> DataFrame:
+    """Records of data files in the shape of `schema`, whatever physical form each file has.
+
+    With a folder `scratch`, few of them are read here, and handed over. Offsets are bigint and
+    operations int, also where a peer wrote unsigned ones; columns that were added later are null in
+    older files.
+    """
+    if not files:
+        return empty_frame(spark, _shape(schema, vocab))
+    groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
+    layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
+    for file in files:
+        layout = pq.read_schema(file)
+        key = tuple((field.name, str(field.type)) for field in layout)
+        groups.setdefault(key, []).append(file)
+        layouts[key] = layout
+    return union(
+        [_read(spark, each, layouts[key], schema, vocab, scratch) for key, each in groups.items()]
+    )
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows, those of one frame after those of the one before."""
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.unionAll(frame)
+    return result
+
+
+def _read(
+    spark: SparkSession,
+    files: Sequence[Path],
+    layout: pa.Schema,
+    schema: pa.Schema,
+    vocab: Vocabulary,
+    scratch: Path | None,
+) -> DataFrame:
+    """Records of files that are all laid out as `layout`, in the shape of `schema`."""
+    wanted = _shape(schema, vocab)
+    names = [str(file) for file in files]
+    if any(field.type in _WIDER for field in layout):
+        frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
+    else:
+        found = to_spark_schema(layout)
+        frame = None
+        if scratch is not None and computes_here(spark):
+            frame = handed_over(spark, files, found, scratch)
+        if frame is None:
+            frame = spark.read.schema(found).parquet(*names)
+        if found == wanted:
+            return frame
+    return frame.selectExpr(*_conform(layout, wanted))
+
+
+def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
+    """Spark's schema for `schema`, with the one form that system columns have in views."""
+    system = {vocab.offset: pa.int64(), vocab.operation_type: pa.int32()}
+    return to_spark_schema(
+        pa.schema([field.with_type(system.get(field.name, field.type)) for field in schema])
+    )
+
+
+def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
+    return [
+        f"CAST({quote(field.name) if field.name in layout.names else 'NULL'}"
+        f" AS {sql_type(field.dataType)}) AS {quote(field.name)}"
+        for field in wanted
+    ]
+
+
+def literal(text: str) -> str:
+    """Text as a value in SQL text."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def sql_type(kind: spark_types.DataType) -> str:
+    """A type for use in SQL text: Spark's own short form leaves names of members without quotes."""
+    if isinstance(kind, spark_types.StructType):
+        members = ", ".join(f"{quote(each.name)}: {sql_type(each.dataType)}" for each in kind)
+        return f"struct<{members}>"
+    if isinstance(kind, spark_types.ArrayType):
+        return f"array<{sql_type(kind.elementType)}>"
+    if isinstance(kind, spark_types.MapType):
+        return f"map<{sql_type(kind.keyType)}, {sql_type(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def quote(name: str) -> str:
+    """A column name for use in SQL text."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,208 @@
+"""Start a JVM with Spark's gateway in it.
+
+Our own launcher instead of Spark's scripts: it works with a JRE that lacks optional modules, needs
+no shell, and can use a class-data archive, which halves the start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from odfbuild.engine.spark.session import class_archive
+from odfbuild.engine.spark.session.java import Java
+from odfbuild.errors import EngineProblem
+
+LOOPBACK = "127.0.0.1"
+_START_SECONDS = 120
+_OPENED = (
+    "lang",
+    "lang.invoke",
+    "lang.reflect",
+    "io",
+    "net",
+    "nio",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
+_INTERNAL = (
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running JVM that waits for commands on `port`; ends when its standard input closes."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
+    log: Path
+
+
+def spark_home() -> Path:
+    """The folder of the installed Spark; nothing of it is imported."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EngineProblem(
+            "PySpark is not installed", code="E0903", help="pip install --upgrade odfbuild"
+        )
+    return Path(found.origin).parent
+
+
+_LONG_WORK_BYTES = 256 << 20
+"""Of input. Up to here code that runs faster does not win back what compiling it takes: measured,
+a session starts with 2 s of CPU instead of 5, and 10^6 rows take the same; 10^7 take half. A
+collector with many threads is worth their start there, too."""
+
+
+def _for_work_on(expected_bytes: int) -> list[str]:
+    if expected_bytes > _LONG_WORK_BYTES:
+        return ["-XX:+UseParallelGC", "-XX:-UseGCOverheadLimit"]
+    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+
+Confine = Callable[[Sequence[str], Iterable[Path], Iterable[Path]], list[str]]
+"""Makes of a command, the folders of its programs and those it writes to, one that is fenced in."""
+
+_PASSED_ON = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|TMPDIR|JAVA_TOOL_OPTIONS"
+    r"|JDK_JAVA_OPTIONS|_?SPARK_\w+|HADOOP_\w+|YARN_\w+|KUBECONFIG|KRB5\w+)"
+)
+"""Variables that Spark and Java know. Secrets of sources are not its business."""
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a JVM gets of those of this process.
+
+    Names of files are UTF-8, and case is that of no language, whatever the user speaks.
+    """
+    kept = {name: value for name, value in environment.items() if _PASSED_ON.fullmatch(name)}
+    return {**kept, "LC_ALL": "C.UTF-8"}
+
+
+def launch(
+    java: Java,
+    conf: dict[str, str],
+    scratch: Path,
+    memory: str,
+    confine: Confine,
+    expected_bytes: int = 0,
+) -> Gateway:
+    """Start a JVM with Spark's gateway; raises `EngineProblem` when it does not come up.
+
+    It compiles the better, and the longer, the more input is expected.
+    """
+    home = spark_home()
+    exchange = Path(tempfile.mkdtemp(dir=scratch))
+    answer = exchange / "connection"
+    log = scratch / "jvm.log"
+    environment = {
+        **passed_on(os.environ),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(java.home),
+        "SPARK_CONNECT_MODE": "0",
+    }
+    if conf.get("spark.driver.host") == LOOPBACK:
+        environment["SPARK_LOCAL_IP"] = LOOPBACK
+    command = [
+        str(java.executable),
+        f"-Xmx{memory}",
+        "-Duser.timezone=UTC",
+        "-Dfile.encoding=UTF-8",
+        f"-Djava.io.tmpdir={scratch}",
+        *_for_work_on(expected_bytes),
+        # With one compiler the default is 48 MB, which the code of a few hundred queries fills;
+        # the JVM fails then. What is reserved is only used when it is needed.
+        "-XX:ReservedCodeCacheSize=256m",
+        # What goes on after it is in no known state; `recovery` starts another JVM.
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-UsePerfData",  # would write to /tmp
+        *class_archive.options(java, home),
+        *_module_options(java),
+        "-cp",
+        os.pathsep.join((str(home / "conf"), str(home / "jars" / "*"))),
+        *(f"-D{name}={value}" for name, value in conf.items()),
+        "org.apache.spark.api.python.PythonGatewayServer",
+    ]
+    programs = (java.home, home, class_archive.folder())
+    written = (scratch, *class_archive.written_to(java, home))
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            confine(command, programs, written),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            # Ctrl-C belongs to the coordinator, which lets running work finish: the JVM stands in
+            # a process group of its own, and ends when its standard input closes.
+            process_group=0,
+        )
+    _await(process, answer, log)
+    data = answer.read_bytes()
+    port, length = struct.unpack_from(">ii", data)
+    return Gateway(process, port, data[8 : 8 + length].decode(), log)
+
+
+def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not answer.is_file():
+        if process.poll() is not None:
+            raise did_not_start(f"the JVM ended with code {process.returncode}", log)
+        if time.monotonic() > deadline:
+            process.kill()
+            raise did_not_start(f"the JVM did not answer in {_START_SECONDS} s", log)
+        time.sleep(0.02)
+
+
+def did_not_start(why: str, log: Path) -> EngineProblem:
+    """The error for a JVM or a session that does not come up, with the last lines of `log`."""
+    lines = last_lines(log, 5)
+    return EngineProblem(
+        f"Spark could not be started: {why}",
+        code="E0902",
+        notes=lines,
+        help="check the Java that is used (ODFBUILD_JAVA_HOME), and engine.memory in odfbuild.yaml "
+        "(ODFBUILD_SPARK_MEMORY goes before it)",
+    )
+
+
+def last_lines(log: Path, count: int) -> tuple[str, ...]:
+    """The last `count` lines of what a JVM printed, none when that is gone."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    return tuple(text.strip().splitlines()[-count:])
+
+
+def _module_options(java: Java) -> list[str]:
+    try:
+        released = (java.home / "release").read_text(encoding="utf-8")
+    except OSError:
+        released = ""
+    opened = [f"java.base/java.{name}" for name in _OPENED]
+    opened += [f"java.base/{name}" for name in _INTERNAL]
+    options = [f"--add-opens={name}=ALL-UNNAMED" for name in opened]
+    if "jdk.incubator.vector" in released:
+        options.append("--add-modules=jdk.incubator.vector")
+    return [
+        *options,
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+    ]

@@ -1,0 +1,247 @@
+"""The Spark session: pinned configuration, one session for each request, progress, end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.release import PINNED
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, Sandbox, in_force
+from odfbuild.engine.spark.connect.cluster import await_workers, check_reachable
+from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.results.at_hand import BY_JOBS_ONLY
+from odfbuild.engine.spark.session import sandbox
+from odfbuild.engine.spark.session.gateway import (
+    LOOPBACK,
+    Gateway,
+    did_not_start,
+    last_lines,
+    launch,
+)
+from odfbuild.engine.spark.session.java import Java, find_java
+from odfbuild.errors import EngineProblem
+from odfbuild.store.engine_folders import engine_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odfbuild.engine.spark.connect.remote import Remote
+
+_COMMON = {
+    "spark.app.name": "odfbuild",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What stands in VALUES is looked at before it is computed: TIMESTAMP 'now' is the clock.
+    "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
+    "spark.submit.deployMode": "client",
+    # What takes long can be cancelled where it runs as a job, and nowhere else.
+    **BY_JOBS_ONLY,
+    "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC -Dfile.encoding=UTF-8",
+}
+_EMBEDDED = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    # What a task gives to the driver, which is itself, never goes through a socket: the fences
+    # around the JVM do not let it, and what is larger is fetched through one.
+    "spark.task.maxDirectResultSize": "1g",
+    "spark.rpc.message.maxSize": "1024",
+}
+
+
+_STOP_SECONDS = 2
+
+
+class Session:
+    """A running Spark, with a scratch folder that goes away with it.
+
+    Without `reach` any file may be read and written.
+    """
+
+    def __init__(self, settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> None:
+        self.settings = in_force(settings)
+        self.memory = self.settings.memory or _memory()
+        self.reach = reach
+        if reach is not None:
+            # Fences stand where folders are when Spark starts.
+            for folder in (*reach.read, *reach.write):
+                if not folder.exists():
+                    folder.mkdir(parents=True)
+        self.fences = sandbox.fences(self.settings, files=reach is not None)
+        self._in_use: int | None
+        self.scratch, self._in_use = engine_folder(
+            reach.write[0] if reach and reach.write else None
+        )
+        self._gateway: Gateway | None = None
+        self.remote: Remote | None = None
+        try:
+            self.spark = self._start()
+            if self.settings.remote:
+                from odfbuild.engine.spark.connect.remote import Remote
+
+                shared = reach.write[0] if reach and reach.write else self.scratch
+                self.remote = Remote(self.settings, self.spark, shared)
+        except BaseException:
+            self.stop()
+            raise
+        atexit.register(self.stop)
+
+    def request(self) -> SparkSession:
+        """A session of its own for one request: own views, same pinned settings."""
+        session: SparkSession = self.spark.newSession()
+        classes_in(session._jvm).set(session, PINNED)
+        return session
+
+    def within_reach(self, file: Path, scratch: Path) -> Path:
+        """`file`, or a copy in the folder `scratch` when Spark may not get at it.
+
+        Fences keep the JVM here from it; a server of Spark Connect sees the project only.
+        """
+        limited = self.fences.files or self.settings.remote
+        if not limited or self.reach is None or not sandbox.beyond(file, self.reach):
+            return file
+        # A hard link would do on one file system, but changes the times of what is not ours.
+        copy = scratch / f"source{file.suffix}"
+        shutil.copyfile(file, copy)
+        return copy
+
+    def exit_code(self, seconds: float) -> int | None:
+        """What the JVM ended with, if it does within `seconds`; `None` while it runs."""
+        if self._gateway is None:
+            return None
+        try:
+            return self._gateway.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def last_words(self) -> tuple[str, ...]:
+        """The last lines that the JVM printed."""
+        return last_lines(self._gateway.log, 3) if self._gateway is not None else ()
+
+    def stop(self) -> None:
+        """End Spark and remove the scratch folder; harmless when done twice."""
+        atexit.unregister(self.stop)
+        if self.remote is not None:
+            self.remote.stop()
+        spark, self.spark = getattr(self, "spark", None), None
+        if spark is not None:
+            # A JVM that died is stopped already.
+            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+                spark.stop()
+            _forget_session()
+        if self._gateway is not None:
+            process = self._gateway.process
+            if process.stdin is not None:
+                process.stdin.close()
+            # It may go on to write its class archive, which nobody has to wait for.
+            with contextlib.suppress(Exception):
+                process.wait(_STOP_SECONDS)
+            self._gateway = None
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        if self._in_use is not None:
+            os.close(self._in_use)
+            self._in_use = None
+
+    def _start(self) -> SparkSession:
+        # Spark logs each refused query with its stack on stderr, py4j each call to a JVM that ended
+        # (also that which forgets an object, long after); errors themselves reach the user.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        # Some of these py4j gives to the root logger.
+        logging.getLogger().addFilter(_is_not_of_py4j)
+        settings = self.settings
+        check_reachable(settings.master)
+        conf = {
+            **_COMMON,
+            **settings.conf,
+            **({} if self._drives_cluster else _EMBEDDED),
+            **PINNED,
+            "spark.master": settings.master if self._drives_cluster else "local[*]",
+            "spark.local.dir": str(self.scratch / "local"),
+            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
+        }
+        self._gateway = self._launched(conf)
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
+        try:
+            from pyspark.sql import SparkSession
+
+            session: SparkSession = SparkSession.builder.getOrCreate()
+        except Exception as error:
+            _forget_session()
+            raise did_not_start(_first_sentence(error), self._gateway.log) from None
+        finally:
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+        # Each request has a session of its own; this one only takes in records that are at hand.
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        session.sparkContext.setLogLevel("OFF")
+        if self._drives_cluster:
+            await_workers(session.sparkContext, settings.master)
+        return session
+
+    @property
+    def _drives_cluster(self) -> bool:
+        return not (self.settings.embedded or self.settings.remote)
+
+    def _launched(self, conf: dict[str, str]) -> Gateway:
+        java = find_java()
+        try:
+            return self._launch(java, conf)
+        except EngineProblem:
+            if not self.fences.files or self.settings.sandbox is Sandbox.REQUIRED:
+                raise
+            # Parts of this Java may lie where nobody looks for them, as on NixOS.
+            self.fences = sandbox.without_files(self.fences)
+            return self._launch(java, conf)
+
+    def _launch(self, java: Java, conf: dict[str, str]) -> Gateway:
+        expected = self.settings.expected_bytes
+        return launch(java, conf, self.scratch, self.memory, self._confine, expected)
+
+    def _confine(
+        self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
+    ) -> list[str]:
+        reach = self.reach or Reach()
+        return sandbox.fenced(command, self.fences, programs, reach, scratch)
+
+
+def _forget_session() -> None:
+    """Let go of all that PySpark keeps of the session of this process, which has ended."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _first_sentence(error: Exception) -> str:
+    """Why Spark refuses to start; what it goes on to recommend is not how it is done here."""
+    thrown = getattr(error, "java_exception", None)
+    text = str(error) if thrown is None else str(thrown.getMessage())
+    first = text.strip().split("\n")[0].split(". ")[0]
+    return re.sub(r"^\[[\w.]+\] ", "", first)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def _memory() -> str:
+    """Heap of the JVM: half of the machine's memory up to 4 GiB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(4096, total // 2 // (1 << 20))}m"

@@ -1,0 +1,1 @@
+"""Git: publishing chains, hooks, comments on pull requests."""

@@ -1,0 +1,285 @@
+"""Commit the chains to Git and push them: how what one clone did reaches all others.
+
+Only files of the chains are committed, whatever else was changed or staged. Pushing is the
+compare-and-swap between clones: when others pushed first, their commits go in front of ours if
+they moved other datasets, and ours is refused if they moved one of the same.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import ChainError, PlanError, StaleHeadError
+from odfbuild.odf.model import AddData, ExecuteTransform
+from odfbuild.odf.multihash import Multihash
+from odfbuild.project.git.notes import REF, files_below
+from odfbuild.project.git.repository import NOTES, inside, repository, signed
+from odfbuild.wording import count
+
+if TYPE_CHECKING:
+    from git import Repo
+
+    from odfbuild.project.model import Config
+    from odfbuild.store.dataset import DatasetStore
+    from odfbuild.store.workspace import Workspace
+
+_HEAD = "/refs/head"
+_ATTEMPTS = 5
+_THEIRS = "refs/notes/odfbuild-theirs"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDataset:
+    """What the commit brings of a dataset: new blocks and the records in them.
+
+    `rewritten`: the history that the last commit had is no part of the new one; `gone`: the chain
+    was removed.
+    """
+
+    name: str
+    blocks: int = 0
+    records: int = 0
+    rewritten: bool = False
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of the chains: the new commit (`None`: Git had all), and where it was pushed."""
+
+    datasets: tuple[MovedDataset, ...]
+    commit: str | None = None
+    pushed: str | None = None
+
+
+def publish(
+    config: Config,
+    workspace: Workspace,
+    message: str | None = None,
+    *,
+    push: bool = False,
+    remote: str | None = None,
+    branch: str | None = None,
+) -> Published:
+    """Commit the chains, and with `push` share them; errors as the functions below."""
+    with repository(config.root, "there is nothing to commit to") as repo:
+        target = target_of(repo, remote, branch) if push else None
+        moved = moved_since_commit(repo, config, workspace)
+        made = commit_chains(repo, config, message or message_for(moved))
+        if target is not None:
+            push_chains(repo, config, *target)
+        # Pushing may have put it behind the commits of others.
+        commit = repo.head.commit.hexsha if made else None
+    return Published(moved, commit, "/".join(target) if target else None)
+
+
+def moved_since_commit(
+    repo: Repo, config: Config, workspace: Workspace
+) -> tuple[MovedDataset, ...]:
+    """Datasets whose heads are not those of the commit that the repository is at, by name.
+
+    `PlanError` E0344 when the chains are outside of the repository, or Git ignores them.
+    """
+    folder = _folder(repo, config)
+    before = dict(files_below(repo.head.commit, folder, _HEAD)) if repo.head.is_valid() else {}
+    now = {name: text.decode("ascii", "replace") for name, text in workspace.heads().items()}
+    return tuple(
+        _moved(workspace.dataset(name), before.get(name))
+        if name in now
+        else MovedDataset(name, gone=True)
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    )
+
+
+def message_for(moved: tuple[MovedDataset, ...]) -> str:
+    """The message of a commit: how many datasets, then a line for each."""
+    number = count(len(moved), "dataset")
+    return "\n".join([f"Bring {number} up to date", "", *map(describe, moved)])
+
+
+def describe(moved: MovedDataset) -> str:
+    """`flights: 1 block, 28,330 records`."""
+    if moved.gone:
+        return f"{moved.name}: removed"
+    blocks = count(moved.blocks, "block")
+    records = count(moved.records, "record")
+    return f"{moved.name}: {'rewritten, ' if moved.rewritten else ''}{blocks}, {records}"
+
+
+def commit_chains(repo: Repo, config: Config, message: str) -> str | None:
+    """Commit the chains, and nothing else; the hash, or `None` when Git has all of them."""
+    from git import GitCommandError
+
+    folder = _folder(repo, config)
+    if not config.state.exists() and not repo.git.ls_files("--", f":/{folder}"):
+        return None  # nothing was ever applied
+    with signed(repo):
+        repo.git.add("--all", "--", f":/{folder}")
+        if not repo.git.diff("--cached", "--name-only", "--", f":/{folder}"):
+            return None
+        try:
+            repo.git.commit("--quiet", "--only", "--message", message, "--", f":/{folder}")
+        except GitCommandError as error:
+            raise _refused("commit", error) from None
+    return repo.head.commit.hexsha
+
+
+def push_chains(repo: Repo, config: Config, remote: str, branch: str) -> None:
+    """Push the commit, and the notes on heads, to a branch of a remote.
+
+    `StaleHeadError` E0701 when others moved the same datasets there, `PlanError` E0345 when Git or
+    the remote refuses for any other reason; our commit stays as it is.
+    """
+    from git import GitCommandError
+
+    folder = _folder(repo, config)
+    with signed(repo):
+        for attempt in range(_ATTEMPTS):
+            try:
+                repo.git.push(remote, f"HEAD:refs/heads/{branch}")
+                break
+            except GitCommandError as error:
+                if not _was_second(error) or attempt == _ATTEMPTS - 1:
+                    raise _refused("push", error) from None
+            _go_behind(repo, folder, remote, branch)
+        _push_notes(repo, remote)
+
+
+def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, str]:
+    """Where to push: what is asked for, or what the CI job or the checked out branch says.
+
+    `PlanError` E0346 when nothing does.
+    """
+    ours = None if repo.head.is_detached else repo.active_branch
+    tracked = ours.tracking_branch() if ours is not None else None
+    names = [each.name for each in repo.remotes]
+    where = remote or (tracked.remote_name if tracked else None)
+    where = where or ("origin" if "origin" in names else (names[0] if len(names) == 1 else None))
+    what = branch or (tracked.remote_head if tracked else None)
+    what = what or os.environ.get("GITHUB_REF_NAME") or os.environ.get("CI_COMMIT_BRANCH")
+    what = what or (ours.name if ours is not None else None)
+    if where is None or what is None:
+        raise PlanError(
+            "it is not clear where to push to: "
+            + ("there is no remote" if where is None else "no branch is checked out"),
+            code="E0346",
+            help="say it: `odfbuild git commit --push --remote origin --branch main`",
+        )
+    return where, what
+
+
+# --- Helpers ---
+
+
+def _moved(store: DatasetStore, before: str | None) -> MovedDataset:
+    head = store.head()
+    assert head is not None
+    try:
+        old = Multihash.parse(before) if before is not None else None
+        links = list(store.walk(head, old))
+        rewritten = False
+    except (ChainError, ValueError):
+        links, rewritten = list(store.walk(head)), True
+    slices = [
+        block.event.new_data
+        for _, block in links
+        if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None
+    ]
+    records = sum(x.offset_interval.end - x.offset_interval.start + 1 for x in slices)
+    return MovedDataset(store.name, len(links), records, rewritten)
+
+
+def _folder(repo: Repo, config: Config) -> str:
+    folder = inside(repo, config.state)
+    if folder is None or repo.ignored(str(config.state)):
+        why = "lie outside of the repository" if folder is None else "are ignored by Git"
+        raise PlanError(
+            f"the chains in {config.state} {why}",
+            code="E0344",
+            help="Git brings chains to other clones: let `state` of odfbuild.yaml name a folder "
+            "inside, and take it out of .gitignore (data stays out by chains/.gitignore)",
+        )
+    return folder
+
+
+def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
+    """Put our commits behind those that others pushed."""
+    from git import GitCommandError
+
+    try:
+        repo.git.fetch(remote, branch)
+        base = repo.git.merge_base("HEAD", "FETCH_HEAD")
+        both = sorted(
+            _heads_between(repo, base, "HEAD", folder)
+            & _heads_between(repo, base, "FETCH_HEAD", folder)
+        )
+        if both:
+            raise StaleHeadError(
+                f"others have committed to {_list(both)} in the meantime",
+                code="E0701",
+                dataset=both[0] if len(both) == 1 else None,
+                notes=(f"pushed to {remote}/{branch} first", "nothing was pushed"),
+                help="go on from their chains: a CI job by running it once more, here by "
+                f"`git pull --no-rebase {remote} {branch}`, `git checkout --theirs :/{folder}`, "
+                "`odfbuild apply`, `git add --all` and `git commit`",
+            )
+        repo.git.rebase("--quiet", "--autostash", "FETCH_HEAD")
+    except GitCommandError as error:
+        if (error.command or [])[1:2] == ["rebase"]:
+            repo.git.rebase("--abort")
+        raise _refused("go behind what others pushed", error) from None
+
+
+def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[str]:
+    """Datasets below `folder` whose heads differ between two commits."""
+    said = repo.git.diff("--name-only", "-z", "--no-renames", base, end, "--", f":/{folder}")
+    return {
+        path.removeprefix(f"{folder}/").removesuffix(_HEAD)
+        for path in said.split("\0")
+        if path.endswith(_HEAD)
+    }
+
+
+def _push_notes(repo: Repo, remote: str) -> None:
+    from git import GitCommandError
+
+    if not repo.git.for_each_ref(NOTES):
+        return
+    try:
+        try:
+            repo.git.push(remote, NOTES)
+        except GitCommandError as error:
+            if not _was_second(error):
+                raise
+            repo.git.fetch(remote, f"+{NOTES}:{_THEIRS}")
+            repo.git.notes(f"--ref={REF}", "merge", "--quiet", "-s", "cat_sort_uniq", _THEIRS)
+            repo.git.push(remote, NOTES)
+    except GitCommandError as error:
+        raise _refused("push the notes on heads", error) from None
+
+
+def _was_second(error: Exception) -> bool:
+    said = str(getattr(error, "stderr", ""))
+    return "fetch first" in said or "non-fast-forward" in said or "cannot lock ref" in said
+
+
+def _refused(what: str, error: Exception) -> PlanError:
+    said = str(getattr(error, "stderr", "")).replace("stderr:", "").strip(" \n'")
+    merging = "partial commit during" in said
+    return PlanError(
+        f"Git did not {what}",
+        code="E0345",
+        notes=tuple(line for line in said.splitlines() if line.strip()),
+        help="conclude what Git is at, with everything in it: `git add --all` and `git commit`"
+        if merging
+        else "mend what Git says, and run the same command again",
+    )
+
+
+def _list(names: list[str]) -> str:
+    quoted = [f"'{name}'" for name in names[:3]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(quoted) + more

@@ -1,0 +1,1 @@
+"""Questions about what is committed: status, answers, provenance, corrections, drift, proofs."""

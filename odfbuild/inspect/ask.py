@@ -1,0 +1,264 @@
+"""Answer a question in SQL about committed records; commits nothing.
+
+Datasets are relations by their names, `us.bts.flights`, with or without backticks. What they show
+is what they say now, with all retractions and corrections carried out, or their whole history with
+the system columns. Source: Open Data Fabric, "Engine Contract", raw query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabulary_of
+from odfbuild.engine.facts import facts_in
+from odfbuild.engine.facts import valid_at as true_at
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.errors import Location, OdfbuildError, QueryError
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.store.as_of import Moment, states_at
+from odfbuild.store.disposable import scratch_folder
+from odfbuild.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from odfbuild.engine.contract import Engine, EngineFactory, EngineResult
+    from odfbuild.odf.chain.projection import Projection
+    from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query whose relations are datasets.
+
+    `sql` has their names in backticks; `asked` is what was written, and `quoted` the places in it
+    (line and column from 1) where a backtick came in.
+    """
+
+    asked: str
+    sql: str
+    datasets: tuple[str, ...]
+    quoted: tuple[tuple[int, int], ...] = ()
+
+
+def understand(sql: str, aliases: Sequence[str]) -> Question:
+    """Find the datasets that a query names; `QueryError` E0519 when there is none.
+
+    Names of several parts count wherever they stand, those of one part where a word does: a
+    dataset too many does no harm.
+    """
+    words = words_of(sql)
+    known = {tuple(word.text for word in words_of(alias)): alias for alias in aliases}
+    by_name = {alias.lower(): alias for alias in aliases}
+    longest = max(map(len, known), default=0)
+    found: dict[str, None] = {}
+    marks: list[int] = []
+    at = 0
+    while at < len(words):
+        if words[at].text.startswith("`"):
+            alias = by_name.get(words[at].name)
+            length = 1
+        else:
+            alias, length = _longest_name(words, at, known, longest)
+            if alias is not None and length > 1:
+                marks += (words[at].start, words[at + length - 1].end)
+        if alias is not None:
+            found[alias] = None
+        at += length
+    if not found:
+        raise _reads_nothing(sql, words, aliases)
+    pieces = [sql[i:j] for i, j in zip([0, *marks], [*marks, len(sql)], strict=True)]
+    quoted = tuple(
+        (sql.count("\n", 0, mark) + 1, mark - sql.rfind("\n", 0, mark)) for mark in marks
+    )
+    return Question(sql, "`".join(pieces), tuple(found), quoted)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a question reads as a relation: a dataset of the workspace, as it was at a block."""
+
+    name: str
+    state: Projection
+
+
+Sources = Mapping[str, Source]
+"""By the names that the question gives them."""
+
+
+def at_heads(workspace: Workspace, question: Question) -> Sources:
+    """The datasets of a question as they are now."""
+    states = workspace.projections(question.datasets)
+    return {name: Source(name, state) for name, state in states.items()}
+
+
+def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sources:
+    """The datasets of a question as they were; `QueryError` E0519 for one that did not exist."""
+    states = states_at(workspace, moment, question.datasets)
+    missing = sorted(set(question.datasets) - states.keys())
+    if missing:
+        raise QueryError(
+            f"'{missing[0]}' did not exist at {moment}",
+            code="E0519",
+            help=f"`odfbuild log {missing[0]}` shows when it began",
+        )
+    return {name: Source(name, state) for name, state in states.items()}
+
+
+class Manner(TypedDict, total=False):
+    """How a question is answered.
+
+    From the whole `history`; at most `limit` rows; only if `repeatable`, so that the same rows come
+    the next time; as it was true at `valid_at`, an event time; `name` is the file of places in
+    errors.
+    """
+
+    history: bool
+    limit: int | None
+    repeatable: bool
+    valid_at: Timestamp | None
+    name: str
+
+
+@contextmanager
+def answered(
+    workspace: Workspace,
+    question: Question,
+    factory: EngineFactory,
+    sources: Sources | None = None,
+    **manner: Unpack[Manner],
+) -> Iterator[EngineResult]:
+    """The answer as Parquet files that are gone afterwards.
+
+    From `sources`, by default the datasets as they are now. Raises `QueryError`s, with places in
+    the query as it was asked.
+    """
+    engine = LazyEngine(factory)
+    try:
+        with asked_of(engine.get, workspace, question, sources, **manner) as found:
+            yield found
+    finally:
+        engine.stop()
+
+
+@contextmanager
+def asked_of(
+    get_engine: Callable[[], Engine],
+    workspace: Workspace,
+    question: Question,
+    sources: Sources | None = None,
+    *,
+    history: bool = False,
+    limit: int | None = None,
+    repeatable: bool = False,
+    valid_at: Timestamp | None = None,
+    name: str = "query",
+) -> Iterator[EngineResult]:
+    """`answered`, by an engine that goes on running."""
+    if sources is None:
+        sources = at_heads(workspace, question)
+    with scratch_folder(workspace.cache, "query") as folder:
+        engine = get_engine()
+        try:
+            inputs = _inputs(workspace, question, sources)
+            chosen = {} if valid_at is None else _true_at(valid_at, inputs, folder)
+            found = engine.query(
+                QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
+            )
+        except OdfbuildError as error:
+            for each in error.apart():
+                each.dataset = None
+                each.location = _as_asked(each.location, question, name)
+            raise
+        yield found
+
+
+def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple[InputSlices, ...]:
+    inputs = tuple(
+        _input(workspace, alias, source)
+        for alias, source in sources.items()
+        if source.state.schema is not None
+    )
+    without = sorted(set(question.datasets) - {each.alias for each in inputs})
+    if len(without) == len(question.datasets):
+        raise QueryError(
+            f"'{without[0]}' has no columns yet",
+            code="E0519",
+            help="run `odfbuild apply` first",
+        )
+    return inputs
+
+
+def _true_at(moment: Timestamp, inputs: Sequence[InputSlices], folder: Path) -> dict[str, Path]:
+    """By input, a file with the offsets of the records that were true at an event time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    chosen = {}
+    for number, each in enumerate(inputs):
+        offsets = true_at(facts_in(each.files, each.vocab), moment.millis)
+        chosen[each.alias] = folder / f"valid-{number}.parquet"
+        pq.write_table(pa.table({each.vocab.offset: offsets}), chosen[each.alias])
+    return chosen
+
+
+def _input(workspace: Workspace, alias: str, source: Source) -> InputSlices:
+    state = source.state
+    assert state.schema is not None
+    files = workspace.committed(source.name, state).files()
+    return InputSlices(
+        alias=alias,
+        schema=schema_of(state.schema),
+        vocab=vocabulary_of(state.vocab),
+        slices=tuple(SliceFile(file) for file in files),
+        first=None if state.last_offset is None else 0,
+        last=state.last_offset,
+    )
+
+
+def _longest_name(
+    words: Sequence[Word], at: int, known: Mapping[tuple[str, ...], str], longest: int
+) -> tuple[str | None, int]:
+    """The dataset whose name begins at a word, and of how many words it is made."""
+    if at and words[at - 1].text == "." and words[at - 1].end == words[at].start:
+        return None, 1
+    best: tuple[str | None, int] = (None, 1)
+    for length in range(1, longest + 1):
+        piece = words[at : at + length]
+        adjacent = all(a.end == b.start for a, b in pairwise(piece))
+        if len(piece) < length or not adjacent:
+            break
+        alias = known.get(tuple(word.text for word in piece))
+        if alias is not None:
+            best = alias, length
+    return best
+
+
+def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> QueryError:
+    after = next((i for i, word in enumerate(words[:-1]) if word.text in ("from", "join")), None)
+    name = ""
+    if after is not None:
+        name = sql[words[after + 1].start :].split(maxsplit=1)[0].strip("`;,()")
+    return QueryError(
+        f"there is no dataset '{name}'" if name else "the query reads no dataset",
+        code="E0519",
+        help=did_you_mean(name, aliases, "`odfbuild ls` lists the datasets"),
+    )
+
+
+def _as_asked(location: Location | None, question: Question, name: str) -> Location | None:
+    """A place in the query as it was written, before names were quoted."""
+    if location is None or location.line is None or location.column is None:
+        return location
+    lines = question.asked.splitlines()
+    column = location.column
+    for line, mark in question.quoted:
+        if line == location.line and mark < column:
+            column -= 1
+    snippet = lines[location.line - 1] if location.line <= len(lines) else location.snippet
+    return replace(location, file=name, column=column, snippet=snippet)

@@ -1,0 +1,219 @@
+"""Find what drifted: definitions, histories and bytes of chains that nothing of ours made so.
+
+Reads definitions, chains, Git and the log of runs; starts no engine and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfbuild.errors import IntegrityError, OdfbuildError
+from odfbuild.graph.build import build_graph
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import ExecuteTransformInput
+from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange
+from odfbuild.plan.changes.renames import renamed
+from odfbuild.plan.drift import ChainDrift, DriftCause
+from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.load import load_project
+from odfbuild.project.model import Project
+from odfbuild.store.workspace import Workspace
+from odfbuild.survey.authors import Authors
+from odfbuild.survey.chain_drift import read_elsewhere
+from odfbuild.survey.compare import differences
+from odfbuild.survey.definitions import renames_of
+from odfbuild.survey.known_heads import KnownHead, departure, gone, known_heads
+from odfbuild.survey.source_drift import source_drift
+from odfbuild.verify.finding import Finding
+from odfbuild.verify.integrity import verify_integrity
+from odfbuild.verify.presence import missing_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drifted:
+    """What was looked at and what drifted, by dataset; `deep`: objects were hashed, too."""
+
+    project: str
+    datasets: tuple[str, ...]
+    drifts: tuple[ChainDrift, ...]
+    deep: bool
+
+
+def find_drift(
+    start: Path | None,
+    given: Given = NOTHING_GIVEN,
+    chosen: Collection[str] | None = None,
+    *,
+    deep: bool = False,
+) -> Drifted:
+    """All drift of the datasets `chosen` (default: all that are defined or have a chain).
+
+    Objects are looked at by presence and size, with `deep` by their hashes. Raises `Errors` when
+    the definitions are wrong. A chain that cannot be read is drift of bytes, and told as such only.
+    """
+    project = load_project(start, given)
+    config = project.config
+    workspace = config.workspace()
+    projections = _readable(workspace)
+    renames = renames_of(project, projections)
+    build_graph(project, renamed(projections, renames))
+    names = _names(project, workspace, renames, chosen)
+    known = known_heads(config)
+    found = [*_definitions(project, workspace, projections, known)]
+    found += _histories(workspace, projections, known, {d.name for d in project.definitions})
+    found += source_drift(project, workspace, projections)
+    heads = workspace.heads()
+    found += _bytes(workspace, [name for name in names if name in heads], deep)
+    # Names of one dataset before and after a pending rename stand for the same one.
+    wanted = {*names, *(new for new, old in renames.items() if old in names)}
+    order = {name: number for number, name in enumerate(sorted(wanted))}
+    kept = sorted((d for d in found if d.dataset in wanted), key=lambda d: order[d.dataset])
+    return Drifted(project=config.name, datasets=tuple(names), drifts=tuple(kept), deep=deep)
+
+
+def _names(
+    project: Project,
+    workspace: Workspace,
+    renames: Mapping[str, str],
+    chosen: Collection[str] | None,
+) -> list[str]:
+    present = {renames.get(d.name, d.name) for d in project.definitions}
+    spelt = {name.lower(): name for name in (*present, *workspace.aliases())}
+    return sorted(name for name in spelt.values() if chosen is None or name in chosen)
+
+
+def _readable(workspace: Workspace) -> dict[str, Projection]:
+    """Projections of all chains that can be read."""
+    try:
+        return workspace.projections()
+    except OdfbuildError:
+        found = {}
+        for name in workspace.aliases():
+            try:
+                state = workspace.projection(name)
+            except IntegrityError:
+                continue
+            if state is not None:
+                found[name] = state
+        return found
+
+
+# --- Definitions ---
+
+
+def _definitions(
+    project: Project,
+    workspace: Workspace,
+    projections: Mapping[str, Projection],
+    known: Mapping[str, KnownHead],
+) -> Iterator[ChainDrift]:
+    authors = Authors(project.config, workspace, known)
+    unreadable = {name.lower() for name in workspace.aliases()} - {n.lower() for n in projections}
+    for change in differences(project, projections):
+        if change.name.lower() not in unreadable:
+            yield from _of_change(change, authors)
+
+
+def _of_change(change: DefinitionChange, authors: Authors) -> Iterator[ChainDrift]:
+    place = str(change.after.location) if change.after else None
+    match change.kind:
+        case ChangeKind.ADDED:
+            yield ChainDrift(
+                dataset=change.name,
+                cause=DriftCause.NEVER_APPLIED,
+                message="it is defined and has no chain",
+                help=f"`odfbuild apply -s {change.name}` creates it",
+                file=place,
+            )
+        case ChangeKind.REMOVED:
+            yield ChainDrift(
+                dataset=change.name,
+                cause=DriftCause.NOT_DEFINED,
+                message="it has a chain and no definition",
+                help=f"`odfbuild import {change.name}` writes one; "
+                "or remove the folder of its chain where nobody needs it",
+            )
+        case ChangeKind.RENAMED:
+            yield ChainDrift(
+                dataset=change.name,
+                cause=DriftCause.NOT_APPLIED,
+                message=f"it is to be renamed from '{change.before and change.before.name}'",
+                help=f"`odfbuild apply -s {change.name}` renames it",
+                file=place,
+            )
+    if change.kind in (ChangeKind.CHANGED, ChangeKind.RENAMED):
+        yield from authors.drifts(change)
+
+
+# --- Histories ---
+
+
+def _histories(
+    workspace: Workspace,
+    projections: Mapping[str, Projection],
+    known: Mapping[str, KnownHead],
+    defined: Collection[str],
+) -> Iterator[ChainDrift]:
+    chains = workspace.heads()
+    for name, each in known.items():
+        if name in projections:
+            drift = departure(workspace.dataset(name), projections[name].head, each)
+            if drift is not None:
+                yield drift
+        elif name in defined and name not in chains:
+            yield gone(name, each)
+    names = {state.dataset_id: name for name, state in projections.items()}
+    for reader, state in projections.items():
+        for consumed in state.consumed:
+            source = names.get(consumed.dataset_id)
+            if source is not None:
+                yield from _read(workspace, reader, source, projections[source], consumed)
+
+
+def _read(
+    workspace: Workspace,
+    reader: str,
+    source: str,
+    state: Projection,
+    consumed: ExecuteTransformInput,
+) -> Iterator[ChainDrift]:
+    """Whether what a reader consumed is still there."""
+    block = consumed.new_block_hash
+    if block is None:
+        return
+    known = KnownHead(head=block, by=f"'{reader}'")
+    if departure(workspace.dataset(source), state.head, known) is not None:
+        yield read_elsewhere(source, reader)
+
+
+# --- Bytes ---
+
+_CAUSES = {
+    "E0801": DriftCause.HASH,
+    "E0802": DriftCause.MISSING,
+    "E0811": DriftCause.MISSING,
+    "E0812": DriftCause.SIZE,
+    "E0813": DriftCause.HASH,
+}
+
+
+def _bytes(workspace: Workspace, names: Sequence[str], deep: bool) -> Iterator[ChainDrift]:
+    if deep:
+        yield from map(_damage, verify_integrity(workspace, names))
+    else:
+        for name in names:
+            yield from map(_damage, missing_parts(workspace.dataset(name)))
+
+
+def _damage(found: Finding) -> ChainDrift:
+    return ChainDrift(
+        dataset=found.dataset,
+        cause=_CAUSES.get(found.code, DriftCause.DAMAGED),
+        message=found.message,
+        help=found.help,
+        block=found.block,
+        sequence_number=found.sequence_number,
+        file=str(found.path) if found.path else None,
+    )

@@ -1,0 +1,61 @@
+"""Find records by a condition, and tell where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+
+from odfbuild.engine.contract import EngineFactory, vocabulary_of
+from odfbuild.engine.lazy import LazyEngine
+from odfbuild.errors import OdfbuildError
+from odfbuild.inspect.ask import Question, asked_of
+from odfbuild.store.disposable import scratch_folder
+from odfbuild.store.workspace import Workspace
+from odfbuild.verify.provenance import Extent, Traced, provenance
+
+
+def trace(
+    workspace: Workspace,
+    name: str,
+    which: str | Sequence[int],
+    factory: EngineFactory,
+    extent: Extent,
+    limit: int | None = None,
+) -> tuple[list[Traced], int]:
+    """Where records of a dataset come from, at most `limit` of them, and how many are left out.
+
+    `which`: their offsets, or a condition in SQL over all records ever committed, with the system
+    columns. Raises as `provenance`, and `QueryError`s for a condition that is wrong.
+    """
+    engine = LazyEngine(factory)
+    try:
+        if isinstance(which, str):
+            offsets = _holding(workspace, name, which, engine)
+        else:
+            offsets = sorted(set(which))
+        chosen = offsets[:limit]
+        with scratch_folder(workspace.cache, "provenance") as scratch:
+            trees = provenance(workspace, name, chosen, engine.get, scratch, extent)
+    finally:
+        engine.stop()
+    return trees, len(offsets) - len(chosen)
+
+
+def _holding(workspace: Workspace, name: str, condition: str, engine: LazyEngine) -> list[int]:
+    """Offsets of the records for which a condition holds, in order."""
+    state = workspace.projection(name)
+    offset = vocabulary_of(state.vocab if state else None).offset
+    beginning = f"SELECT `{offset}` FROM `{name}` WHERE ("
+    question = Question(condition, f"{beginning}{condition}\n) ORDER BY 1", (name,))
+    try:
+        with asked_of(engine.get, workspace, question, history=True, name="--where") as found:
+            parts = [pq.read_table(part) for part in found.parts]
+    except OdfbuildError as error:
+        for each in error.apart():
+            place = each.location
+            if place is not None and place.line == 1 and place.column is not None:
+                each.location = replace(place, column=max(1, place.column - len(beginning)))
+        raise
+    return [offset for part in parts for offset in part.column(0).to_pylist()]

@@ -1,0 +1,150 @@
+"""The newest step of each dataset: what it read, what it gave, and by which query.
+
+Read from chains alone; everything is as it was at the block of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import (
+    AddData,
+    ExecuteTransform,
+    FetchStepContainer,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    MetadataBlock,
+    SetPollingSource,
+)
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.plan.columns.lineage import Lineage
+from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.store.cache import project
+from odfbuild.store.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInput:
+    """A dataset that a step read: name (or identity, if it is not here) and block read up to."""
+
+    name: str
+    block: Multihash | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One transaction with records, and `state`, what the chain said at its block.
+
+    `source` is the file pattern, address or image that a root reads. `lineage` tells of each column
+    which columns of `inputs`, by the names of the datasets, it is made of; `None`: not known.
+    """
+
+    name: str
+    hash: Multihash
+    block: MetadataBlock
+    state: Projection
+    inputs: tuple[ReadInput, ...] = ()
+    source: str | None = None
+    lineage: Mapping[str, tuple[tuple[str, str], ...]] | None = None
+
+    @property
+    def event(self) -> AddData | ExecuteTransform:
+        """What the block says."""
+        event = self.block.event
+        if not isinstance(event, AddData | ExecuteTransform):
+            raise AssertionError("a step is a transaction with records")
+        return event
+
+
+def newest_steps(workspace: Workspace, names: Sequence[str]) -> Iterator[Step]:
+    """The newest step with records of each of `names` that has one, in their order."""
+    projections = workspace.projections()
+    aliases = {state.dataset_id: name for name, state in projections.items()}
+    for name in names:
+        now = projections.get(name)
+        found = None if now is None else _newest(workspace, name, now)
+        if found is not None:
+            yield _step(name, *found, projections, aliases)
+
+
+def _newest(
+    workspace: Workspace, name: str, now: Projection
+) -> tuple[Multihash, MetadataBlock, Projection] | None:
+    store = workspace.dataset(name)
+    for hash, block in store.walk(now.head):
+        event = block.event
+        if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+            return hash, block, now if hash == now.head else project(store, hash, None)
+    return None
+
+
+def _step(
+    name: str,
+    hash: Multihash,
+    block: MetadataBlock,
+    state: Projection,
+    projections: Mapping[str, Projection],
+    aliases: Mapping[DatasetId, str],
+) -> Step:
+    event = block.event
+    if not isinstance(event, ExecuteTransform):
+        return Step(
+            name=name, hash=hash, block=block, state=state, source=_source(state.polling_source)
+        )
+    inputs = tuple(
+        ReadInput(
+            aliases.get(each.dataset_id, str(each.dataset_id)),
+            each.new_block_hash or each.prev_block_hash,
+        )
+        for each in event.query_inputs
+    )
+    return Step(
+        name=name,
+        hash=hash,
+        block=block,
+        state=state,
+        inputs=inputs,
+        lineage=_lineage(state, projections, aliases),
+    )
+
+
+def _source(source: SetPollingSource | None) -> str | None:
+    match source and source.fetch:
+        case FetchStepFilesGlob(path=found) | FetchStepUrl(url=found):
+            return found
+        case FetchStepContainer(image=found):
+            return found
+    return None
+
+
+def _lineage(
+    state: Projection, projections: Mapping[str, Projection], aliases: Mapping[DatasetId, str]
+) -> Mapping[str, tuple[tuple[str, str], ...]] | None:
+    """Columns of inputs by column of the result; schemas of inputs are those of now."""
+    if state.transform is None or state.schema is None:
+        return None
+    datasets: dict[str, str] = {}
+    columns: dict[str, tuple[str, ...] | None] = {}
+    for each in state.transform.inputs:
+        ref = each.dataset_ref
+        name = aliases.get(ref) if isinstance(ref, DatasetId) else None
+        alias = each.alias or name
+        if alias is None:
+            return None
+        known = projections[name].schema if name is not None else None
+        datasets[alias.lower()] = name or str(ref)
+        columns[alias] = None if known is None else tuple(schema_of(known).names)
+    found: Lineage | None = Lineages().of(state.transform.transform, columns)
+    if found is None:
+        return None
+    names = [each for each in schema_of(state.schema).names if each.lower() in found.columns]
+    return {
+        name: tuple(
+            sorted({(datasets[alias], column) for alias, column, _ in found.columns[name.lower()]})
+        )
+        for name in names
+    }

@@ -1,0 +1,1 @@
+"""The binary form of blocks and manifests, byte for byte that of the reference."""

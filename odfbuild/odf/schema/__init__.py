@@ -1,0 +1,1 @@
+"""Schemas: Arrow and DDL forms, comparison, evolution."""

@@ -1,0 +1,42 @@
+"""What the ways out of a breaking change cost: records and readers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import DatasetKind
+from odfbuild.plan.readers import all_readers, consumers_of
+from odfbuild.wording import count
+
+_BREAKING = frozenset({"E0303", "E0304", "E0309", "E0312", "E0314", "E0315"})
+_LISTED = 5
+
+
+def with_costs(refusal: OdfbuildError | None, name: str, states: Mapping[str, Projection]) -> None:
+    """Say with a refused change of a dataset what a new name and computing again would cost.
+
+    `states` are the chains by alias in lower case. Looks at all of them: only for what is refused.
+    """
+    state = states.get(name.lower())
+    if refusal is None or refusal.code not in _BREAKING or state is None or not state.records:
+        return
+    by_name = {alias: (alias, each) for alias, each in states.items()}
+    readers = sorted(all_readers(state.dataset_id, consumers_of(states), by_name))
+    own = count(state.records, "record")
+    many = count(len(readers), "reader")
+    stay = f"; the old history keeps its readers: {_listed(readers)}" if readers else ""
+    if state.kind is DatasetKind.Root:
+        costs = [f"a new name begins without the {own} that there are{stay}"]
+    else:
+        costs = [f"a new name computes {own} once more{stay}"]
+        theirs = sum(states[reader].records for reader in readers)
+        of_readers = f", and {count(theirs, 'record')} of {many}" if readers else ""
+        costs.append(f"computing again drops {own}{of_readers}")
+    refusal.notes = (*refusal.notes, *(f"cost: {each}" for each in costs))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")

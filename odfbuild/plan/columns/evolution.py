@@ -1,0 +1,253 @@
+"""What a changed query or source does to the columns of a dataset, told before anything runs.
+
+New optional columns pass; a column that goes, moves or changes its type breaks readers and is
+refused, with the line that does it. What only the engine can tell is left to it, and said so.
+Source: Open Data Fabric, "Schema Evolution", "Query Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import Vocabulary, vocabulary_of
+from odfbuild.errors import Location, PlanError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    DatasetSnapshot,
+    ReadStep,
+    SetPollingSource,
+    SetTransform,
+    SqlQueryStep,
+    TransformSql,
+)
+from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
+from odfbuild.plan.model import ColumnEffect
+from odfbuild.plan.place import Path, Place, path_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.odf.schema.evolution import Growth
+
+Source = SetPollingSource | AddPushSource
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """`columns` are those of the dataset afterwards, `None` when they cannot be told.
+
+    With a `refusal`, `broken` are the columns that readers would miss or find of another type.
+    """
+
+    effect: ColumnEffect | None = None
+    columns: Columns | None = None
+    refusal: PlanError | None = None
+    broken: tuple[str, ...] = ()
+
+
+UNCHANGED = Evolution()
+"""Of a dataset whose columns nothing touches."""
+_UNKNOWN = Evolution(effect=ColumnEffect(known=False))
+
+
+def committed_columns(projection: Projection) -> Columns | None:
+    """The columns of a dataset as it is; `None` when it has no schema yet."""
+    if projection.schema is None:
+        return None
+    from odfbuild.odf.schema.arrow_schema import schema_of
+
+    return columns_of(schema_of(projection.schema))
+
+
+def source_evolution(
+    snapshot: DatasetSnapshot,
+    before: Source | None,
+    after: Source,
+    projection: Projection,
+    place: Place,
+) -> Evolution:
+    """What a source that replaces another one (`None`: none is active) does to a root."""
+    result = result_of_source(after)
+    if result is None or projection.schema is None:
+        return _UNKNOWN
+    growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=True)
+    if growth.problems:
+        where = _place_in_source(snapshot, before, after, place)
+        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
+    old = result_of_source(before) if before is not None else None
+    effect = _effect(old, result, growth.added)
+    if before is None or _without_columns(before) != _without_columns(after):
+        effect = replace(effect, records=True)
+    return Evolution(effect, columns_of(growth.schema))
+
+
+def query_evolution(
+    snapshot: DatasetSnapshot,
+    before: SetTransform | None,
+    after: SetTransform,
+    projection: Projection,
+    inputs: Mapping[str, Columns | None],
+    place: Place,
+) -> Evolution:
+    """What a query over `inputs` (by alias) does to a derivative; `before` is the committed one."""
+    result = result_of(after.transform, inputs)
+    if result is None or projection.schema is None:
+        return _UNKNOWN
+    growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=False)
+    if growth.problems:
+        path = (*path_of(snapshot, after), "transform")
+        old_query = before.transform if before else None
+        where = _changed_line(old_query, after.transform, path, place)
+        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
+    old = result_of(before.transform, inputs) if before is not None else None
+    return Evolution(_effect(old, result, growth.added), columns_of(growth.schema))
+
+
+# --- Columns ---
+
+
+def result_of_source(source: Source) -> Result | None:
+    """The columns that a source gives, before system columns; `None` when the data decide."""
+    declared = _declared(source.read)
+    if declared is None:
+        return None
+    if source.preprocess is not None:
+        return result_of(source.preprocess, {"input": columns_of(declared)})
+    own = tuple(
+        replace(column, nullable=field.nullable)
+        for column, field in zip(columns_of(declared), declared, strict=True)
+    )
+    return Result(own, "")
+
+
+def _declared(read: ReadStep) -> pa.Schema | None:
+    if read.schema is not None:
+        from odfbuild.odf.schema.arrow_schema import from_odf
+
+        return from_odf(read.schema)
+    if not read.ddl_schema:
+        return None
+    from odfbuild.odf.schema.ddl import parse_ddl
+
+    return parse_ddl(read.ddl_schema)
+
+
+def _growth(
+    columns: Columns, projection: Projection, vocab: Vocabulary, *, is_root: bool
+) -> Growth:
+    """The committed schema joined by `columns`; what is not known of one is taken as committed."""
+    import pyarrow as pa
+
+    from odfbuild.odf.schema.arrow_schema import schema_of
+    from odfbuild.odf.schema.evolution import grow
+
+    if projection.schema is None:
+        raise AssertionError("only a schema that exists can grow")
+    committed = schema_of(projection.schema)
+    given = {column.name: column for column in columns}
+    leading = [vocab.offset, vocab.operation_type, vocab.system_time]
+    if is_root or vocab.event_time in given:
+        leading.append(vocab.event_time)
+    own = [Column(n, None) for n in leading if n in committed.names and n not in given]
+    # System columns are required whatever the source says.
+    own += [replace(given[n], nullable=None) for n in leading if n in given]
+    own.sort(key=lambda column: leading.index(column.name))
+    rest = [column for column in columns if column.name not in leading]
+    return grow(committed, pa.schema([_field(each, committed) for each in (*own, *rest)]))
+
+
+def _field(column: Column, committed: pa.Schema) -> pa.Field:
+    import pyarrow as pa
+
+    if column.name not in committed.names:
+        return pa.field(column.name, column.type or pa.null(), column.nullable is not False)
+    old = committed.field(column.name)
+    nullable = old.nullable if column.nullable is None else column.nullable
+    return pa.field(column.name, column.type or old.type, nullable, old.metadata)
+
+
+def _effect(old: Result | None, new: Result, added: tuple[str, ...]) -> ColumnEffect:
+    if old is None:
+        return ColumnEffect(added=added)
+    before = {column.name: column for column in old.columns}
+    kept = [c for c in new.columns if c.name in before and c.name not in added]
+    changed = [c.name for c in kept if c != before[c.name]]
+    return ColumnEffect(added=added, changed=tuple(changed), records=old.records != new.records)
+
+
+def _without_columns(source: Source) -> Source:
+    """The source without what says which columns it gives."""
+    read = replace(source.read, schema=None, ddl_schema=None)
+    return replace(source, read=read, preprocess=None)
+
+
+# --- Refusals ---
+
+
+def _breaking(snapshot: DatasetSnapshot, growth: Growth, place: Location) -> PlanError:
+    name = snapshot.name
+    ways = [
+        "keep these columns as they are and add new ones beside them",
+        f"give the result a new name, such as '{name}.v2': it then starts a new history, "
+        "and the old one stays",
+    ]
+    if snapshot.kind is DatasetKind.Derivative:
+        ways.append(f"compute all records again: --allow rebuild:{name}+")
+    return PlanError(
+        f"'{name}' cannot be changed: its readers rely on columns that would change",
+        code="E0314",
+        location=place,
+        notes=growth.problems,
+        help="; or ".join(ways),
+        dataset=str(name),
+    )
+
+
+def _place_in_source(
+    snapshot: DatasetSnapshot, before: Source | None, after: Source, place: Place
+) -> Location:
+    path = path_of(snapshot, after)
+    same_columns = before is not None and _declared_text(before) == _declared_text(after)
+    if after.preprocess is not None and (before is None or same_columns):
+        old = before.preprocess if before else None
+        return _changed_line(old, after.preprocess, (*path, "preprocess"), place)
+    old_columns = _declared_text(before) if before else ()
+    texts = _declared_text(after)
+    index = next((i for i, text in enumerate(texts) if text not in old_columns), None)
+    lists: tuple[Path, ...] = (("schema", "fields"), ("ddlSchema",), ("schema",))
+    read = (*path, "read")
+    return place.of(
+        *((*read, *each, index) for each in lists if index is not None),
+        *((*read, *each) for each in lists),
+    )
+
+
+def _declared_text(source: Source) -> tuple[object, ...]:
+    read = source.read
+    return read.schema.fields if read.schema is not None else tuple(read.ddl_schema or ())
+
+
+def _changed_line(
+    before: TransformSql | None, after: TransformSql, path: Path, place: Place
+) -> Location:
+    """The first line in which a transformation differs from the one before; else its first."""
+    old = before.queries or () if before is not None else ()
+    for index, step in enumerate(after.queries or ()):
+        line = _first_difference(old[index] if index < len(old) else None, step)
+        if line is not None:
+            return place.in_query(path, index, line)
+    return place.in_query(path, 0, 1)
+
+
+def _first_difference(before: SqlQueryStep | None, after: SqlQueryStep) -> int | None:
+    if before is None:
+        return 1
+    old, new = before.query.splitlines(), after.query.splitlines()
+    for number, line in enumerate(new):
+        if number >= len(old) or line.split() != old[number].split():
+            return number + 1
+    return len(new) if len(new) < len(old) else None

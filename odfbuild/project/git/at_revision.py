@@ -1,0 +1,160 @@
+"""Definitions of a project at two revisions of its Git repository, as far as they can differ.
+
+What is the same in Git is not read: only files that differ are, unless something differs on which
+every file may depend, such as `odfbuild.yaml` or a macro.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.errors import Errors, OdfbuildError, PlanError
+from odfbuild.project.config import FILE
+from odfbuild.project.git.repository import repository
+from odfbuild.project.given import Given
+from odfbuild.project.load import load_project
+from odfbuild.project.model import Config, Project
+from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
+
+if TYPE_CHECKING:
+    from git import Commit, Repo
+
+SHARED_FOLDERS = ("macros", "templates", "vars")
+"""Folders of a project whose files any definition may depend on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """A project at two revisions, with the definitions of files that differ."""
+
+    before: Project
+    after: Project
+
+
+@contextmanager
+def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
+    """The project around `config` at the revisions `old` and `new` (`None`: as the files are now).
+
+    While it is open, files of both sides can be read. Raises `PlanError`: E0340 for an unknown
+    revision, E0341 where there is no repository, E0342 when the definitions of a revision are
+    wrong; `Errors` when those of now are.
+    """
+    with repository(config.root, "there are no revisions to compare") as repo:
+        before = _commit(repo, old)
+        after = _commit(repo, new) if new is not None else None
+        prefix = config.root.relative_to(Path(str(repo.working_tree_dir)).resolve())
+        changed = _changed_files(repo, before, after, PurePosixPath(prefix))
+        files = None if any(map(_is_shared, changed)) else changed
+        with _exported(before, prefix, files, config.given, old) as left:
+            if after is None:
+                now = load_project(config.root, config.given)
+                yield Sides(before=left, after=_only(now, files))
+                return
+            with _exported(after, prefix, files, config.given, str(new)) as right:
+                yield Sides(before=left, after=right)
+
+
+def _commit(repo: Repo, revision: str) -> Commit:
+    from git.exc import BadName, GitCommandError
+
+    try:
+        return repo.commit(revision)
+    except (BadName, GitCommandError, ValueError, IndexError):
+        raise PlanError(
+            f"Git knows no revision '{revision}'",
+            code="E0340",
+            help="give a branch, a tag or a commit, as `git rev-parse` takes them; "
+            "in a shallow clone `git fetch` it first",
+        ) from None
+
+
+def _changed_files(
+    repo: Repo, before: Commit, after: Commit | None, prefix: PurePosixPath
+) -> set[str]:
+    """Paths below `prefix` that differ or that Git does not know, relative to it."""
+    base = None if prefix == PurePosixPath() else str(prefix)
+    # Renames come as one file that goes and one that comes: where a definition lies says nothing.
+    options: dict[str, Any] = {"paths": base, "no_renames": True}
+    found = {
+        path
+        for each in before.diff(after, **options)
+        for path in (each.a_path, each.b_path)
+        if path is not None
+    }
+    if after is None:
+        found.update(repo.untracked_files)
+    return {
+        str(PurePosixPath(path).relative_to(prefix))
+        for path in found
+        if PurePosixPath(path).is_relative_to(prefix)
+    }
+
+
+def _is_shared(path: str) -> bool:
+    return path == FILE or path.split("/", 1)[0] in SHARED_FOLDERS
+
+
+@contextmanager
+def _exported(
+    commit: Commit, prefix: Path, files: Collection[str] | None, given: Given, revision: str
+) -> Iterator[Project]:
+    """The project of a commit, in a folder of its own with these definitions (`None`: all)."""
+    with tempfile.TemporaryDirectory(prefix="odfbuild-") as folder:
+        root = Path(folder).resolve()
+        for path, content in _blobs(commit, prefix, files):
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        if not (root / FILE).exists():
+            raise PlanError(
+                f"there is no {FILE} at the revision '{revision}'",
+                code="E0342",
+                help="compare with a revision at which the project existed",
+            )
+        try:
+            project = load_project(root, given)
+        except Errors as error:
+            raise _wrong(revision, error) from None
+        yield project
+
+
+def _blobs(
+    commit: Commit, prefix: Path, files: Collection[str] | None
+) -> Iterator[tuple[str, bytes]]:
+    """Path and content of what the project's definitions consist of at a commit."""
+    base = prefix.as_posix()
+    below = () if prefix == Path() else ("--", base)
+    listed = commit.repo.git.ls_tree(
+        "-r", "-z", "--name-only", "--full-tree", commit.hexsha, *below
+    )
+    for path in filter(None, listed.split("\0")):
+        inside = PurePosixPath(path).relative_to(base).as_posix()
+        defines = inside.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)) and not _is_hidden(inside)
+        if _is_shared(inside) or (defines and (files is None or inside in files)):
+            yield inside, (commit.tree / path).data_stream.read()
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(".") for part in path.split("/"))
+
+
+def _only(project: Project, files: Collection[str] | None) -> Project:
+    if files is None:
+        return project
+    wanted = tuple(d for d in project.definitions if Path(d.file).as_posix() in files)
+    return replace(project, definitions=wanted)
+
+
+def _wrong(revision: str, error: Errors) -> OdfbuildError:
+    listed = [f"{each.location}: {each.message}" for each in error.errors[:5]]
+    return PlanError(
+        f"the definitions at the revision '{revision}' are wrong",
+        code="E0342",
+        notes=tuple(listed),
+        help="compare with a revision at which `odfbuild validate` passes",
+    )

@@ -1,0 +1,1 @@
+"""Sections of odfbuild.yaml that set something by patterns of dataset names."""

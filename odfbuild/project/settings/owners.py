@@ -1,0 +1,51 @@
+"""Whom to ask about datasets, by patterns of their names: `owners` of odfbuild.yaml.
+
+As in a CODEOWNERS file, of several entries that match the last one says, and one without owners
+takes a dataset out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from odfbuild.project.settings.by_name import MATCH, last_matching, patterns_of
+from odfbuild.values import dataclass
+
+SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "description": "Whom to ask about datasets; of several entries that match, the last one says",
+    "items": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["match", "owners"],
+        "properties": {
+            "match": MATCH,
+            "owners": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "description": "Teams or people: @data/rail, ann@example.org",
+            },
+        },
+    },
+}
+"""What `owners` may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Datasets whose name matches have these owners."""
+
+    match: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Owned, ...]:
+    """Entries from what `SCHEMA` lets through."""
+    return tuple(Owned(patterns_of(each), tuple(each["owners"])) for each in data)
+
+
+def owners_of(declared: Iterable[Owned], name: str) -> tuple[str, ...]:
+    """Whom to ask about a dataset; nobody where nothing is said."""
+    found = last_matching(declared, name)
+    return found.owners if found else ()

@@ -1,0 +1,1 @@
+"""YAML with positions: read strictly, and rewritten with its comments kept."""

@@ -1,0 +1,250 @@
+"""YAML text to plain data, and from a place in the data back to the place in the text.
+
+Scalars follow YAML 1.2: `yes` and `on` are strings, keys may not repeat. Reads all of YAML, and any
+text when there is something to report: `plain_yaml` keeps no positions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from odfbuild.errors import Location, ProjectError
+from odfbuild.project.yaml.scalars import MAP, SCALARS, SEQ, STR, tag_of
+
+Path = tuple[str | int, ...]
+
+MAX_DEPTH = 60
+"""Of values in values; what is deeper would not be read back from the bytes of a block."""
+
+_MAX_VALUES = 100_000
+
+
+@cache
+def _loader() -> Any:
+    """The class that composes nodes. Made when it is needed: most projects are read without it."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        # What follows says what the base class says, without its paths, which are not used, and
+        # with the scalars of YAML 1.2's core schema.
+
+        def resolve(self, kind: type[Any], value: str | None, implicit: Any) -> str:
+            if kind is not yaml.ScalarNode:
+                return SEQ if kind is yaml.SequenceNode else MAP
+            return tag_of(value or "") if implicit[0] else STR
+
+        def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+            pass
+
+        def ascend_resolver(self) -> None:
+            pass
+
+    return Loader
+
+
+def read_completely(text: str, file: str) -> list[Any]:
+    """Plain data of all documents; raises `ProjectError` with the place of broken YAML."""
+    try:
+        nodes = [node for node in compose(text, file) if node is not None]
+        if "&" in text and "*" in text:
+            _check_aliases(nodes, text, file)
+        return [construct(node, text, file) for node in nodes]
+    except RecursionError:
+        raise _too_deep(Location(file)) from None
+
+
+def compose(text: str, file: str) -> list[Any]:
+    """The nodes of all documents, with their marks (`None`: empty); errors as `read_completely`."""
+    import yaml
+
+    loader = _loader()(text)
+    try:
+        nodes = []
+        while loader.check_node():
+            nodes.append(loader.get_node())
+        return nodes
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        column = mark.column + 1 if mark else None
+        place = _place(text, file, line, column)
+        if _is_indent_with_tab((place.snippet or "")[:column]):
+            raise ProjectError(
+                "this is not YAML: tabs cannot indent it",
+                code="E0101",
+                location=place,
+                help="indent with spaces, in an editor that turns tabs into them",
+            ) from None
+        raise ProjectError(
+            f"this is not YAML: {error.problem or error.context}",
+            code="E0101",
+            location=place,
+            notes=(error.context,) if error.context and error.problem else (),
+            help="check indentation, quotes and brackets on this line and the one above",
+        ) from None
+    except yaml.YAMLError as error:
+        raise ProjectError(
+            f"this is not YAML: {error}", code="E0101", location=Location(file)
+        ) from None
+    finally:
+        loader.dispose()
+
+
+def _is_indent_with_tab(beginning: str) -> bool:
+    return "\t" in beginning and not beginning.strip()
+
+
+def _too_deep(place: Location) -> ProjectError:
+    return ProjectError(
+        f"values are nested more than {MAX_DEPTH} deep",
+        code="E0101",
+        location=place,
+        help="no object of the protocol needs that: flatten it",
+    )
+
+
+def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
+    """Refuse a text whose aliases (`*name`), written out, are more than any definition needs."""
+    sizes: dict[int, int] = {}
+
+    def size(node: Any) -> int:
+        known = sizes.get(id(node))
+        if known is None:
+            parts = node.value if node.tag in (MAP, SEQ) else ()
+            flat = itertools.chain.from_iterable(parts) if node.tag == MAP else parts
+            known = sizes[id(node)] = 1 + sum(map(size, flat))
+        if known > _MAX_VALUES:
+            raise ProjectError(
+                f"with its aliases written out this has more than {_MAX_VALUES} values",
+                code="E0101",
+                location=_mark(text, file, node),
+                help="write out what is meant, with fewer aliases",
+            )
+        return known
+
+    for node in nodes:
+        size(node)
+
+
+def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
+    """Plain data of a node, which lies `depth` levels below its document."""
+    if depth > MAX_DEPTH:
+        raise _too_deep(_mark(text, file, node))
+    tag = node.tag
+    if tag == MAP:
+        data: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = construct(key_node, text, file, depth + 1)
+            if not isinstance(key, str):
+                key = str(key_node.value)
+            if key in data:
+                raise ProjectError(
+                    f"key '{key}' is there twice",
+                    code="E0102",
+                    location=_mark(text, file, key_node, len(key)),
+                    help="remove one of the two",
+                )
+            data[key] = construct(value_node, text, file, depth + 1)
+        return data
+    if tag == SEQ:
+        return [construct(item, text, file, depth + 1) for item in node.value]
+    if tag in SCALARS:
+        return SCALARS[tag](node.value)
+    raise ProjectError(
+        f"the tag {tag} is not supported",
+        code="E0101",
+        location=_mark(text, file, node),
+        help="remove the tag",
+    )
+
+
+def has(text: str, file: str, document: int, path: Sequence[str | int]) -> bool:
+    """Whether a document has a value at `path`."""
+    return _follow(text, file, document, path) is not None
+
+
+def locate(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
+    """The place of a value in a document: of its key, or of the nearest one above it."""
+    node = _document(text, file, document)
+    if node is None:
+        return Location(file)
+    found, length = node, 1
+    for part in path:
+        step = _step(node, part)
+        if step is None:
+            break
+        mark_node, node = step
+        found, length = mark_node, max(1, len(str(part))) if isinstance(part, str) else 1
+    return _mark(text, file, found, length)
+
+
+def locate_value(text: str, file: str, document: int, path: Sequence[str | int]) -> Location:
+    """As `locate`, but of the value itself."""
+    node = _follow(text, file, document, path)
+    if node is None:
+        return locate(text, file, document, path)
+    length = len(node.value) if isinstance(node.value, str) and "\n" not in node.value else 1
+    return _mark(text, file, node, max(1, length))
+
+
+def locate_in_scalar(
+    text: str, file: str, document: int, path: Sequence[str | int], line: int, column: int
+) -> Location | None:
+    """The place of line and column (from 1) of a text value; `None`: there is no such value."""
+    node = _follow(text, file, document, path)
+    if node is None or not isinstance(node.value, str):
+        return None
+    start = node.start_mark
+    lines = text.splitlines()
+    if node.style in ("|", ">"):
+        first = start.line + 1
+        while first < len(lines) and not lines[first].strip():
+            first += 1
+        indent = len(lines[first]) - len(lines[first].lstrip()) if first < len(lines) else 0
+        return _place(text, file, first + line, indent + column)
+    if line == 1:
+        quote = 1 if node.style in ("'", '"') else 0
+        return _place(text, file, start.line + 1, start.column + quote + column)
+    return _place(text, file, start.line + line, column)
+
+
+def _follow(text: str, file: str, document: int, path: Sequence[str | int]) -> Any:
+    node = _document(text, file, document)
+    for part in path:
+        step = _step(node, part) if node is not None else None
+        if step is None:
+            return None
+        node = step[1]
+    return node
+
+
+def _document(text: str, file: str, document: int) -> Any:
+    nodes = [node for node in compose(text, file) if node is not None]
+    return nodes[document] if document < len(nodes) else None
+
+
+def _step(node: Any, part: str | int) -> tuple[Any, Any] | None:
+    if isinstance(part, int) and node.tag == SEQ and part < len(node.value):
+        item = node.value[part]
+        return item, item
+    if isinstance(part, str) and node.tag == MAP:
+        for key_node, value_node in node.value:
+            if key_node.value == part:
+                return key_node, value_node
+    return None
+
+
+def _mark(text: str, file: str, node: Any, length: int = 1) -> Location:
+    mark = node.start_mark
+    return _place(text, file, mark.line + 1, mark.column + 1, length)
+
+
+def _place(text: str, file: str, line: int | None, column: int | None, length: int = 1) -> Location:
+    lines = text.splitlines()
+    snippet = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
+    return Location(file, line, column, snippet, length)

@@ -1,0 +1,1 @@
+"""What all reports are made of: tables, rows, words, YAML-like text, pages. Pure."""

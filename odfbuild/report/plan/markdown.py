@@ -1,0 +1,155 @@
+"""A plan as Markdown, for a comment on a pull request.
+
+The first line is a hidden marker by which a CI job finds its own comment and updates it. What does
+not fit into a comment is left out and counted: details before rows, rows before the summary. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from odfbuild.plan.saved import SavedPlan
+from odfbuild.project.settings.owners import Owned, owners_of
+from odfbuild.report.drift import SIGN, label
+from odfbuild.report.errors import render_error
+from odfbuild.report.forms.rows import EventView, Row
+from odfbuild.report.forms.words import escaped, sentence
+from odfbuild.report.plan.view import NO_CHANGES, PlanView, view
+from odfbuild.wording import count
+
+BUDGET = 65_536
+"""Characters that a comment on GitHub may have."""
+_RESERVE = 200
+"""Characters kept for the lines that say what was left out."""
+
+
+def render_markdown(saved: SavedPlan, *, owners: Sequence[Owned] = (), budget: int = BUDGET) -> str:
+    """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
+    seen = view(saved.plan)
+    head = [*_head(seen, saved), *_drift(seen, budget // 4)]
+    tail = [*_whom_to_ask(seen, owners, budget // 8), *_tail(seen, saved)]
+    room = budget - _size(head) - _size(tail) - _RESERVE
+    rows, room = _fitting([_table_row(row) for row in seen.rows], room)
+    shown = seen.rows[: len(rows)]
+    details, _ = _fitting([block for row in shown if (block := _details(row))], room)
+    wanted = sum(bool(_details(row)) for row in seen.rows)
+    lines = [*head]
+    if rows:
+        lines += ["| | dataset | what happens | defined in |", "| --- | --- | --- | --- |", *rows]
+        lines += _left_out(len(seen.rows) - len(rows), "more dataset")
+        lines.append("")
+    if details:
+        summary = f"<summary>Changes and reasons of {count(len(details), 'dataset')}</summary>"
+        lines += ["<details>", summary, "", *details, "</details>"]
+        lines += _left_out(wanted - len(details), "more dataset", " with details")
+        lines.append("")
+    return "\n".join([*lines, *tail])
+
+
+def _drift(seen: PlanView, room: int) -> list[str]:
+    lines = [
+        f"- `{SIGN}` `{each.dataset}` drift of {escaped(label(each))}: {sentence(each.message)}"
+        for each in seen.drift
+    ]
+    shown, _ = _fitting(lines, room)
+    more = _left_out(len(lines) - len(shown), "more place", " of drift")
+    return [*shown, *more, ""] if lines else []
+
+
+def _whom_to_ask(seen: PlanView, declared: Sequence[Owned], room: int) -> list[str]:
+    """Owners and their datasets in the plan; as code, so that nobody is notified by each push."""
+    found: dict[str, list[str]] = {}
+    for row in seen.rows:
+        for owner in owners_of(declared, row.name):
+            found.setdefault(owner, []).append(row.name)
+    lines = [f"- `{owner}`: {_some(names)}" for owner, names in sorted(found.items())]
+    shown, _ = _fitting(lines, room)
+    more = _left_out(len(lines) - len(shown), "more owner")
+    return ["Whom to ask:", "", *shown, *more, ""] if lines else []
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {count(len(names) - 3, 'more dataset')}" if len(names) > 3 else ""
+    return ", ".join(f"`{name}`" for name in names[:3]) + more
+
+
+def marker(project: str, env: str | None = None) -> str:
+    """The hidden line that marks comments about one project in one environment."""
+    return f"<!-- odfbuild:{project}:{env or 'default'} -->"
+
+
+def _head(seen: PlanView, saved: SavedPlan) -> list[str]:
+    title = seen.closing if seen.has_changes else NO_CHANGES
+    lines = [marker(seen.project, saved.plan.env), f"### {escaped(title.rstrip('.'))}", ""]
+    return [*lines, escaped(seen.head) + _revision(saved), ""]
+
+
+def _revision(saved: SavedPlan) -> str:
+    if saved.git is None:
+        return ""
+    state = ", with changes that are not committed" if saved.git["dirty"] else ""
+    return f", at commit `{saved.git['commit'][:7]}`{state}"
+
+
+def _tail(seen: PlanView, saved: SavedPlan) -> list[str]:
+    lines = [f"{escaped(note)}  " for note in seen.notes]
+    return [*lines, f"{escaped(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
+
+
+def _table_row(row: Row) -> str:
+    then = f"; then `{row.then[0].value}` {escaped(row.then[1])}" if row.then else ""
+    place = next((event.place for event in row.events if event.place), row.place)
+    where = f"`{place}`" if place else ""
+    return f"| `{row.sign}` | `{row.name}` | {escaped(row.what)}{then} | {where} |"
+
+
+def _details(row: Row) -> str:
+    """The block of a dataset; empty when its row says all."""
+    lines: list[str] = []
+    if row.refusal is not None:
+        lines += _fenced("text", render_error(row.refusal).splitlines())
+    for event in row.events:
+        lines += _event(event)
+    if row.same_as:
+        lines += [f"{str(row.likeness).capitalize()} as `{row.same_as}`, from `{row.place}`.", ""]
+    items = [*row.notes, *row.reasons]
+    lines += [f"- {escaped(item)}" for item in items]
+    if not lines:
+        return ""
+    return "\n".join([f"**`{row.sign} {row.name}`**", "", *lines, *([""] if items else [])])
+
+
+def _event(event: EventView) -> list[str]:
+    place = f" in `{event.place}`" if event.place else ""
+    return [
+        event.title or f"{event.kind}{place}",
+        "",
+        *(_fenced("diff", event.diff) if event.diff else []),
+    ]
+
+
+def _fenced(language: str, lines: Sequence[str]) -> list[str]:
+    # A fence must be longer than any in the text.
+    ticks = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, ticks + 1)
+    return [fence + language, *lines, fence, ""]
+
+
+def _fitting(blocks: Iterable[str], room: int) -> tuple[list[str], int]:
+    """The first blocks that fit into so many characters, and the room that is left."""
+    kept = []
+    for block in blocks:
+        if len(block) + 1 > room:
+            break
+        kept.append(block)
+        room -= len(block) + 1
+    return kept, room
+
+
+def _left_out(number: int, noun: str, behind: str = "") -> list[str]:
+    return ["", f"… and {count(number, noun)}{behind}."] if number else []
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line) + 1 for line in lines)

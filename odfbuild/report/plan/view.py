@@ -1,0 +1,365 @@
+"""What every form of a plan shows: the same rows in the same order, in the same words.
+
+A row is a dataset that something happens to. Text, Markdown and HTML only lay these rows out, so
+that no reader sees another plan than the others. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import islice
+from typing import Any, overload
+
+from odfbuild.engine.mode import Mode
+from odfbuild.errors import Location
+from odfbuild.odf.model import MetadataEvent, SetDataSchema
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.yaml_form import to_data
+from odfbuild.plan.changes.classify import category
+from odfbuild.plan.document import summary
+from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.engines import translation_of
+from odfbuild.plan.model import (
+    Action,
+    ColumnEffect,
+    DatasetPlan,
+    Plan,
+    Reason,
+    ReasonCode,
+)
+from odfbuild.report.forms.rows import EventView, Row
+from odfbuild.report.forms.words import short, size
+from odfbuild.report.forms.yaml_text import yaml_lines
+from odfbuild.report.plan.instances import grouped
+from odfbuild.report.plan.readers import Readers
+from odfbuild.wording import count
+
+NO_CHANGES = "No changes. All datasets are up to date."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """A plan as rows between a head line and closing lines; what drifted comes before the rows."""
+
+    project: str
+    head: str
+    drift: Sequence[ChainDrift]
+    rows: Sequence[Row]
+    notes: tuple[str, ...]
+    closing: str
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something happens to any dataset."""
+        return any(row.action for row in self.rows)
+
+
+def view(plan: Plan) -> PlanView:
+    """The rows of a plan: refusals first, then what drops records, forgotten ones last.
+
+    The rest is in order of work.
+    """
+    rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.DELETE: 1, Action.FORGET: 3}
+    found = [d for d in plan.datasets if d.actions or _is_cosmetic(d)]
+    found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
+    affected = sum(bool(dataset.actions) for dataset in found)
+    total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
+    counts = summary(plan)
+    return PlanView(
+        project=plan.project,
+        head=f"Plan for {plan.project}: {total}, {affected} affected",
+        drift=plan.drift,
+        rows=_Rows(found, Readers(plan)),
+        notes=tuple(_notes(plan, counts)),
+        closing=_closing(counts),
+    )
+
+
+def closing_line(plan: Plan) -> str:
+    """The last line of every plan that has something in it; its form is stable."""
+    return _closing(summary(plan))
+
+
+def _closing(counts: Mapping[str, int]) -> str:
+    return (
+        f"Plan: {counts['create']} to create, {counts['change']} to change, "
+        f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
+    )
+
+
+def _is_cosmetic(dataset: DatasetPlan) -> bool:
+    return any(reason.code is ReasonCode.COSMETIC for reason in dataset.reasons)
+
+
+class _Rows(Sequence[Row]):
+    """Rows that are made up to the last one looked at: most of a large plan is never shown."""
+
+    def __init__(self, datasets: Sequence[DatasetPlan], readers: Readers) -> None:
+        self._length = len(datasets)
+        self._made: list[Row] = []
+        self._rest = grouped((_row(dataset, readers), dataset.location) for dataset in datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        last = max(index.indices(self._length)[:2]) if isinstance(index, slice) else index
+        wanted = self._length if last < 0 else last + 1
+        self._made += islice(self._rest, max(0, wanted - len(self._made)))
+        return self._made[index]
+
+
+def _row(dataset: DatasetPlan, readers: Readers) -> Row:
+    action = dataset.actions[0] if dataset.actions else None
+    place = str(dataset.location) if dataset.location else None
+    if dataset.refusal is not None or action in (None, Action.FORGET):
+        return Row(
+            name=dataset.name,
+            action=action,
+            what=_what(dataset, action),
+            place=place,
+            refusal=dataset.refusal,
+            reasons=tuple(
+                reason_line(reason) for reason in dataset.reasons if reason.code in _OF_FORGOTTEN
+            ),
+            causes=tuple(_causes(dataset)),
+        )
+    changed = Action.APPEND in dataset.actions
+    shown = [change for change in dataset.changes if change.before is not None or changed]
+    last = dataset.actions[-1]
+    then = last if last is not action and last in (Action.RUN, Action.POLL) else None
+    return Row(
+        name=dataset.name,
+        action=action,
+        what=_what(dataset, action),
+        place=place,
+        events=(
+            *(event_view(c.before, c.after, c.location) for c in shown),
+            *_translation(dataset),
+        ),
+        notes=(
+            *_columns(dataset),
+            *readers.of(dataset),
+            *_mode(dataset),
+            *_vintage(dataset),
+        ),
+        then=(then, _amount(dataset)) if then else None,
+        files=dataset.pending.files if dataset.pending else (),
+        reasons=tuple(
+            reason_line(reason) + _root_cause(reason)
+            for reason in dataset.reasons
+            if reason.code not in _SAID_ALREADY and not _is_implied(reason, dataset)
+        ),
+        causes=tuple(_causes(dataset)),
+    )
+
+
+def _what(dataset: DatasetPlan, action: Action | None) -> str:
+    events = ", ".join(change.after.KIND for change in dataset.changes)
+    match action:
+        case Action.RENAME:
+            what = f"renamed from {dataset.renamed_from}; its chain stays the same"
+            return f"{what}; {category(dataset)}: {events}" if events else what
+        case Action.CREATE:
+            return f"new {dataset.kind.name.lower()}: {events}" if events else "new"
+        case Action.REBUILD:
+            return "rebuilt: its history begins anew"
+        case Action.APPEND:
+            return f"{category(dataset)}: {events}"
+        case Action.RUN | Action.POLL:
+            return _amount(dataset)
+        case Action.FORGET:
+            return "forgotten: its definition is gone; the chain stays"
+        case Action.DELETE:
+            return "deleted: its chain and its records"
+        case Action.REFUSE:
+            return "refused"
+    return "cosmetic: only white space or comments changed in SQL; nothing is appended"
+
+
+# The line of the dataset, the diff or the amount says these.
+_SAID_ALREADY = {
+    ReasonCode.NEW,
+    ReasonCode.RENAMED,
+    ReasonCode.SOURCE_CHANGED,
+    ReasonCode.TRANSFORM_CHANGED,
+    ReasonCode.VOCAB_CHANGED,
+    ReasonCode.INFO_CHANGED,
+    ReasonCode.SCHEMA_CHANGED,
+    # Why it does not run as well is told by the whole trees.
+    ReasonCode.SOURCE_UNCHANGED,
+}
+
+
+_OF_FORGOTTEN = {ReasonCode.STILL_READ, ReasonCode.LOOKS_RENAMED}
+
+
+def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
+    return reason.code is ReasonCode.NEVER_RUN and Action.CREATE in dataset.actions
+
+
+def event_view(
+    before: MetadataEvent | None, after: MetadataEvent | None, location: Location | None
+) -> EventView:
+    """The difference between two events as a unified diff of their readable form."""
+    kind = next(event.KIND for event in (after, before) if event is not None)
+    place = str(location) if location is not None and location.line is not None else None
+    if before is not None and after is not None and type(before) is not type(after):
+        return EventView(kind=kind, place=place, diff=())
+    old, new = (_without_kind(event) for event in (before, after))
+    diff = list(unified_diff(yaml_lines(old), yaml_lines(new), lineterm="", n=2))[2:]
+    kept = [line for line in diff if (before and after) or line[0] != "@"]
+    return EventView(kind=kind, place=place, diff=tuple(kept))
+
+
+def _translation(dataset: DatasetPlan) -> Iterable[EventView]:
+    """The Spark SQL that runs for a query of another engine."""
+    found = translation_of(dataset)
+    if found is None:
+        return
+    steps = found.queries or ()
+    for step in steps:
+        title = "in Spark SQL" + (f", step {step.alias}" if step.alias else "") + ":"
+        lines = tuple(f" {line}" for line in step.query.splitlines())
+        yield EventView(kind="Translation", place=None, diff=lines, title=title)
+
+
+def _without_kind(event: MetadataEvent | None) -> dict[str, Any]:
+    if isinstance(event, SetDataSchema) and event.raw_arrow_schema is not None:
+        # The bytes of an Arrow schema tell people nothing.
+        from odfbuild.odf.schema.attributes import in_odf_form
+
+        event = SetDataSchema(schema=in_odf_form(event))
+    return {} if event is None else {k: v for k, v in to_data(event).items() if k != "kind"}
+
+
+def _columns(dataset: DatasetPlan) -> list[str]:
+    """What becomes of the columns, where a query or source changed."""
+    effect = dataset.columns
+    if effect is None or not dataset.changes:
+        return [] if effect is None else _gained(effect)
+    if not effect.known:
+        return ["which columns it gives is known when it runs; apply checks them before it commits"]
+    lines = _gained(effect)
+    if effect.changed:
+        lines.append(f"computes differently: {', '.join(effect.changed)}")
+    return lines
+
+
+def _gained(effect: ColumnEffect) -> list[str]:
+    if not effect.added:
+        return []
+    return [
+        f"SetDataSchema adds columns, empty in the records that exist: {', '.join(effect.added)}"
+    ]
+
+
+def _mode(dataset: DatasetPlan) -> list[str]:
+    """How a result is kept up to date where it is more than record by record."""
+    if dataset.mode is None or dataset.mode.mode is Mode.MAP:
+        return []
+    return [f"kept up to date as {dataset.mode.mode.value}: {dataset.mode.reason}"]
+
+
+def _vintage(dataset: DatasetPlan) -> list[str]:
+    """What becomes of the records that there are when a query changed."""
+    if dataset.records_to_correct:
+        which = count(dataset.records_to_correct, "record")
+        return [f"the next step may correct up to {which}: it computes the whole history anew"]
+    if not dataset.records_under_old_query:
+        return []
+    stay = count(dataset.records_under_old_query, "record")
+    verb = "stays" if dataset.records_under_old_query == 1 else "stay"
+    blocks = [f"#{era.sequence_number}" for era in dataset.eras]
+    if len(blocks) == 1:
+        return [f"{stay} {verb} with the query of block {blocks[0]}"]
+    if blocks:
+        return [f"{stay} {verb} with the queries of blocks {', '.join(blocks)}"]
+    return [f"{stay} {verb} with the old query"]
+
+
+def _amount(dataset: DatasetPlan) -> str:
+    """How much there is to read, as honestly as it is known."""
+    pending = dataset.pending
+    if pending is None:
+        return "an unknown number of records"
+    if pending.records is None:
+        text = "an unknown number of records"
+    elif pending.records == 0:
+        text = "no new records"
+    elif pending.compared:
+        text = f"{count(pending.records, 'record')} to compare with the last state"
+    else:
+        text = f"{'' if pending.exact else 'up to '}{count(pending.records, 'new record')}"
+    if pending.files:
+        text += f" in {count(len(pending.files), 'file')}"
+    if pending.bytes:
+        text += f" ({size(pending.bytes)})"
+    return f"{text}, if there is news" if Action.POLL in dataset.actions else text
+
+
+def reason_line(reason: Reason, start: int | None = None, end: int | None = None) -> str:
+    """A reason with its evidence: offsets and blocks, with their numbers where these are known."""
+    text = f"{reason.code.value}: {reason.message}"
+    if reason.to_offset is not None:
+        first = 0 if reason.from_offset is None else reason.from_offset + 1
+        if first <= reason.to_offset:
+            text += f", offsets {first} to {reason.to_offset}"
+    if reason.to_block is not None:
+        text += f", block {_block(start, reason.from_block)} → {_block(end, reason.to_block)}"
+    return text
+
+
+def _block(number: int | None, block: Multihash | None) -> str:
+    return short(block) if number is None else f"#{number} {short(block)}"
+
+
+def _causes(dataset: DatasetPlan) -> Iterable[str]:
+    for reason in dataset.reasons:
+        yield from _tree(reason, 0)
+
+
+def _tree(reason: Reason, indent: int) -> Iterable[str]:
+    yield " " * indent + reason_line(reason)
+    for child in reason.children:
+        yield from _tree(child, indent + 2)
+
+
+def _root_cause(reason: Reason) -> str:
+    if not reason.children:
+        return ""
+    while reason.children:
+        reason = reason.children[-1]
+    return f" ({reason.code.value}: {reason.message})"
+
+
+def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
+    lines = []
+    if counts["refuse"]:
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply does the others.")
+    if counts["poll"]:
+        lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
+    return lines + _total(plan)
+
+
+def _total(plan: Plan) -> list[str]:
+    running = [d for d in plan.datasets if Action.RUN in d.actions]
+    if not running:
+        return []
+    pending = [d.pending for d in running if d.pending is not None]
+    known = [p for p in pending if p.records is not None]
+    records = count(sum(p.records or 0 for p in known), "record")
+    amount = sum(p.bytes or 0 for p in pending)
+    on_disk = f", {size(amount)} of them on disk now" if amount else ""
+    unknown = count(len(running) - len(known), "dataset")
+    if not known:
+        return [f"How much {unknown} will read cannot be told before the run."]
+    bound = "" if all(p.exact for p in known) else "up to "
+    besides = f", besides what {unknown} cannot tell before the run" * (len(known) < len(running))
+    return [f"Will read {bound}{records}{on_disk}{besides}."]

@@ -1,0 +1,95 @@
+"""The files of the cache in which a plan finds the decisions of the last one.
+
+Another release, another configuration or another engine begins with none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from odfbuild.engine.release import engine_version
+from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.memory import LAYOUT, Memory
+from odfbuild.plan.model import Action, Plan
+from odfbuild.project.git.repository import notes_state
+from odfbuild.project.model import Config
+from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+from odfbuild.store.kept import Kept
+from odfbuild.values import dataclass
+
+
+@contextmanager
+def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
+    """The decisions of the last plan; those of this one are kept unless it fails."""
+    file = config.cache / "decisions.bin"
+    settings = hashlib.sha256(repr(config).encode()).digest()
+    stamp = b"odfbuild decisions 3\n" + code_stamp() + LAYOUT + settings
+    stamp += engine_version().encode()
+    lineages = _Lineages(config.cache / "lineages.bin")
+    decisions = Kept(file, stamp)
+    memory = Memory(
+        decisions.entries,
+        {name.lower(): text for name, text in heads.items()},
+        Lineages(lineages.load),
+    )
+    yield memory
+    if memory.is_changed:
+        decisions.save(memory.kept)
+    if memory.lineages.is_changed:
+        lineages.save(memory.lineages.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class NoDrift:
+    """That a plan found no drift of what notes in Git tell: by all that this follows from."""
+
+    file: Path
+    seen: bytes
+
+    @classmethod
+    def of(cls, plan: Plan, heads: Mapping[str, bytes], config: Config) -> NoDrift | None:
+        """Of a plan made at these `heads`; `None` when what notes there are is not known."""
+        notes = notes_state(config.root)
+        if notes is None:
+            return None
+        changed = [each.name for each in plan.datasets if Action.APPEND in each.actions]
+        named = [(each.name, each.renamed_from) for each in plan.datasets]
+        facts = (config.qualified_name, notes, sorted(heads.items()), named, changed)
+        return cls(config.cache / "no-drift.bin", hashlib.sha256(marshal.dumps(facts, 2)).digest())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the last plan that looked found none for the same reasons."""
+        return bool(read_disposable(self.file, self._stamp) == self.seen)
+
+    def remember(self) -> None:
+        """Spare the next plan the search."""
+        write_disposable(self.file, self._stamp, self.seen)
+
+    @property
+    def _stamp(self) -> bytes:
+        return b"odfbuild no drift 1\n" + code_stamp()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lineages:
+    """The file of what was told about columns of queries; opened only when something is asked."""
+
+    file: Path
+
+    def load(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = read_disposable(self.file, self._stamp())
+        return found
+
+    def save(self, kept: Mapping[str, Any]) -> None:
+        write_disposable(self.file, self._stamp(), dict(kept))
+
+    def _stamp(self) -> bytes:
+        from importlib.metadata import version
+
+        return b"odfbuild lineages 1\n" + code_stamp() + version("sqlglot").encode()

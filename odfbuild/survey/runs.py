@@ -1,0 +1,110 @@
+"""What is known of past runs: the results that `run_log.py` keeps in `.odfbuild/runs/<id>/`.
+
+They serve people, `status` and `explain --since`; no decision depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from odfbuild.errors import PlanError
+from odfbuild.survey.outcome import Status
+
+_LOOKED_AT = 10
+
+
+def run_folders(cache: Path) -> list[Path]:
+    """Folders of runs, oldest first: their names begin with the time."""
+    folder = cache / "runs"
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """The results of a run that ended; `datasets` is what became of each, by name."""
+
+    id: str
+    exit_code: int
+    datasets: Mapping[str, Mapping[str, Any]]
+
+
+def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
+    """All runs that are kept and ended, or of the `newest` so many (0: all), oldest first.
+
+    What cannot be read is passed over.
+    """
+    found = []
+    for folder in run_folders(cache)[-newest:]:
+        try:
+            data = json.loads((folder / "run_results.json").read_bytes())
+            datasets = {each["name"]: each for each in data["datasets"]}
+            found.append(PastRun(id=data["run_id"], exit_code=data["exit_code"], datasets=datasets))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastResult:
+    """How the last run that touched a dataset ended for it; `error` is a code."""
+
+    run: str
+    status: str
+    because: str | None
+    error: str | None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the dataset did not become what was planned."""
+        return self.status in ("failed", "lost", "skipped")
+
+    def __str__(self) -> str:
+        code = f" [{self.error}]" if self.error else ""
+        return f"{self.status}{code} in run {self.run}: {self.because}"
+
+
+def last_results(cache: Path) -> dict[str, LastResult]:
+    """The last result of every dataset, by name, as far as runs are kept."""
+    return {
+        name: LastResult(
+            run=run.id,
+            status=each["status"],
+            because=each.get("because"),
+            error=each.get("error"),
+        )
+        for run in past_runs(cache)
+        for name, each in run.datasets.items()
+    }
+
+
+def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
+    """The run with that id, or its unique beginning, or `last`; and those after it.
+
+    Raises `PlanError` E0364 when there is none, or several.
+    """
+    runs = past_runs(cache)
+    matching = runs[-1:] if run == "last" else [each for each in runs if each.id.startswith(run)]
+    if len(matching) != 1:
+        newest = ", ".join(each.id for each in runs[-3:]) or "none"
+        raise PlanError(
+            f"{'several runs begin' if matching else 'no run begins'} with '{run}'",
+            code="E0364",
+            notes=(f"newest runs: {newest}",),
+            help="give more of its id, or `last`; all are in .odfbuild/runs",
+        )
+    position = runs.index(matching[0])
+    return matching[0], runs[position + 1 :]
+
+
+def last_seconds(cache: Path) -> dict[str, float]:
+    """How long each dataset took when it last committed something, in the last few runs."""
+    return {
+        name: each["seconds"]
+        for run in past_runs(cache, newest=_LOOKED_AT)
+        for name, each in run.datasets.items()
+        if each.get("status") == Status.COMMITTED.value and "seconds" in each
+    }

@@ -1,0 +1,238 @@
+"""Look before deciding: read the project, its chains and its local sources, and make the plan.
+
+Reads files only: no JVM, no network. Writes nothing but the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.release import engine_version
+from odfbuild.errors import OdfbuildError
+from odfbuild.graph.build import Graph, build_graph
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.plan.build import build_plan
+from odfbuild.plan.changes.renames import renamed, with_renames
+from odfbuild.plan.memory import Memory
+from odfbuild.plan.model import Action, Plan
+from odfbuild.plan.slices import ChainSlices
+from odfbuild.project.git.repository import has_notes
+from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.load import load_project
+from odfbuild.project.model import Definition, Project
+from odfbuild.store.collector import paused_collector
+from odfbuild.store.workspace import Workspace
+from odfbuild.survey.definitions import renames_of
+from odfbuild.survey.remembered import NoDrift, remembered
+from odfbuild.survey.sources import probe_all
+from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
+    from odfbuild.odf.model import MetadataBlock
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.plan.changes.consent import Consent
+    from odfbuild.plan.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A project as it is now, and the plan that follows from it.
+
+    `projections` have the names that datasets will have, `renames` give the present ones of those
+    that are to be renamed.
+    """
+
+    project: Project
+    graph: Graph
+    workspace: Workspace
+    projections: Mapping[str, Projection]
+    plan: Plan
+    renames: Mapping[str, str] = field(default_factory=dict)
+
+    def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
+        """`error` with its place in a query turned into the place in the project's files."""
+        from odfbuild.survey.locate import locate
+
+        return locate(self.project, dataset, error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is asked of a plan beside what is there.
+
+    `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
+    datasets to be computed again, `deletions` chains without a definition that are to go.
+    """
+
+    selection: Selection | None = None
+    fetch_uncacheable: bool = False
+    rebuilds: tuple[Consent, ...] = ()
+    deletions: tuple[Consent, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.selection or self.fetch_uncacheable or self.rebuilds or self.deletions)
+
+
+def survey(
+    start: Path | None, wishes: Wishes | None = None, given: Given = NOTHING_GIVEN
+) -> Survey:
+    """Read everything that a plan depends on; plan what is selected.
+
+    Raises `Errors` when the project is wrong, `GraphError` for a wrong selection, `PlanError` for
+    a rebuild or a deletion that cannot be.
+    """
+    with paused_collector():
+        return _survey(start, wishes or Wishes(), given)
+
+
+def choose(
+    start: Path | None, selection: Selection, given: Given = NOTHING_GIVEN
+) -> tuple[frozenset[str], Survey]:
+    """Names of the selected datasets, and the whole project that they were selected from."""
+    found = survey(start, given=given)
+    return _chosen(found, selection), found
+
+
+def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
+    from odfbuild.survey.selectable import selected
+
+    return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
+
+
+def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
+    project = load_project(start, given)
+    workspace = project.config.workspace()
+    heads: Mapping[str, bytes] = workspace.heads()
+    chains = workspace.projections_at(heads)
+    projections: Mapping[str, Projection] = chains
+    renames = renames_of(project, projections)
+    # From here on all is looked at as if datasets had their new names already.
+    heads, projections = renamed(heads, renames), renamed(projections, renames)
+    with remembered(project.config, heads) as memory:
+        if not memory.knows_heads:
+            chains.read()  # so that all that is wrong with chains is told at once
+        graph = build_graph(project, projections)
+        slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
+        probed = probe_all(project, project.definitions, projections, memory)
+        places = partial(_place_of, project)
+        plan = build_plan(
+            project,
+            graph,
+            projections,
+            probed.facts,
+            slices,
+            probed.refusals,
+            engine_version=engine_version(),
+            place_of=places,
+            memory=memory,
+        )
+    found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
+    if wishes:
+        from odfbuild.plan.changes.delete import to_delete
+        from odfbuild.plan.changes.rebuild import to_rebuild
+        from odfbuild.survey.protection import check_unprotected
+
+        known = {*graph.order, *projections}
+        chosen = _chosen(found, wishes.selection) if wishes.selection else known
+        left_out = known - chosen
+        # What an option leaves out or asks for changes what readers are planned to do, this once.
+        selected = [each for each in project.definitions if each.name in chosen]
+        fresh = Memory({}, {}, memory.lineages)
+        probed = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
+        deleted = to_delete(wishes.deletions, project.definitions, projections, left_out)
+        rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out, deleted)
+        lying = {new.lower(): old for new, old in renames.items()}
+        for name in (*sorted(rebuilt), *deleted):
+            check_unprotected(project.config, workspace, name, lying.get(name, name))
+        plan = build_plan(
+            project,
+            graph,
+            projections,
+            probed.facts,
+            slices,
+            probed.refusals,
+            left_out,
+            rebuilt,
+            deleted,
+            places,
+            fresh,
+            engine_version(),
+        )
+        plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
+        found = replace(found, plan=plan)
+    plan = _with_drift(_with_places(found.plan, project), found, heads)
+    if probed.edited:
+        drift = sorted((*plan.drift, *probed.edited), key=lambda each: each.dataset)
+        plan = replace(plan, drift=tuple(drift))
+    return replace(found, plan=plan)
+
+
+def _place_of(project: Project, definition: Definition) -> Place:
+    from odfbuild.project.locate import DefinitionPlace
+
+    return DefinitionPlace(project, definition)
+
+
+def _with_places(plan: Plan, project: Project) -> Plan:
+    """The plan with the places of all changes to datasets that exist.
+
+    Asks datasets first for what is cheap to know: plans of 10 000 new ones pass through here.
+    """
+    changed = [
+        dataset
+        for dataset in plan.datasets
+        if (Action.APPEND in dataset.actions or dataset.refusal is not None)
+        and dataset.expected_head is not None
+    ]
+    if not changed:
+        return plan
+    from odfbuild.survey.places import with_places
+
+    return with_places(plan, changed, project)
+
+
+def _with_drift(plan: Plan, found: Survey, heads: Mapping[str, bytes]) -> Plan:
+    """The plan with the drift that it tells by itself, or that notes in Git tell.
+
+    Asking Git takes as long as the rest of a plan, so it is remembered when there was none.
+    """
+    config = found.project.config
+    nothing: NoDrift | None = None
+    if plan.applyable:
+        if not has_notes(config.root):
+            return plan
+        nothing = NoDrift.of(plan, heads, config)
+        if nothing is not None and nothing.is_known:
+            return plan
+    from odfbuild.survey.chain_drift import drift_of_plan
+
+    drift = drift_of_plan(plan, found.project, found.workspace, found.projections)
+    if nothing is not None and not drift:
+        nothing.remember()
+    return replace(plan, drift=drift)
+
+
+def _pins(
+    plan: Plan, projections: Mapping[str, Projection]
+) -> tuple[tuple[str, Multihash | None], ...]:
+    """Heads of inputs that were not selected."""
+    heads = {name.lower(): projection.head for name, projection in projections.items()}
+    inside = {dataset.name for dataset in plan.datasets}
+    outside = {name for dataset in plan.datasets for name in dataset.inputs} - inside
+    return tuple((name, heads.get(name.lower())) for name in sorted(outside))
+
+
+class _BlockReader:
+    """Reads blocks of any dataset, opening each dataset once."""
+
+    def __init__(self, workspace: Workspace, renames: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._renames = renames
+
+    def read(self, dataset: str, block: Multihash) -> MetadataBlock:
+        return self._workspace.dataset(self._renames.get(dataset, dataset)).read_block(block)
