@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.version import __version__
-
 if TYPE_CHECKING:
     from odfbuild.api import Project
+    from odfbuild.version import __version__
 
 __all__ = ["Project", "__version__"]
 
@@ -16,4 +15,8 @@ def __getattr__(name: str) -> Any:
         from odfbuild.api import Project
 
         return Project
+    if name == "__version__":
+        from odfbuild.version import __version__
+
+        return __version__
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
