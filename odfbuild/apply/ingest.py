@@ -50,13 +50,17 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.workspace import Workspace
 
+_CONTENT = "odfbuild/content"
+"""Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """A file that enters a dataset, and by which source.
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
-    (`None`: the system time), `source_state` where the source stands with it. Records that do not
+    (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
+    the bytes that it stands for. Records that do not
     fit are an error unless `skip_bad_records`; `on_schema_change` is about other columns.
     """
 
@@ -65,6 +69,7 @@ class Arrival:
     display_name: str
     event_time: Timestamp | None
     source_state: SourceState | None
+    content: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
 
@@ -92,7 +97,25 @@ def fetch_context(transaction: Transaction, config: Config, scratch: Path) -> Fe
         now=transaction.system_time,
         settings=config.ingest,
         moved=source is not None and has_moved(source.fetch, transaction.base),
+        content=_content_read(transaction),
     )
+
+
+def _content_read(transaction: Transaction) -> str | None:
+    """A hash of the bytes for which the state of the source stands, if the chain tells."""
+    state = transaction.state.source_state
+    if state is None or transaction.base is None:
+        return None
+    store = transaction.workspace.dataset(transaction.alias)
+    for _, block in store.walk(transaction.base.head):
+        if not isinstance(block.event, AddData):
+            continue
+        if block.event.new_source_state != state:
+            break
+        content = (block.event.extra or {}).get(_CONTENT)
+        if isinstance(content, str):
+            return content
+    return state.value  # of a file it is the hash itself
 
 
 def stage_polled(
@@ -104,8 +127,8 @@ def stage_polled(
 ) -> Ingested:
     """Prepare a fetched file and stage it; returns what came of it."""
     if fetched.file is None:
-        _add_event(transaction, None, fetched.state)
-        return Ingested()
+        _add_event(transaction, None, fetched.state, _recorded(fetched.content))
+        return Ingested(note=fetched.note)
     source = transaction.state.polling_source
     if source is None:
         raise AssertionError("only a dataset with a polling source is polled")
@@ -118,6 +141,7 @@ def stage_polled(
         display_name=name,
         event_time=fetched.event_time,
         source_state=fetched.state,
+        content=fetched.content,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
     )
@@ -157,10 +181,10 @@ def stage_ingest(
     except QueryError as error:
         error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
         raise
-    extra = None
+    extra = _recorded(arrival.content)
     if staged is not None and transaction.state.schema is not None:
         store = transaction.workspace.dataset(transaction.alias)
-        extra = linked_objects(store, schema_of(transaction.state.schema), staged.path)
+        extra |= linked_objects(store, schema_of(transaction.state.schema), staged.path) or {}
     _add_event(transaction, staged, arrival.source_state, extra)
     records = staged.records if staged else 0
     return Ingested(records, result.skipped, result.drift, result.note)
@@ -182,7 +206,7 @@ def _add_event(
     transaction: Transaction,
     staged: StagedSlice | None,
     source_state: SourceState | None,
-    extra: dict[str, Any] | None = None,
+    extra: dict[str, Any],
 ) -> None:
     state = transaction.state
     if staged is None and source_state == state.source_state:
@@ -194,7 +218,7 @@ def _add_event(
         new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
         # Carried in every block, because a peer resumes from the last one only.
         new_source_state=source_state,
-        extra=extra,
+        extra=extra or None,
     )
     if event.new_data or event.new_watermark or event.new_source_state:
         transaction.add(event)
@@ -232,6 +256,11 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
     if read.schema is not None:
         return from_odf(read.schema)
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
+
+
+def _recorded(content: str | None) -> dict[str, Any]:
+    """The attribute by which a block says what bytes its source state stands for."""
+    return {} if content is None else {_CONTENT: content}
 
 
 def _later(one: Timestamp | None, other: Timestamp | None) -> Timestamp | None:

@@ -7,9 +7,11 @@ Called for every root of a project on every plan, so the path of one small file 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.content import content_of
 from odfbuild.ingest.count import count_records
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import (
@@ -52,10 +54,11 @@ def probe(
     state: SourceState | None,
     root: Path,
     listed: list[str] | None = None,
+    content: Callable[[str], str] = content_of,
 ) -> SourceFacts:
     """Compare a source with the state that the chain recorded.
 
-    `listed` is its listing, if that is known already.
+    `listed` is its listing, if that is known already; `content` tells what a file holds.
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
@@ -64,7 +67,7 @@ def probe(
     if isinstance(step, FetchStepFilesGlob):
         return _probe_glob(source, step, state, str(root), listed)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
-        return _probe_file(source, step.url, state, root)
+        return _probe_file(source, step.url, state, root, content)
     return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
 
 
@@ -90,7 +93,11 @@ def _probe_glob(
 
 
 def _probe_file(
-    source: SetPollingSource, url: str, state: SourceState | None, root: Path
+    source: SetPollingSource,
+    url: str,
+    state: SourceState | None,
+    root: Path,
+    content: Callable[[str], str],
 ) -> SourceFacts:
     from odfbuild.ingest.fetch.url import local_path
 
@@ -100,9 +107,19 @@ def _probe_file(
         moment = modified(path)
     except (FileNotFoundError, NotADirectoryError):
         return SourceFacts("missing", message=f"there is no file {name}")
-    if state is not None and state.kind == LAST_MODIFIED and state.value == str(moment):
-        return SourceFacts("unchanged", message=f"{name} was not modified since {moment}")
-    return _news(source, [path], (name,), f"{name} was modified at {moment}")
+    if state is None:
+        return _news(source, [path], (name,), f"{name} is new")
+    if state.kind == LAST_MODIFIED:  # as an earlier release or another tool recorded it
+        if state.value == str(moment):
+            return SourceFacts("unchanged", message=f"{name} was not modified since {moment}")
+        message = f"{name} was modified at {moment}; from now on its content is compared"
+        return _news(source, [path], (name,), message)
+    try:
+        if state.value == content(path):
+            return SourceFacts("unchanged", message=f"the content of {name} has not changed")
+    except OSError:
+        pass  # what cannot be read is reported when it is ingested
+    return _news(source, [path], (name,), f"the content of {name} changed")
 
 
 def _news(

@@ -21,20 +21,15 @@ from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
 from odfbuild.store.remote import scheme_of
 
 _FOLDER = "files-read"
-_HASHED_BYTES = 64 << 20
-"""Larger files are told apart by size and time alone."""
 
 
 class Mark(NamedTuple):
-    """How a file looked: base name, time of modification (ns), size (bytes), BLAKE2b in hex.
-
-    There is no digest of files that are too large to be hashed.
-    """
+    """How a file looked: base name, time of modification (ns), size (bytes), BLAKE2b in hex."""
 
     name: str
     modified: int
     size: int
-    digest: str | None
+    digest: str
 
 
 def look_at(step: FetchStep, fetched: Fetched) -> Mark | None:
@@ -104,7 +99,7 @@ class ReadMarks:
             status = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
             if (status.st_mtime_ns, status.st_size) == (mark.modified, mark.size):
                 return False
-            if status.st_size != mark.size or mark.digest is None:
+            if status.st_size != mark.size:
                 return True
             now = _look(path)
         except OSError:
@@ -118,11 +113,8 @@ class ReadMarks:
 def _look(path: str) -> Mark:
     with open(path, "rb") as file:  # noqa: PTH123
         status = os.fstat(file.fileno())
-        digest = None
-        if status.st_size <= _HASHED_BYTES:
-            content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-            digest = content.hexdigest()
-    return Mark(_name(path), status.st_mtime_ns, status.st_size, digest)
+        content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+    return Mark(_name(path), status.st_mtime_ns, status.st_size, content.hexdigest())
 
 
 def _name(path: str) -> str:

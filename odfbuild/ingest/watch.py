@@ -11,6 +11,7 @@ import os
 import time
 from typing import Any
 
+from odfbuild.ingest.content import mark_of
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import matching_files
 from odfbuild.odf.model import FetchStepFilesGlob, FetchStepUrl, SetPollingSource
@@ -51,7 +52,7 @@ def look(
         from odfbuild.ingest.fetch.url import local_path
 
         path = local_path(step.url, Path(root))
-        return (None, b"", ((path, _mark(path)),), None)
+        return (None, b"", ((path, mark_of(path)),), None)
     return NOTHING_TO_WATCH
 
 
@@ -63,7 +64,7 @@ def completed(seen: Watch, facts: SourceFacts, root: str) -> Watch | None:
     pattern, names, files, marks = seen
     if pattern is not None:
         paths = [os.path.join(root, name) for name in facts.files]  # noqa: PTH118
-        files = tuple((path, _mark(path)) for path in paths)
+        files = tuple((path, mark_of(path)) for path in paths)
     latest = time.time_ns() - RACY_NS
     if any(mark is not None and mark[0] > latest for _, mark in files):
         return None
@@ -77,7 +78,7 @@ def looks_the_same(seen: Watch, root: str) -> bool:
         listed = matching_files(pattern, root)
         if _names(listed) != names or (marks is not None and _marks(listed) != marks):
             return False
-    return all(_mark(path) == mark for path, mark in files)
+    return all(mark_of(path) == mark for path, mark in files)
 
 
 def _names(files: list[str]) -> bytes:
@@ -87,14 +88,5 @@ def _names(files: list[str]) -> bytes:
 
 
 def _marks(files: list[str]) -> bytes:
-    marks = [_mark(path) for path in sorted(files)[-_LOOKED_AT:]]
+    marks = [mark_of(path) for path in sorted(files)[-_LOOKED_AT:]]
     return hashlib.blake2b(repr(marks).encode(), digest_size=16).digest()
-
-
-def _mark(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    # A copy may keep the time of modification; nobody can set that of the change.
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

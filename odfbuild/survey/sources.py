@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from odfbuild.errors import IngestError, Location, OdfbuildError
+from odfbuild.ingest.content import KnownContents
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.ingest.fetch.files_glob import display_name, last_name
 from odfbuild.ingest.probe import listing, probe
@@ -45,6 +46,7 @@ def probe_all(
     refusals: dict[str, OdfbuildError] = {}
     edited: list[ChainDrift] = []
     known = marked(project.config.cache)
+    contents = KnownContents(project.config.cache)
     for definition in definitions:
         seen = memory.watch(definition)
         if seen is not None and looks_the_same(seen, root):
@@ -67,7 +69,8 @@ def probe_all(
             listed = listing(source, root)
             is_known = chain is not None and key_of(chain.dataset_id) in known
             seen = look(source, root, listed, closely=is_known)
-            facts[name] = probe(source, polling_state(chain), project.config.root, listed)
+            state = polling_state(chain)
+            facts[name] = probe(source, state, project.config.root, listed, contents.of)
         except IngestError as error:
             error.location = error.location or _event_place(project, definition, index)
             refusals[name] = error
@@ -77,6 +80,7 @@ def probe_all(
             memory.watched(definition, completed(seen, facts[name], root))
         else:
             edited.append(found)  # and the next plan looks again
+    contents.save()
     return Probed(facts, refusals, tuple(edited))
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from odfbuild.engine.contract import Engine
 
+from tests.cli.fresh_clones import stays_clean_in_clones
+
 from .expected import AGGREGATES, EXPECTED
 from .odfbuild_project import ExampleProject, connect
 
@@ -73,6 +75,10 @@ def no_java(tmp_path: Path) -> tuple[dict[str, str], Path]:
 
 def test_every_definition_becomes_a_chain(built: ExampleProject) -> None:
     assert set(built.chains()) == set(EXPECTED)
+
+
+def test_a_clone_of_the_example_plans_nothing(built: ExampleProject, tmp_path: Path) -> None:
+    stays_clean_in_clones(built.copy(tmp_path / "example").root, tmp_path / "clone")
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import os
 import time
 import zipfile
@@ -13,7 +14,7 @@ from odfbuild.errors import IngestError
 from odfbuild.ingest.count import _gunzip, _lines
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.event_time import event_time_from_path
-from odfbuild.ingest.fetch.result import etag
+from odfbuild.ingest.fetch.result import etag, last_modified
 from odfbuild.ingest.prepare import prepare
 from odfbuild.ingest.probe import probe
 from odfbuild.ingest.secrets import resolve, scrub
@@ -29,6 +30,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SourceOrdering,
 )
+from odfbuild.odf.timestamp import Timestamp
 from tests.ingest.contexts import NOW, SETTINGS, at
 
 GZIP = PrepStepDecompress(format=CompressionFormat.Gzip)
@@ -113,14 +115,20 @@ def test_an_event_time_that_cannot_be_read_is_explained(pattern, format_):
     assert caught.value.help
 
 
-def test_a_file_url_is_read_once_for_each_modification(tmp_path):
+def test_a_file_url_is_read_once_for_each_content(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("x")
     step = FetchStepUrl(url=f"file://{file}")
     (found,) = fetch(step, None, at(tmp_path))
-    assert found.state.kind == "odf/last-modified"
+    assert found.state == etag(f"f1220{hashlib.sha256(b'x').hexdigest()}")
     assert list(fetch(step, found.state, at(tmp_path))) == []
     os.utime(file, (1, 1))
+    assert list(fetch(step, found.state, at(tmp_path))) == []
+    # A chain of an earlier release or of another tool holds the time of modification.
+    at_one, at_two = (last_modified(Timestamp.from_millis(1000 * each)) for each in (1, 2))
+    assert list(fetch(step, at_one, at(tmp_path))) == []
+    assert [each.state for each in fetch(step, at_two, at(tmp_path))] == [found.state]
+    file.write_text("y")
     assert len(list(fetch(step, found.state, at(tmp_path)))) == 1
 
 

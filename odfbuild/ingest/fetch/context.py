@@ -18,6 +18,7 @@ class FetchContext:
     `cache` stays, but may be deleted at any time; `inbox` holds what its source does not hold any
     more, until a chain does. `now` is the system time. `moved` says that the definition of the
     source changed since its state was recorded, so the state may be that of another place.
+    `content` is a hash of the bytes for which that state stands, if the chain tells.
     """
 
     project: str
@@ -29,3 +30,4 @@ class FetchContext:
     now: Timestamp
     settings: IngestSettings = field(default_factory=IngestSettings)
     moved: bool = False
+    content: str | None = None

@@ -40,7 +40,7 @@ def fetch_ftp(
             step.event_time, modified=moment, default=moment, now=context.now, name=step.url
         )
         new = None if moment is None else last_modified(moment)
-        yield Fetched(kept.data, new, event_time, step.url)
+        yield kept.fetched(new, event_time, step.url)
     # Only reached once what was yielded is committed.
     kept.forget()
 

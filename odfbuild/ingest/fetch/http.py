@@ -79,7 +79,7 @@ def fetch_http(
             now=context.now,
             name=request.shown,
         )
-        yield Fetched(kept.data, new, event_time, request.shown)
+        yield kept.fetched(new, event_time, request.shown)
     # Only reached once what was yielded is committed.
     kept.forget()
 

@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.content import content_of
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.result import Fetched
+from odfbuild.odf.model import SourceState
+from odfbuild.odf.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,14 @@ class KeptDownload:
         """The file, once all bytes are here."""
         os.replace(self.part, self.data)  # noqa: PTH105  # the target may exist
         return self.data
+
+    def fetched(self, state: SourceState | None, moment: Timestamp, shown: str) -> Fetched:
+        """What is here, of `state` and event time `moment`; no data if its bytes were read last."""
+        content = None if state is None else content_of(self.data)
+        if content is not None and content == self._context.content:
+            note = "the source gave another state for the same bytes"
+            return Fetched(None, state, None, shown, content, note)
+        return Fetched(self.data, state, moment, shown, content)
 
     def remaining_seconds(self) -> float:
         """Until the download has taken too long; may be negative."""

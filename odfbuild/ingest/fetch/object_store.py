@@ -42,7 +42,7 @@ def fetch_object(
         step.event_time, modified=moment, default=None, now=context.now, name=step.url
     )
     new = None if about.etag is None else etag(about.etag)
-    yield Fetched(kept.data, new, event_time, step.url)
+    yield kept.fetched(new, event_time, step.url)
     # Only reached once what was yielded is committed.
     kept.forget()
 

@@ -19,13 +19,16 @@ class Fetched:
 
     `state` is what the next poll resumes from (`None`: the source offers nothing to compare with),
     `event_time` the time of records that carry none (`None`: the time of ingestion), `display_name`
-    what messages call the file; it never holds a secret.
+    what messages call the file; it never holds a secret. `content` is a hash of the bytes for
+    which `state` stands, where that does not follow from it; `note` says why there is no data.
     """
 
     file: Path | None
     state: SourceState | None
     event_time: Timestamp | None
     display_name: str
+    content: str | None = None
+    note: str = ""
 
 
 def etag(value: str) -> SourceState:

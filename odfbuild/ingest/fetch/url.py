@@ -1,8 +1,8 @@
 """Data at a URL: a file, a web server, an FTP server, an object store; one module for each.
 
 What the source says about its data (ETag, else time of modification) becomes the state with which
-the next request asks for changes only. Source: specification, `FetchStep::Url`; reference
-behaviour, fetch steps.
+the next request asks for changes only; of a file it is a hash of its bytes.
+Source: specification, `FetchStep::Url`; reference behaviour, fetch steps.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from odfbuild.errors import IngestError
+from odfbuild.ingest.content import content_of
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
-from odfbuild.ingest.fetch.result import Fetched, last_modified
+from odfbuild.ingest.fetch.result import Fetched, etag, last_modified
 from odfbuild.odf.model import (
     EventTimeSource,
     EventTimeSourceFromPath,
@@ -118,8 +119,9 @@ def _fetch_file(
             help="put the file there, or correct `fetch.url` in the definition",
         )
     moment = modified(path)
-    new = last_modified(moment)
-    if new != state:
+    new = etag(content_of(path))
+    # Earlier releases and other tools record the time of modification.
+    if state not in (new, last_modified(moment)):
         event_time = event_time_of(
             step.event_time, modified=moment, default=moment, now=context.now, name=name
         )
