@@ -15,7 +15,6 @@ import duckdb
 import pytest
 
 from odfbuild.engine.contract import Engine
-
 from tests.cli.fresh_clones import stays_clean_in_clones
 
 from .expected import AGGREGATES, EXPECTED
