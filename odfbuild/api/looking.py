@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfbuild.authoring.linting import Finding
-    from odfbuild.graph.build import Graph
+    from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.drift import Drifted
     from odfbuild.inspect.proof import Holds
@@ -44,8 +44,18 @@ class Looking(Base):
         return {each.name: each.snapshot for each in found.project.definitions}
 
     def graph(self) -> Graph:
-        """Which datasets derive from which; raises `Errors` as `definitions`."""
-        return read_definitions(self._folder, self._given).graph
+        """Which datasets derive from which; raises `Errors` as `definitions`.
+
+        `graph().dag` is a `networkx.DiGraph`. Its nodes have the attributes `definition` and
+        `state`: what is defined, and what the chain says; `None` where there is no such thing.
+
+        >>> dag = Project("example_project").graph().dag
+        >>> sorted(networkx.descendants(dag, "us.faa.airports"))  # doctest: +SKIP
+        """
+        found = read_definitions(self._folder, self._given)
+        for name, attributes in found.graph.dag.nodes.items():
+            attributes["state"] = found.projections.get(name)
+        return found.graph
 
     def datasets(
         self, select: Sequence[str] = (), exclude: Sequence[str] = ()

@@ -21,6 +21,7 @@ from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
+from odfbuild.graph.dag import dag_of, generations
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId, DatasetRef
 from odfbuild.odf.model import (
@@ -123,21 +124,18 @@ def check_queries(
     is something new to check.
     """
     run = _Check(projections, get_engine, known)
-    subjects = list(subjects)
-    waiting = subjects
+    by_name = {each.name: each for each in subjects}
+    layers = generations(
+        dag_of({each.name: [i for i in each.inputs if i in by_name] for each in by_name.values()})
+    )
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        while waiting:
-            names = {each.name for each in waiting}
-            ready = [each for each in waiting if names.isdisjoint(each.inputs)]
-            list(pool.map(run.check, ready))
-            done = {each.name for each in ready}
-            waiting = [each for each in waiting if each.name not in done]
+        for layer in layers:
+            list(pool.map(run.check, [by_name[name] for name in layer]))
     known.save()
-    order = [each.name for each in subjects]
     return Checked(
-        errors={name: run.errors[name] for name in order if name in run.errors},
+        errors={name: run.errors[name] for name in by_name if name in run.errors},
         right=len(run.right),
-        unknown=tuple(name for name in order if name in run.unknown),
+        unknown=tuple(name for name in by_name if name in run.unknown),
     )
 
 

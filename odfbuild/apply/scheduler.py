@@ -5,10 +5,12 @@ A failed task stops its descendants and nothing else. Knows nothing of datasets.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from odfbuild.graph.dag import dag_of
 
 Result = TypeVar("Result")
 
@@ -30,12 +32,8 @@ def run_graph(
     starts; names that never started are missing from the result. `work` must not raise.
     """
     names = set(order)
-    missing = {name: {i for i in inputs.get(name, ()) if i in names} for name in order}
-    readers: dict[str, list[str]] = defaultdict(list)
-    for name, needed in missing.items():
-        for needed_name in needed:
-            readers[needed_name].append(name)
-    ready = deque(name for name in order if not missing[name])
+    waiting = dag_of({name: [i for i in inputs.get(name, ()) if i in names] for name in order})
+    ready = deque(name for name in order if not waiting.in_degree(name))
     results: dict[str, Result] = {}
     culprits: dict[str, str] = {}
     running: dict[Future[Result], str] = {}
@@ -44,11 +42,12 @@ def run_graph(
         results[name] = result
         if failed(result):
             culprits.setdefault(name, name)
-        for reader in readers[name]:
-            missing[reader].discard(name)
+        readers = list(waiting.successors(name))
+        waiting.remove_node(name)
+        for reader in readers:
             if name in culprits:
                 culprits.setdefault(reader, culprits[name])
-            if not missing[reader]:
+            if not waiting.in_degree(reader):
                 ready.append(reader)
 
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="apply") as pool:

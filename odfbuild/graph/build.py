@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
+from odfbuild.graph.dag import CircleError, Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
 from odfbuild.project.model import Definition, Project
-from odfbuild.values import dataclass
 from odfbuild.wording import did_you_mean
 
+if TYPE_CHECKING:
+    from networkx import DiGraph
 
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Defined datasets and their inputs, by alias.
-
-    `order` lists defined datasets with inputs first; `inputs` may name datasets that have a chain
-    but no definition.
-    """
-
-    order: tuple[str, ...]
-    inputs: Mapping[str, tuple[str, ...]]
-    readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+Inputs = Mapping[str, tuple[str, ...]]
+"""Names of the inputs of each defined dataset."""
 
 
-def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
+class Orders(Protocol):
+    """Orders of datasets that were found before, by the inputs that they follow from."""
+
+    def get(self, inputs: Inputs) -> tuple[str, ...] | None:
+        """The order of these datasets; `None` when it is not known."""
+        ...
+
+    def put(self, inputs: Inputs, order: tuple[str, ...]) -> None:
+        """Remember an order."""
+        ...
+
+
+def build_graph(
+    project: Project, committed: Mapping[str, Projection], known: Orders | None = None
+) -> Graph:
     """The graph of a project; `committed` are the chains that exist, by alias.
 
-    Raises `Errors` with duplicate names, unknown inputs and cycles, all at once.
+    Where `known` has the order of these datasets, NetworkX is not imported. Raises `Errors` with
+    duplicate names, unknown inputs and cycles, all at once.
     """
     errors: list[OdfbuildError] = []
     by_name: dict[str, Definition] = {}
@@ -37,6 +45,26 @@ def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
         first = by_name.setdefault(definition.folded, definition)
         if first is not definition:
             errors.append(_duplicate(project, first, definition))
+    inputs = _inputs(project, by_name, committed, errors)
+    graph = Graph(inputs, by_name, known.get(inputs) if known else None)
+    try:
+        order = graph.order
+    except CircleError:
+        errors.extend(_cycles(project, by_name, graph.dag))
+    if errors:
+        raise Errors(errors)
+    if known:
+        known.put(inputs, order)
+    return graph
+
+
+def _inputs(
+    project: Project,
+    by_name: Mapping[str, Definition],
+    committed: Mapping[str, Projection],
+    errors: list[OdfbuildError],
+) -> Inputs:
+    """Names of the inputs of each definition; `errors` gets those that nothing is called."""
     aliases = {name.lower(): name for name in committed}
     aliases.update({folded: definition.name for folded, definition in by_name.items()})
     names_by_id: dict[str, str] | None = None
@@ -59,44 +87,7 @@ def build_graph(project: Project, committed: Mapping[str, Projection]) -> Graph:
             else:
                 found.append(name)
         inputs[definition.name] = tuple(found)
-    readers = _readers(inputs)
-    order, rest = _sort(inputs, readers)
-    if rest:
-        errors.extend(_cycles(project, by_name, inputs, rest))
-    if errors:
-        raise Errors(errors)
-    return Graph(order, inputs, readers)
-
-
-def _sort(
-    inputs: Mapping[str, tuple[str, ...]], readers: Mapping[str, tuple[str, ...]]
-) -> tuple[tuple[str, ...], set[str]]:
-    """Names layer by layer, alphabetical within a layer, and those that are part of a cycle."""
-    waiting = dict.fromkeys(inputs, 0)
-    for name, found in readers.items():
-        if name in inputs:
-            for reader in found:
-                waiting[reader] += 1
-    layer = sorted([name for name, missing in waiting.items() if not missing])
-    order: list[str] = []
-    while layer:
-        order += layer
-        ready = []
-        for name in layer:
-            for reader in readers.get(name, ()):
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    ready.append(reader)
-        layer = sorted(ready)
-    return tuple(order), set(inputs) - set(order)
-
-
-def _readers(inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    readers: dict[str, list[str]] = {}
-    for name, found in inputs.items():
-        for each in found if len(found) < 2 else dict.fromkeys(found):
-            readers.setdefault(each, []).append(name)
-    return {name: tuple(sorted(found)) for name, found in readers.items()}
+    return inputs
 
 
 def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:
@@ -130,21 +121,15 @@ def _unknown(
 
 
 def _cycles(
-    project: Project,
-    by_name: Mapping[str, Definition],
-    inputs: Mapping[str, tuple[str, ...]],
-    names: set[str],
+    project: Project, by_name: Mapping[str, Definition], dag: DiGraph[str]
 ) -> list[GraphError]:
     import networkx
 
-    graph = networkx.DiGraph(
-        (each, name) for name in sorted(names) for each in inputs[name] if each in names
-    )
     errors = []
-    for group in sorted(map(sorted, networkx.strongly_connected_components(graph))):
-        if len(group) == 1 and not graph.has_edge(group[0], group[0]):
+    for group in sorted(map(sorted, networkx.strongly_connected_components(dag))):
+        if len(group) == 1 and not dag.has_edge(group[0], group[0]):
             continue
-        path = [edge[0] for edge in networkx.find_cycle(graph.subgraph(group), group[0])]
+        path = [edge[0] for edge in networkx.find_cycle(dag.subgraph(group), group[0])]
         first = path[0]
         errors.append(
             GraphError(

@@ -16,6 +16,7 @@ from dataclasses import field
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import GraphError
+from odfbuild.graph.dag import dag_of, reach
 from odfbuild.values import dataclass
 from odfbuild.wording import did_you_mean
 
@@ -44,14 +45,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """What can be selected: the `names` of all datasets, their edges, and the methods.
+    """What can be selected: the `names` of all datasets, what each reads, and the methods.
 
     `selectors` are the named expressions of the project, for `selector:NAME`.
     """
 
     names: Collection[str]
     inputs: Mapping[str, Sequence[str]]
-    readers: Mapping[str, Sequence[str]]
     methods: Mapping[str, Matcher]
     selectors: Mapping[str, str] = field(default_factory=dict)
 
@@ -106,14 +106,16 @@ def _criterion(catalogue: Catalogue, text: str, part: str, open_: tuple[str, ...
     if match is None or not match["value"] or (match["at"] and match["down"] is not None):
         raise _malformed(text, part)
     found = set(_matching(catalogue, match["method"], match["value"], open_))
+    if not match["at"] and match["up"] is None and match["down"] is None:
+        return found & set(catalogue.names)
+    readers = dag_of(catalogue.inputs)
+    inputs = readers.reverse(copy=False)
     if match["at"]:
-        below = found | _reach(found, catalogue.readers, None)
-        return below | _reach(below, catalogue.inputs, None)
-    result = set(found)
-    if match["up"] is not None:
-        result |= _reach(found, catalogue.inputs, _steps(match["up"]))
-    if match["down"] is not None:
-        result |= _reach(found, catalogue.readers, _steps(match["down"]))
+        result = reach(inputs, reach(readers, found, None), None)
+    else:
+        up = reach(inputs, found, _steps(match["up"])) if match["up"] is not None else set()
+        down = reach(readers, found, _steps(match["down"])) if match["down"] is not None else set()
+        result = found | up | down
     return result & set(catalogue.names)
 
 
@@ -153,17 +155,6 @@ def _named(catalogue: Catalogue, name: str, open_: tuple[str, ...]) -> set[str]:
 
 
 _HOW_TO_NAME = "name selections below `selectors` in odfbuild.yaml"
-
-
-def _reach(names: Iterable[str], edges: Mapping[str, Sequence[str]], steps: int | None) -> set[str]:
-    """What can be reached in so many steps; `None`: in any number."""
-    seen: set[str] = set()
-    layer = set(names)
-    while layer and (steps is None or steps > 0):
-        layer = {each for name in layer for each in edges.get(name, ())} - seen
-        seen |= layer
-        steps = None if steps is None else steps - 1
-    return seen
 
 
 def paths_of(file: str) -> Iterator[str]:

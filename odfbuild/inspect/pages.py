@@ -77,7 +77,7 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
                 state=state,
                 inputs=tuple(n for n in found.graph.inputs.get(name, ()) if n in wanted),
                 readers=tuple(n for n in found.graph.readers.get(name, ()) if n in wanted),
-                roots=tuple(n for n in _roots(name, found.graph.inputs) if n in wanted),
+                roots=tuple(n for n in found.graph.roots(name) if n in wanted),
                 info=_said(SetInfo, definition, state.info if state else None),
                 license=_said(SetLicense, definition, state.license if state else None),
                 columns=_columns(state),
@@ -89,18 +89,6 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
             )
         )
     return tuple(made)
-
-
-def _roots(name: str, inputs: Mapping[str, Sequence[str]]) -> list[str]:
-    """What a dataset derives from and that derives from nothing itself, sorted."""
-    seen: set[str] = set()
-    waiting = list(inputs.get(name, ()))
-    while waiting:
-        each = waiting.pop()
-        if each not in seen:
-            seen.add(each)
-            waiting += inputs.get(each, ())
-    return sorted(each for each in seen if not inputs.get(each))
 
 
 def _said(

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from odfbuild.graph.build import Graph, build_graph
+from odfbuild.graph.build import build_graph
+from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.renames import pending_renames, renamed
 from odfbuild.project.config import place_in_config
@@ -14,6 +15,7 @@ from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Project
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.remembered import KnownOrder
 from odfbuild.values import dataclass
 
 
@@ -33,7 +35,8 @@ def read_definitions(start: Path | None, given: Given = NOTHING_GIVEN) -> Defini
     workspace = project.config.workspace()
     projections = workspace.projections_at(workspace.heads())
     projections.read()
-    graph = build_graph(project, renamed(projections, renames_of(project, projections)))
+    chains = renamed(projections, renames_of(project, projections))
+    graph = build_graph(project, chains, KnownOrder(project.config))
     return Definitions(project, graph, workspace, projections)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.engine.release import engine_version
+from odfbuild.graph.build import Inputs
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Action, Plan
@@ -42,6 +43,27 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         decisions.save(memory.kept)
     if memory.lineages.is_changed:
         lineages.save(memory.lineages.kept)
+
+
+class KnownOrder:
+    """The order of the datasets of the last plan, and what each of them read."""
+
+    def __init__(self, config: Config) -> None:
+        self._file = config.cache / "order.bin"
+
+    def get(self, inputs: Inputs) -> tuple[str, ...] | None:
+        """The order of these datasets, if it was found before."""
+        found = read_disposable(self._file, self._stamp(inputs))
+        return tuple(found) if found is not None else None
+
+    def put(self, inputs: Inputs, order: tuple[str, ...]) -> None:
+        """Keep an order that is not kept yet."""
+        if self.get(inputs) is None:
+            write_disposable(self._file, self._stamp(inputs), list(order))
+
+    @staticmethod
+    def _stamp(inputs: Inputs) -> bytes:
+        return b"odfbuild order 1\n" + hashlib.sha256(repr(inputs).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.project.source import TEMPLATE_SUFFIX
 
 if TYPE_CHECKING:
-    from odfbuild.graph.build import Graph
+    from odfbuild.graph.dag import Graph
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.project.model import Config, Definition, Project
 
@@ -60,7 +60,7 @@ def selected(
         keywords=lambda: {name: _keywords(d) for name, d in defined.items()},
     )
     selectors = project.config.selectors
-    found = _catalogue(facts, graph.inputs, graph.readers, selectors, plan)
+    found = _catalogue(facts, graph.inputs, selectors, plan)
     return select(_with_history(found, project.config), selection)
 
 
@@ -80,18 +80,13 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
         },
     )
     inputs = {d.name: d.inputs for d in plan.datasets}
-    readers: dict[str, list[str]] = {}
-    for name, found in inputs.items():
-        for each in found:
-            readers.setdefault(each, []).append(name)
-    catalogue = _catalogue(facts, inputs, readers, config.selectors, lambda: plan)
+    catalogue = _catalogue(facts, inputs, config.selectors, lambda: plan)
     return select(_with_history(catalogue, config), selection)
 
 
 def _catalogue(
     facts: _Facts,
     inputs: Mapping[str, Sequence[str]],
-    readers: Mapping[str, Sequence[str]],
     selectors: Mapping[str, str],
     plan: Callable[[], Plan],
 ) -> Catalogue:
@@ -100,7 +95,6 @@ def _catalogue(
     return Catalogue(
         names=sorted(facts.names),
         inputs=inputs,
-        readers=readers,
         selectors=selectors,
         methods={
             "name": name,

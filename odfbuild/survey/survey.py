@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import engine_version
 from odfbuild.errors import OdfbuildError
-from odfbuild.graph.build import Graph, build_graph
+from odfbuild.graph.build import build_graph
+from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
@@ -27,7 +28,7 @@ from odfbuild.project.model import Definition, Project
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.definitions import renames_of
-from odfbuild.survey.remembered import NoDrift, remembered
+from odfbuild.survey.remembered import KnownOrder, NoDrift, remembered
 from odfbuild.survey.sources import probe_all
 from odfbuild.values import dataclass
 
@@ -116,7 +117,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
     with remembered(project.config, heads) as memory:
         if not memory.knows_heads:
             chains.read()  # so that all that is wrong with chains is told at once
-        graph = build_graph(project, projections)
+        graph = build_graph(project, projections, KnownOrder(project.config))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
         places = partial(_place_of, project)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from networkx import DiGraph
 
 from odfbuild.errors import Errors
-from odfbuild.graph.build import Graph, build_graph
+from odfbuild.graph.build import build_graph
+from odfbuild.graph.dag import Graph
 from odfbuild.project.load import load_project
+from odfbuild.survey.remembered import KnownOrder
 from tests.project.write_project import derived_yaml, root_yaml, write_project
 
 
@@ -58,3 +61,19 @@ def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     assert sorted(error.code for error in caught.value.errors) == ["E0201", "E0202", "E0203"]
     assert all(error.location and error.location.line for error in caught.value.errors)
     assert all(error.help for error in caught.value.errors)
+
+
+def test_the_graph_is_one_of_networkx_with_definitions_as_attributes(tmp_path: Path) -> None:
+    graph = _graph(tmp_path, {"1.yaml": derived_yaml("a", "root"), "2.yaml": root_yaml("root")})
+    assert isinstance(graph.dag, DiGraph)
+    assert list(graph.dag.edges) == [("root", "a")]
+    assert graph.dag.nodes["a"]["definition"].name == "a"
+    assert graph.roots("a") == ["root"]
+
+
+def test_a_known_order_is_taken_only_for_the_same_inputs(tmp_path: Path) -> None:
+    config = load_project(write_project(tmp_path, {"1.yaml": root_yaml("root")})).config
+    known = KnownOrder(config)
+    known.put({"a": (), "b": ("a",)}, ("a", "b"))
+    assert known.get({"a": (), "b": ("a",)}) == ("a", "b")
+    assert known.get({"a": ("b",), "b": ()}) is None

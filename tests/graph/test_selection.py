@@ -8,12 +8,10 @@ from odfbuild.errors import GraphError
 from odfbuild.graph.selection import Catalogue, Selection, labelled, paths_of, select
 
 _INPUTS = {"c": ("a", "b"), "d": ("c",), "e": ("d",), "f": ("b",)}
-_READERS = {"a": ("c",), "b": ("c", "f"), "c": ("d",), "d": ("e",)}
 _FILES = {"a": "roots/a.yaml", "b": "roots/b.yaml", "c": "joins/c.yaml.j2"}
 _CATALOGUE = Catalogue(
     names="abcdef",
     inputs=_INPUTS,
-    readers=_READERS,
     selectors={
         "sources": "path:roots",
         "daily": "selector:sources tag:daily",
