@@ -47,7 +47,7 @@ class Question:
 
 
 def understand(sql: str, aliases: Sequence[str]) -> Question:
-    """Find the datasets that a query names; `QueryError` E0519 when there is none.
+    """Find the datasets that a query names; `QueryError` E0580 when there is none.
 
     Names of several parts count wherever they stand, those of one part where a word does: a
     dataset too many does no harm.
@@ -98,13 +98,13 @@ def at_heads(workspace: Workspace, question: Question) -> Sources:
 
 
 def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sources:
-    """The datasets of a question as they were; `QueryError` E0519 for one that did not exist."""
+    """The datasets of a question as they were; `QueryError` E0580 for one that did not exist."""
     states = states_at(workspace, moment, question.datasets)
     missing = sorted(set(question.datasets) - states.keys())
     if missing:
         raise QueryError(
             f"'{missing[0]}' did not exist at {moment}",
-            code="E0519",
+            code="E0580",
             help=f"`odfbuild log {missing[0]}` shows when it began",
         )
     return {name: Source(name, state) for name, state in states.items()}
@@ -188,7 +188,7 @@ def _inputs(workspace: Workspace, question: Question, sources: Sources) -> tuple
     if len(without) == len(question.datasets):
         raise QueryError(
             f"'{without[0]}' has no columns yet",
-            code="E0519",
+            code="E0580",
             help="run `odfbuild apply` first",
         )
     return inputs
@@ -246,7 +246,7 @@ def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> Q
         name = sql[words[after + 1].start :].split(maxsplit=1)[0].strip("`;,()")
     return QueryError(
         f"there is no dataset '{name}'" if name else "the query reads no dataset",
-        code="E0519",
+        code="E0580",
         help=did_you_mean(name, aliases, "`odfbuild ls` lists the datasets"),
     )
 

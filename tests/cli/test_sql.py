@@ -109,7 +109,7 @@ def test_a_query_comes_from_a_file_or_from_standard_input(
     ("query", "message"),
     [
         ("SELECT nam FROM root\nJOIN city.people-now USING (id)", "there is no column 'nam'"),
-        ("SELECT 1", "error[E0519]: the query reads no dataset"),
+        ("SELECT 1", "error[E0580]: the query reads no dataset"),
         (
             "SELECT * FROM rot",
             "there is no dataset 'rot'\nhelp: did you mean 'root'?",

@@ -11,6 +11,8 @@ import yaml
 
 import odfbuild
 from odfbuild.cli.main import run
+from odfbuild.errors import ProjectError
+from odfbuild.project.yaml.plain import read_documents
 from odfbuild.report.error_codes import error_codes, errors_page, is_error_code
 
 PACKAGE = Path(odfbuild.__file__).parent
@@ -61,3 +63,10 @@ def test_explain_prints_the_entry_of_a_code(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith("E0202: Unknown input\n\nNo dataset of the project,")
     assert run(["explain", "E0202", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["code"] == "E0202"
+
+
+def test_a_code_that_is_explained_twice_is_refused() -> None:
+    with pytest.raises(ProjectError, match="title"):
+        read_documents("E0101:\n  title: One\n  title: Another\n", "error_codes.yaml")
+    with pytest.raises(ProjectError, match="E0101"):
+        read_documents("E0101:\n  title: One\nE0101:\n  title: Another\n", "error_codes.yaml")

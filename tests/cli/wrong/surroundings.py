@@ -115,6 +115,7 @@ FETCHES = (
     Case("E0415", "apply -y", both(CONTAINER, polled("{kind: Container, image: x}"))),
     Case("E0416", "apply -y", polled("{kind: Mqtt, host: 127.0.0.1, port: 1, topics: []}")),
     Case("E0436", "new files x data/2.json", put("data/2.json", '{"a": 1}')),
+    Case("E0580", "sql -f q.sql", put("q.sql", "SELECT 1"), fresh=True),
     Case("E0513", "plan", swap(DERIVED, "engine: spark", "engine: datafusion"), fresh=True),
     Case(
         "E0519",
