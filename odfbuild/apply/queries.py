@@ -34,6 +34,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.schema.evolution import grow, required_as
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 
@@ -188,8 +189,9 @@ class _Check:
                 if found is None or committed is None:
                     return found
                 # New optional columns join; what else a source brings is decided when it comes.
-                growth = grow(committed, dataset_schema(found, vocab))
-                self.schemas[subject.name.lower()] = growth.schema
+                new = from_pyarrow(dataset_schema(found, vocab))
+                growth = grow(from_pyarrow(committed), new)
+                self.schemas[subject.name.lower()] = to_pyarrow(growth.schema)
                 return None
         state = self.states.get(subject.name.lower())
         if state is not None and state.transform is not None:
@@ -259,7 +261,8 @@ class _Check:
 
 def _settled(name: str, new: pa.Schema, committed: pa.Schema) -> pa.Schema:
     """The schema in which new records will be; `QueryError` when history forbids it."""
-    growth = grow(committed, required_as(new, committed))
+    before = from_pyarrow(committed)
+    growth = grow(before, required_as(from_pyarrow(new), before))
     if growth.problems:
         raise QueryError(
             f"the result no longer has the schema that '{name}' is committed with",
@@ -268,7 +271,7 @@ def _settled(name: str, new: pa.Schema, committed: pa.Schema) -> pa.Schema:
             notes=growth.problems,
             help=f"cast or rename the columns back, or define a new dataset, '{name}.v2'",
         )
-    return growth.schema
+    return to_pyarrow(growth.schema)
 
 
 def _vocabulary(events: Iterable[MetadataEvent], state: Projection | None) -> Vocabulary:

@@ -10,9 +10,12 @@ from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetDataSchema, SetPollingSource
-from odfbuild.odf.schema.arrow_schema import schema_of, to_odf, to_raw
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import odf_form, read_schema
+from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import strip_encoding
 from odfbuild.odf.schema.evolution import described_as, grow, grown_event, required_as
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 
 
 def ensure_schema(
@@ -25,13 +28,14 @@ def ensure_schema(
     committed schema, or `QueryError` names every difference and column that no dataset can hold.
     Source: specification, "Schema Evolution".
     """
-    new = dataset_schema(result, vocab)
-    LogicalHasher(new)  # columns without a hash are refused before the first record comes
+    columns = dataset_schema(result, vocab)
+    LogicalHasher(columns)  # columns without a hash are refused before the first record comes
+    new = from_pyarrow(columns)
     committed = transaction.state.schema
     if committed is None:
         transaction.add(_first_event(new))
-        return new
-    before = schema_of(committed)
+        return columns
+    before = read_schema(committed)
     # A source says how columns are described when they are new; afterwards the dataset does.
     growth = grow(before, required_as(described_as(new, before), before))
     if growth.problems:
@@ -47,23 +51,19 @@ def ensure_schema(
         if not may_grow:
             _ask_for_growth(transaction, growth.added)
         transaction.add(grown_event(committed, growth))
-    return growth.schema
+    return to_pyarrow(growth.schema)
 
 
-def _first_event(schema: pa.Schema) -> SetDataSchema:
+def _first_event(schema: arrow.Schema) -> SetDataSchema:
     """In the Arrow form, which all peers read, unless there are attributes: those are ODF's."""
     if schema.metadata or any(_has_attributes(field) for field in schema):
-        return SetDataSchema(schema=strip_encoding(to_odf(schema)))
-    return SetDataSchema(raw_arrow_schema=to_raw(schema))
+        return SetDataSchema(schema=strip_encoding(odf_form(schema)))
+    return SetDataSchema(raw_arrow_schema=write_raw(schema))
 
 
-def _has_attributes(field: pa.Field) -> bool:
-    kind = field.type
-    if field.metadata:
-        return True
-    if pa.types.is_list(kind):
-        return _has_attributes(kind.value_field)
-    return pa.types.is_struct(kind) and any(_has_attributes(member) for member in kind)
+def _has_attributes(field: arrow.Field) -> bool:
+    inner = field.type.fields if field.type.name in ("list", "struct") else ()
+    return bool(field.metadata) or any(_has_attributes(each) for each in inner)
 
 
 def _ask_for_growth(transaction: Transaction, added: tuple[str, ...]) -> None:

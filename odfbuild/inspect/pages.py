@@ -102,11 +102,11 @@ def _said(
 def _columns(state: Projection | None) -> tuple[Column, ...]:
     if state is None or state.schema is None:
         return ()
-    from odfbuild.odf.schema.arrow_schema import schema_of
+    from odfbuild.odf.schema.arrow_form import read_schema
 
     return tuple(
         Column(name=field.name, type=str(field.type), required=not field.nullable)
-        for field in schema_of(state.schema)
+        for field in read_schema(state.schema)
     )
 
 

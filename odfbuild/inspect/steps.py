@@ -20,7 +20,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.plan.columns.lineage import Lineage
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.store.cache import project
@@ -137,11 +137,11 @@ def _lineage(
             return None
         known = projections[name].schema if name is not None else None
         datasets[alias.lower()] = name or str(ref)
-        columns[alias] = None if known is None else tuple(schema_of(known).names)
+        columns[alias] = None if known is None else tuple(read_schema(known).names)
     found: Lineage | None = Lineages().of(state.transform.transform, columns)
     if found is None:
         return None
-    names = [each for each in schema_of(state.schema).names if each.lower() in found.columns]
+    names = [each for each in read_schema(state.schema).names if each.lower() in found.columns]
     return {
         name: tuple(
             sorted({(datasets[alias], column) for alias, column, _ in found.columns[name.lower()]})

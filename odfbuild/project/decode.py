@@ -24,6 +24,9 @@ from odfbuild.odf.flatbuffers.form import (
 )
 from odfbuild.odf.model import DataSchema, MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import odf_form
+from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw
 from odfbuild.odf.yaml_form import (
     MANIFEST_VERSIONS,
     from_data,
@@ -37,7 +40,7 @@ from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate, locate_value
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 LARGEST = 64 * 1024 * 1024
 """Bytes up to which a file is read whole; only Parquet and Arrow files may be larger."""
@@ -129,10 +132,9 @@ def _claims_other(name: str, found: Multihash) -> bool:
 
 
 def _raw_schema(data: bytes, name: str, problem: MalformedBlock) -> Decoded:
-    from odfbuild.odf.schema.arrow_raw import from_raw
 
     try:
-        schema = from_raw(data)
+        schema = read_raw(data)
     except ValueError:
         raise ProjectError(
             f"{name} is not a metadata block: {problem}",
@@ -147,21 +149,21 @@ def _arrow_file(file: Any, start: bytes, name: str) -> Decoded:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from odfbuild.odf.schema.pyarrow_form import from_pyarrow
+
     try:
         if start.startswith(_PARQUET):
             found = pq.ParquetFile(file)
             rows = found.metadata.num_rows
-            return _schema(found.schema_arrow, name, f"Parquet file, {rows} records")
-        return _schema(pa.ipc.open_file(file).schema, name, "Arrow file")
+            return _schema(from_pyarrow(found.schema_arrow), name, f"Parquet file, {rows} records")
+        return _schema(from_pyarrow(pa.ipc.open_file(file).schema), name, "Arrow file")
     except (pa.ArrowException, OSError) as error:
         raise _unknown(name, f"it is a broken Arrow or Parquet file: {error}") from None
 
 
-def _schema(schema: pa.Schema, name: str, what: str) -> Decoded:
-    from odfbuild.odf.schema.arrow_schema import UnsupportedSchemaError, to_odf
-
+def _schema(schema: arrow.Schema, name: str, what: str) -> Decoded:
     try:
-        return Decoded(data=to_data(to_odf(schema)), facts=(what,))
+        return Decoded(data=to_data(odf_form(schema)), facts=(what,))
     except UnsupportedSchemaError as error:
         raise ProjectError(
             f"{name}: {error.message}", code=error.code, notes=error.notes, help=error.help
@@ -172,10 +174,9 @@ def _columns(event: SetDataSchema) -> list[str]:
     """The columns of a schema that stands in a block as bytes."""
     if event.raw_arrow_schema is None:
         return []
-    from odfbuild.odf.schema.arrow_raw import from_raw
 
     try:
-        schema = from_raw(event.raw_arrow_schema)
+        schema = read_raw(event.raw_arrow_schema)
     except ValueError as error:
         return [f"rawArrowSchema cannot be read: {error}"]
     lines = [f"  {each.name}: {each.type}{'' if each.nullable else ' not null'}" for each in schema]

@@ -40,12 +40,12 @@ def _details(block: MetadataBlock) -> dict[str, Any]:
     event = block.event
     if isinstance(event, SetDataSchema) and event.raw_arrow_schema is not None:
         # The bytes of an Arrow schema tell people nothing.
-        from odfbuild.odf.schema.arrow_schema import schema_of
+        from odfbuild.odf.schema.arrow_form import read_schema
 
         return {
             "columns": {
                 field.name: f"{field.type}{'' if field.nullable else ' not null'}"
-                for field in schema_of(event)
+                for field in read_schema(event)
             }
         }
     plain: dict[str, Any] = to_data(event)

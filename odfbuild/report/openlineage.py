@@ -12,7 +12,7 @@ from typing import Any
 
 from odfbuild.inspect.steps import ReadInput, Step
 from odfbuild.odf.model import ExecuteTransform, TransformSql
-from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.version import __version__
 
 PRODUCER = f"urn:odfbuild:{__version__}"
@@ -109,7 +109,8 @@ def _output(step: Step, namespace: str) -> Data:
         facets["schema"] = {
             **_facet("1-1-1", "SchemaDatasetFacet"),
             "fields": [
-                {"name": each.name, "type": str(each.type)} for each in schema_of(step.state.schema)
+                {"name": each.name, "type": str(each.type)}
+                for each in read_schema(step.state.schema)
             ],
         }
     info = step.state.info

@@ -24,9 +24,10 @@ from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.schema.compare import incompatibilities
 from odfbuild.odf.schema.evolution import required_as
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.compare import first_difference
@@ -197,8 +198,9 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
     result = engine.transform(task)
     if before.schema is None:
         return None
-    committed = schema_of(before.schema)
-    found = dataset_schema(required_as(result.schema, committed), vocab)
+    committed = read_schema(before.schema)
+    required = required_as(from_pyarrow(result.schema), committed)
+    found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
     differences = incompatibilities(committed, found)
     if differences:
         raise IntegrityError(
@@ -210,7 +212,7 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
     return write_slice(
         result,
         dataset=store.name,
-        schema=committed,
+        schema=to_pyarrow(committed),
         vocab=vocab,
         first_offset=0 if before.last_offset is None else before.last_offset + 1,
         system_time=replay.system_time,

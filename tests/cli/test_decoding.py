@@ -18,7 +18,7 @@ import yaml
 
 from odfbuild.odf.flatbuffers.form import block_hash, encode_block
 from odfbuild.odf.model import MetadataBlock, MetadataEvent, SetDataSchema, SetInfo
-from odfbuild.odf.schema.arrow_raw import to_raw
+from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data, to_manifest
 from tests.project.write_project import write_project

@@ -38,8 +38,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.schema.arrow_raw import to_raw
-from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.schema.arrow_schema import schema_of, to_raw
 from odfbuild.odf.timestamp import Timestamp
 from tests.odf.values import objects
 

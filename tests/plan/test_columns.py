@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow
 from odfbuild.plan.columns.of_query import Result, columns_of, result_of
 
 T = pa.schema(
@@ -21,7 +22,7 @@ T = pa.schema(
     ]
 )
 U = pa.schema([("id", pa.int64()), ("x", pa.float64())])
-INPUTS = {"t": columns_of(T), "a.b": columns_of(U), "unknown": None}
+INPUTS = {"t": columns_of(from_pyarrow(T)), "a.b": columns_of(from_pyarrow(U)), "unknown": None}
 
 
 def told(*queries: str, engine: str = "spark") -> Result | None:

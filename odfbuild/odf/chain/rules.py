@@ -205,10 +205,10 @@ def _check_schema_alone(event: SetDataSchema) -> None:
     if event.schema is not None:
         _check_depth(event.schema)
         return
-    from odfbuild.odf.schema.arrow_schema import schema_of
+    from odfbuild.odf.schema.arrow_form import read_schema
 
     try:
-        schema_of(event)
+        read_schema(event)
     except IntegrityError as error:
         refuse("E0659", error.message, *error.notes)
 
@@ -237,9 +237,9 @@ def _check_schema(current: SetDataSchema, new: DataSchema) -> None:
     if current.schema is not None:
         before = current.schema
     else:
-        from odfbuild.odf.schema.arrow_schema import schema_of, to_odf
+        from odfbuild.odf.schema.arrow_form import odf_form, read_schema
 
-        before = to_odf(schema_of(current))
+        before = odf_form(read_schema(current))
     before = strip_encoding(before)
     if not legacy and compare(before, new) is Comparison.IDENTICAL:
         refuse("E0655", "the new schema is identical to the current one")

@@ -7,14 +7,16 @@ are part of the hash of the block. Source: Arrow `Schema.fbs`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from odfbuild.errors import QueryError
+from odfbuild.odf.flatbuffers.tables import BROKEN, Source, blob, follow, layout, spend
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow import UNITS
 
-UNITS = ("s", "ms", "us", "ns")
+_MAX_DEPTH = 120
+"""Of types in types: Arrow follows 128 tables."""
 
 
 class UnsupportedSchemaError(QueryError):
@@ -28,28 +30,131 @@ class UnsupportedSchemaError(QueryError):
         )
 
 
-def from_raw(raw: bytes) -> pa.Schema:
-    """Read a bare IPC `Schema` table; `ValueError` when it is not one.
+# --- Reading ---
 
-    Arrow reads schemas only inside a `Message`. Offsets in FlatBuffers are relative, so a message
-    table put in front of the bytes can point at the schema in them.
-    """
-    root = struct.unpack_from("<I", raw)[0] if len(raw) >= 8 else len(raw)
-    if root >= len(raw):
-        raise ValueError(f"not an Arrow schema: its table is not in its {len(raw)} bytes")
-    vtable = struct.pack("<HHHHH", 10, 12, 8, 10, 4)  # sizes; version, header_type, header
-    table = struct.pack("<iIhBx", 12, 32 + root - 20, 4, 1)  # metadata version 5, Schema
-    front = (struct.pack("<I", 16) + vtable).ljust(16, b"\0") + table.ljust(16, b"\0")
-    message = front + raw
-    message += bytes(-len(message) % 8)
-    framed = struct.pack("<II", 0xFFFFFFFF, len(message)) + message
+
+def read_raw(raw: bytes) -> arrow.Schema:
+    """Read a bare IPC `Schema` table; `ValueError` when it is not one."""
+    source = Source(raw)
     try:
-        return pa.ipc.read_schema(pa.py_buffer(framed))
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"not an Arrow schema: {error}") from error
+        table = _Table(source, follow(source, 0), 3)
+        return arrow.schema([_field(each, 1) for each in table.tables(1, 7)], _metadata(table, 2))
+    except BROKEN as error:
+        raise ValueError(f"not an Arrow schema: {error}") from None
 
 
-def to_raw(schema: pa.Schema) -> bytes:
+class _Table:
+    """A table in a buffer: what stands in its slots."""
+
+    def __init__(self, source: Source, at: int, slots: int) -> None:
+        spend(source, 1)
+        self.source = source
+        self.places = [offset and at + offset for offset in layout(source, at, slots)]
+
+    def number(self, slot: int, form: str, absent: int = 0) -> int:
+        at = self.places[slot]
+        return int(struct.unpack_from(form, self.source.data, at)[0]) if at else absent
+
+    def bytes(self, slot: int) -> bytes:
+        at = self.places[slot]
+        return blob(self.source, at) if at else b""
+
+    def table(self, slot: int, slots: int) -> _Table:
+        at = self.places[slot]
+        if not at:
+            raise ValueError("a column has no type")
+        return _Table(self.source, follow(self.source, at), slots)
+
+    def tables(self, slot: int, slots: int) -> list[_Table]:
+        at = self.places[slot]
+        if not at:
+            return []
+        start = follow(self.source, at)
+        count = struct.unpack_from("<I", self.source.data, start)[0]
+        spend(self.source, count)
+        places = range(start + 4, start + 4 + 4 * count, 4)
+        return [_Table(self.source, follow(self.source, each), slots) for each in places]
+
+
+def _field(table: _Table, depth: int) -> arrow.Field:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"types are nested more than {_MAX_DEPTH} deep")
+    inner = tuple(_field(each, depth + 1) for each in table.tables(5, 7))
+    kind = _type(table, inner)
+    if table.places[4]:
+        kind = _dictionary(table.table(4, 3), kind)
+    nullable = bool(table.number(1, "<b"))
+    return arrow.Field(table.bytes(0).decode(), kind, nullable, _metadata(table, 6))
+
+
+def _metadata(table: _Table, slot: int) -> dict[bytes, bytes] | None:
+    return {each.bytes(0): each.bytes(1) for each in table.tables(slot, 2)} or None
+
+
+def _dictionary(encoding: _Table, values: arrow.Type) -> arrow.Type:
+    index = _integer(encoding.table(1, 2)) if encoding.places[1] else arrow.Type("int32")
+    fields = arrow.Field("indices", index), arrow.Field("values", values)
+    return arrow.Type("dictionary", fields, sorted=bool(encoding.number(2, "<b")))
+
+
+def _type(field: _Table, inner: tuple[arrow.Field, ...]) -> arrow.Type:
+    tag, table = field.number(2, "<B"), field.table(3, 3)
+    name = _NAMES.get(tag)
+    match tag:
+        case 2:
+            return _integer(table)
+        case 3:
+            return arrow.Type(arrow.FLOATS[table.number(0, "<H")])
+        case 7:
+            return _decimal(table)
+        case 8:
+            return arrow.Type(("date32", "date64")[table.number(0, "<H", 1)])
+        case 9:
+            kind = arrow.time(UNITS[table.number(0, "<H", 1)])
+            if kind.bits != table.number(1, "<i", 32):
+                raise ValueError(f"{kind} has another number of bits")
+            return kind
+        case 10:
+            zone = table.bytes(1).decode()
+            return arrow.Type("timestamp", unit=UNITS[table.number(0, "<H")], zone=zone or None)
+        case 15:
+            return arrow.Type("fixed_size_binary", size=_size(table))
+        case 16 if len(inner) == 1:
+            return arrow.Type("fixed_size_list", inner, size=_size(table))
+        case 17 if len(inner) == 1 and len(inner[0].type.fields) == 2:
+            return arrow.Type("map", inner[0].type.fields, sorted=bool(table.number(0, "<b")))
+        case 18:
+            return arrow.Type("duration", unit=UNITS[table.number(0, "<H", 1)])
+    if name is None or (name in arrow.LISTS and len(inner) != 1):
+        raise ValueError(f"type {tag} of a column with {len(inner)} inner ones")
+    return arrow.Type(name, inner)
+
+
+def _integer(table: _Table) -> arrow.Type:
+    bits = table.number(0, "<i")
+    if bits not in (8, 16, 32, 64):
+        raise ValueError(f"an integer of {bits} bits")
+    return arrow.Type(f"{'' if table.number(1, '<b') else 'u'}int{bits}")
+
+
+def _decimal(table: _Table) -> arrow.Type:
+    bits, precision = table.number(2, "<i", 128), table.number(0, "<i")
+    if not 1 <= precision <= arrow.MOST_DIGITS.get(bits, 0):
+        raise ValueError(f"a decimal of {precision} digits in {bits} bits")
+    return arrow.decimal(precision, table.number(1, "<i"), bits)
+
+
+def _size(table: _Table) -> int:
+    size = table.number(0, "<i")
+    if size < 0:
+        raise ValueError(f"a fixed length of {size}")
+    return size
+
+
+# --- Writing ---
+
+
+def write_raw(schema: arrow.Schema) -> bytes:
     """Write a bare IPC `Schema` table; `UnsupportedSchemaError` for types that it cannot hold."""
     import flatbuffers
 
@@ -65,7 +170,7 @@ def to_raw(schema: pa.Schema) -> bytes:
     return bytes(builder.Output())
 
 
-def _raw_field(builder: Any, field: pa.Field) -> int:
+def _raw_field(builder: Any, field: arrow.Field) -> int:
     metadata = _raw_metadata(builder, field.metadata)
     name = builder.CreateString(field.name)
     try:
@@ -83,83 +188,93 @@ def _raw_field(builder: Any, field: pa.Field) -> int:
     return int(builder.EndObject())
 
 
-def _raw_type(builder: Any, kind: pa.DataType) -> tuple[int, int, int]:
+def _raw_type(builder: Any, kind: arrow.Type) -> tuple[int, int, int]:
     """Union tag, type table and vector of children."""
-    t = pa.types
-    if t.is_integer(kind):
+    name = kind.name
+    if name in arrow.INTEGERS:
         children = _offsets(builder, [])
         builder.StartObject(2)
-        builder.PrependBoolSlot(1, t.is_signed_integer(kind), False)
-        builder.PrependInt32Slot(0, kind.bit_width, 0)
+        builder.PrependBoolSlot(1, name in arrow.SIGNED, False)
+        builder.PrependInt32Slot(0, kind.bits, 0)
         return 2, builder.EndObject(), children
-    if t.is_floating(kind):
+    if name in arrow.FLOATS:
         children = _offsets(builder, [])
         builder.StartObject(1)
-        builder.PrependInt16Slot(0, {16: 0, 32: 1, 64: 2}[kind.bit_width], 0)
+        builder.PrependInt16Slot(0, arrow.FLOATS.index(name), 0)
         return 3, builder.EndObject(), children
-    if t.is_timestamp(kind):
-        zone = builder.CreateString(kind.tz or "")
+    if name == "timestamp":
+        zone = builder.CreateString(kind.zone or "")
         builder.StartObject(2)
-        builder.PrependInt16Slot(0, UNITS.index(kind.unit), 0)
-        if kind.tz:
+        builder.PrependInt16Slot(0, UNITS.index(str(kind.unit)), 0)
+        if kind.zone:
             builder.PrependUOffsetTRelativeSlot(1, zone, 0)
         return 10, builder.EndObject(), _offsets(builder, [])
-    if t.is_time(kind):
+    if name in arrow.TIMES:
         builder.StartObject(2)
-        builder.PrependInt32Slot(1, kind.bit_width, 32)
-        builder.PrependInt16Slot(0, UNITS.index(kind.unit), 1)
+        builder.PrependInt32Slot(1, kind.bits, 32)
+        builder.PrependInt16Slot(0, UNITS.index(str(kind.unit)), 1)
         return 9, builder.EndObject(), _offsets(builder, [])
-    if t.is_map(kind):
-        entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+    if name == "map":
+        entries = arrow.Field("entries", arrow.struct(kind.fields), nullable=False)
         child = _raw_field(builder, entries)
         builder.StartObject(1)
-        builder.PrependBoolSlot(0, kind.keys_sorted, False)
+        builder.PrependBoolSlot(0, kind.sorted, False)
         return 17, builder.EndObject(), _offsets(builder, [child])
-    for matches, tag, slots in _RAW_TYPES:
-        if matches(kind):
-            members = [kind.field(i) for i in range(kind.num_fields)]
-            below = [_raw_field(builder, member) for member in members]
-            values = slots(kind)
-            builder.StartObject(max(len(values), 1) if values else 0)
-            for slot, (width, value, default) in enumerate(values):
-                getattr(builder, f"Prepend{width}Slot")(slot, value, default)
-            return tag, builder.EndObject(), _offsets(builder, below)
-    raise UnsupportedSchemaError(f"{kind} is not supported")
+    tag, values = _plain(kind)
+    below = [_raw_field(builder, member) for member in kind.fields]
+    builder.StartObject(len(values))
+    for slot, (width, value, default) in enumerate(values):
+        getattr(builder, f"Prepend{width}Slot")(slot, value, default)
+    return tag, builder.EndObject(), _offsets(builder, below)
 
 
-_Slots = tuple[tuple[str, Any, Any], ...]
-_t = pa.types
+_Slots = tuple[tuple[str, int, int], ...]
+"""Of each slot its width, its value and what is not written."""
 
 
-def _no_slots(_: pa.DataType) -> _Slots:
-    return ()
+def _plain(kind: arrow.Type) -> tuple[int, _Slots]:
+    """The tag of a type, and the slots of its table."""
+    if kind.name in arrow.DECIMALS:
+        sizes = ("Int32", kind.precision, 0), ("Int32", kind.scale, 0), ("Int32", kind.bits, 128)
+        return 7, sizes
+    match kind.name:
+        case "date32":
+            return 8, (("Int16", 0, 1),)
+        case "date64":
+            return 8, (("Int16", 1, 1),)
+        case "fixed_size_binary":
+            return 15, (("Int32", kind.size, 0),)
+        case "fixed_size_list":
+            return 16, (("Int32", kind.size, 0),)
+        case "duration":
+            return 18, (("Int16", UNITS.index(str(kind.unit)), 1),)
+    if kind.name not in _TAGS:
+        raise UnsupportedSchemaError(f"{kind} is not supported")
+    return _TAGS[kind.name], ()
 
 
-_RAW_TYPES: tuple[
-    tuple[Callable[[pa.DataType], bool], int, Callable[[pa.DataType], _Slots]], ...
-] = (
-    (_t.is_null, 1, _no_slots),
-    (_t.is_binary, 4, _no_slots),
-    (_t.is_string, 5, _no_slots),
-    (_t.is_boolean, 6, _no_slots),
-    (
-        _t.is_decimal,
-        7,
-        lambda k: (("Int32", k.precision, 0), ("Int32", k.scale, 0), ("Int32", k.bit_width, 128)),
-    ),
-    (_t.is_date32, 8, lambda _: (("Int16", 0, 1),)),
-    (_t.is_date64, 8, lambda _: (("Int16", 1, 1),)),
-    (_t.is_list, 12, _no_slots),
-    (_t.is_struct, 13, _no_slots),
-    (_t.is_fixed_size_binary, 15, lambda k: (("Int32", k.byte_width, 0),)),
-    (_t.is_fixed_size_list, 16, lambda k: (("Int32", k.list_size, 0),)),
-    (_t.is_duration, 18, lambda k: (("Int16", UNITS.index(k.unit), 1),)),
-    (_t.is_large_binary, 19, _no_slots),
-    (_t.is_large_string, 20, _no_slots),
-    (_t.is_large_list, 21, _no_slots),
-    (_t.is_binary_view, 23, _no_slots),
-    (_t.is_string_view, 24, _no_slots),
-)
+_NAMES = {
+    1: "null",
+    4: "binary",
+    5: "string",
+    6: "bool",
+    11: "interval",
+    12: "list",
+    13: "struct",
+    14: "union",
+    19: "large_binary",
+    20: "large_string",
+    21: "large_list",
+    22: "run_end_encoded",
+    23: "binary_view",
+    24: "string_view",
+    25: "list_view",
+    26: "large_list_view",
+}
+"""Types whose table holds nothing that is needed here."""
+_UNWRITTEN = ("interval", "union", "run_end_encoded", "list_view", "large_list_view")
+"""Types that the reference does not write."""
+_TAGS = {name: tag for tag, name in _NAMES.items() if name not in _UNWRITTEN}
 
 
 def _offsets(builder: Any, items: list[int]) -> int:

@@ -55,9 +55,9 @@ def in_odf_form(committed: SetDataSchema) -> DataSchema:
     """The columns of a schema that may be in the Arrow form."""
     if committed.schema is not None:
         return committed.schema
-    from odfbuild.odf.schema.arrow_schema import schema_of, to_odf
+    from odfbuild.odf.schema.arrow_form import odf_form, read_schema
 
-    return strip_encoding(to_odf(schema_of(committed)))
+    return strip_encoding(odf_form(read_schema(committed)))
 
 
 def _described_if(field: DataField, before: DataField | None, after: DataField | None) -> DataField:

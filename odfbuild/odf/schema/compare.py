@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odfbuild.odf.defaults import same_meaning
 from odfbuild.odf.model import (
@@ -21,9 +21,7 @@ from odfbuild.odf.model import (
     DataTypeOption,
     DataTypeStruct,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from odfbuild.odf.schema import arrow
 
 ENCODING_KEYS = (
     "arrow.apache.org/bufferEncoding",
@@ -252,7 +250,7 @@ def _without_encoding(extra: Any) -> Any:
 # --- What a slice may not change ---
 
 
-def incompatibilities(committed: pa.Schema, new: pa.Schema) -> list[str]:
+def incompatibilities(committed: arrow.Schema, new: arrow.Schema) -> list[str]:
     """Why records with schema `new` cannot join a dataset with `committed`; empty when they can.
 
     Same columns in the same order and of the same types; how Arrow lays out text, bytes and lists
@@ -272,7 +270,7 @@ def incompatibilities(committed: pa.Schema, new: pa.Schema) -> list[str]:
     return problems
 
 
-def _field_problems(old: pa.Field, new: pa.Field, name: str) -> Iterator[str]:
+def _field_problems(old: arrow.Field, new: arrow.Field, name: str) -> Iterator[str]:
     if new.nullable and not old.nullable:
         yield f"column '{name}' may hold nulls now, and may not in the committed schema"
     if _attributes(new) not in ({}, _attributes(old)):
@@ -280,39 +278,35 @@ def _field_problems(old: pa.Field, new: pa.Field, name: str) -> Iterator[str]:
     yield from _type_problems(old.type, new.type, name)
 
 
-def _attributes(field: pa.Field) -> dict[bytes, bytes]:
+def _attributes(field: arrow.Field) -> dict[bytes, bytes]:
     # Keys that Parquet readers add say where a column came from, not what it is.
     metadata = field.metadata or {}
     return {key: value for key, value in metadata.items() if not key.startswith(b"PARQUET:")}
 
 
-def _type_problems(old: pa.DataType, new: pa.DataType, name: str) -> Iterator[str]:
-    import pyarrow as pa
-
+def _type_problems(old: arrow.Type, new: arrow.Type, name: str) -> Iterator[str]:
     family = _family(old)
     if family != _family(new):
         yield f"column '{name}' is {new} now, and {old} in the committed schema"
     elif family == "list":
-        yield from _field_problems(old.value_field, new.value_field, f"{name}[]")
-    elif pa.types.is_struct(old):
-        names = [field.name for field in old], [field.name for field in new]
+        yield from _field_problems(old.item, new.item, f"{name}[]")
+    elif family == "struct":
+        names = [field.name for field in old.fields], [field.name for field in new.fields]
         if names[0] != names[1]:
             yield f"column '{name}' has members {', '.join(names[1])}, committed: " + ", ".join(
                 names[0]
             )
             return
-        for before, after in zip(old, new, strict=True):
+        for before, after in zip(old.fields, new.fields, strict=True):
             yield from _field_problems(before, after, f"{name}.{before.name}")
 
 
-def _family(kind: pa.DataType) -> object:
+def _family(kind: arrow.Type) -> object:
     """Types that a slice may use for one another share a family; others are their own."""
-    from pyarrow import types as t
-
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+    if kind.name in arrow.TEXTS:
         return "text"
-    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind):
+    if kind.name in arrow.BYTES:
         return "bytes"
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_list_view(kind):
+    if kind.name in arrow.LISTS:
         return "list"
-    return "struct" if t.is_struct(kind) else kind
+    return "struct" if kind.name == "struct" else kind

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
+
+from odfbuild.odf.schema import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,6 +71,7 @@ _ALIASES = {
     "TIMESTAMPTZ": "TIMESTAMP",
 }
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_PLAIN = {"BOOLEAN": "bool", "FLOAT": "float32", "DATE": "date32", "BINARY": "binary"}
 _TYPES = (
     *_BITS,
     "BOOLEAN",
@@ -107,14 +110,19 @@ def quoted_name(name: str) -> str:
 
 
 def parse_ddl(columns: Sequence[str], *, strict: bool = False) -> pa.Schema:
+    """The columns that `read_ddl` finds, as PyArrow holds them."""
+    from odfbuild.odf.schema.pyarrow_form import to_pyarrow
+
+    return to_pyarrow(read_ddl(columns, strict=strict))
+
+
+def read_ddl(columns: Sequence[str], *, strict: bool = False) -> arrow.Schema:
     """Read column declarations; a text may hold several, separated by commas.
 
     Raises `DdlError`. `TIMESTAMP` is UTC in milliseconds. `strict` follows the reference's newest
     release: fewer types, and DATE and DECIMAL columns are required also without NOT NULL.
     """
-    import pyarrow as pa
-
-    fields: list[pa.Field] = []
+    fields: list[arrow.Field] = []
     seen: set[str] = set()
     for index, text in enumerate(columns):
         parser = _Parser(text, index, strict)
@@ -125,7 +133,7 @@ def parse_ddl(columns: Sequence[str], *, strict: bool = False) -> pa.Schema:
                 )
             seen.add(field.name)
             fields.append(field)
-    return pa.schema(fields)
+    return arrow.schema(fields)
 
 
 class _Parser:
@@ -180,7 +188,7 @@ class _Parser:
     def show(found: str) -> str:
         return f"'{found}'" if found else "the end"
 
-    def columns(self) -> list[tuple[pa.Field, int]]:
+    def columns(self) -> list[tuple[arrow.Field, int]]:
         result = [self.column()]
         while self.accept(","):
             if self.peek()[0] == "end":
@@ -198,13 +206,11 @@ class _Parser:
             )
         return result
 
-    def column(self) -> tuple[pa.Field, int]:
-        import pyarrow as pa
-
+    def column(self) -> tuple[arrow.Field, int]:
         at = self.peek()[2]
         name = self.name()
         kind, required = self.type()
-        return pa.field(name, kind, nullable=not (self.not_null() or required)), at
+        return arrow.Field(name, kind, nullable=not (self.not_null() or required)), at
 
     def name(self) -> str:
         kind, text, at = self.take()
@@ -222,10 +228,8 @@ class _Parser:
         self.accept("NULL")
         return False
 
-    def type(self) -> tuple[pa.DataType, bool]:
+    def type(self) -> tuple[arrow.Type, bool]:
         """The type, and whether it is required even without NOT NULL."""
-        import pyarrow as pa
-
         kind, text, at = self.take()
         self.depth += 1
         if self.depth > _MAX_DEPTH:
@@ -245,27 +249,19 @@ class _Parser:
             nested += 1
             if nested > _MAX_DEPTH:
                 self.fail(f"types are nested more than {_MAX_DEPTH} deep", at)
-            result = pa.list_(pa.field("item", result, nullable=True))
+            result = arrow.list_of(result)
         self.depth -= 1
         return result, self.strict and name in ("DATE", "DECIMAL")
 
-    def of_name(self, name: str, word: str, at: int) -> pa.DataType:
-        import pyarrow as pa
-
-        makers: dict[str, Callable[[], pa.DataType]] = {
-            "BOOLEAN": pa.bool_,
-            "FLOAT": pa.float32,
-            "DATE": pa.date32,
-            "BINARY": pa.binary,
-        }
-        if name in makers:
-            return makers[name]()
+    def of_name(self, name: str, word: str, at: int) -> arrow.Type:
+        if name in _PLAIN:
+            return arrow.Type(_PLAIN[name])
         if name in _BITS:
             return self.integer(name)
         match name:
             case "DOUBLE":
                 self.accept("PRECISION")
-                return pa.float64()
+                return arrow.Type("float64")
             case "STRING":
                 return self.text(word)
             case "DECIMAL":
@@ -279,7 +275,7 @@ class _Parser:
                 item, _ = self.type()
                 required = self.not_null()
                 self.expect(">")
-                return pa.list_(pa.field("item", item, nullable=not required))
+                return arrow.list_of(item, nullable=not required)
             case "MAP":
                 self.expect("<")
                 key, _ = self.type()
@@ -287,42 +283,33 @@ class _Parser:
                 value, _ = self.type()
                 required = self.not_null()
                 self.expect(">")
-                return pa.map_(
-                    pa.field("keys", key, nullable=False),
-                    pa.field("values", value, nullable=not required),
-                )
+                return arrow.map_of(key, value, nullable=not required)
         return self.struct()
 
-    def struct(self) -> pa.DataType:
-        import pyarrow as pa
-
+    def struct(self) -> arrow.Type:
         self.expect("<")
-        members: list[pa.Field] = []
+        members: list[arrow.Field] = []
         while not self.accept(">"):
             if members:
                 self.expect(",")
             name = self.name()
             self.accept(":")
             kind, _ = self.type()
-            members.append(pa.field(name, kind, nullable=not self.not_null()))
-        return pa.struct(members)
+            members.append(arrow.Field(name, kind, nullable=not self.not_null()))
+        return arrow.struct(members)
 
-    def integer(self, name: str) -> pa.DataType:
-        import pyarrow as pa
-
+    def integer(self, name: str) -> arrow.Type:
         unsigned = self.accept("UNSIGNED")
-        return getattr(pa, f"{'u' if unsigned else ''}int{_BITS[name]}")()
+        return arrow.Type(f"{'u' if unsigned else ''}int{_BITS[name]}")
 
-    def text(self, word: str) -> pa.DataType:
-        import pyarrow as pa
-
+    def text(self, word: str) -> arrow.Type:
         at = self.peek()[2]
         if self.arguments(1):
             if word == "CHAR":
                 self.fail("CHAR with a length is not supported", at, "STRING")
             if self.strict:
                 self.fail(f"{word} with a length is not supported", at, "STRING")
-        return pa.string()
+        return arrow.Type("string")
 
     def arguments(self, most: int) -> list[int]:
         """Up to `most` numbers in parentheses; empty without parentheses."""
@@ -339,9 +326,7 @@ class _Parser:
             self.expect(")")
             return values
 
-    def decimal(self, at: int) -> pa.DataType:
-        import pyarrow as pa
-
+    def decimal(self, at: int) -> arrow.Type:
         values = self.arguments(2)
         if self.strict and len(values) < 2:
             self.fail("DECIMAL needs precision and scale", at, "DECIMAL(38, 10)", 7)
@@ -353,7 +338,7 @@ class _Parser:
                 at,
                 length=7,
             )
-        return (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+        return arrow.decimal(precision, scale)
 
     def digits(self, at: int, default: int) -> str:
         values = self.arguments(1)
@@ -369,17 +354,13 @@ class _Parser:
             self.expect("TIME")
             self.expect("ZONE")
 
-    def time(self, at: int) -> pa.DataType:
-        import pyarrow as pa
-
+    def time(self, at: int) -> arrow.Type:
         unit = self.digits(at, 9)
-        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+        return arrow.time(unit)
 
-    def timestamp(self, at: int) -> pa.DataType:
-        import pyarrow as pa
-
+    def timestamp(self, at: int) -> arrow.Type:
         unit = self.digits(at, 3)
         if self.strict and unit != "ms":
             self.fail("only TIMESTAMP with milliseconds is supported", at, "TIMESTAMP")
         self.zone()
-        return pa.timestamp(unit, "UTC")
+        return arrow.timestamp(unit)

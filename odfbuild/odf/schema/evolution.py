@@ -7,14 +7,13 @@ chain uses. Pure. Source: Open Data Fabric, "Schema Evolution".
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from odfbuild.odf.model import DataSchema, SetDataSchema
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import odf_form
+from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import incompatibilities
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,13 @@ class Growth:
     is added. `broken` are the committed columns that would be missing or of another type.
     """
 
-    schema: pa.Schema
+    schema: arrow.Schema
     added: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
 
 
-def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
+def grow(committed: arrow.Schema, new: arrow.Schema) -> Growth:
     """Let records with schema `new` join a dataset with the schema `committed`.
 
     Records that exist have no value in an added column, so it must be optional.
@@ -49,96 +48,66 @@ def grow(committed: pa.Schema, new: pa.Schema) -> Growth:
     if not added:
         return Growth(committed)
     fields = [new.field(n) if n in added else committed.field(n) for n in new.names]
-    import pyarrow as pa
-
-    return Growth(pa.schema(fields, committed.metadata), added)
+    return Growth(arrow.schema(fields, committed.metadata), added)
 
 
-def required_as(schema: pa.Schema, committed: pa.Schema) -> pa.Schema:
+def required_as(schema: arrow.Schema, committed: arrow.Schema) -> arrow.Schema:
     """`schema` with all that required which `committed` requires, in columns, members and items.
 
     A source or a query seldom knows that there are no nulls; the writer refuses those it meets.
     """
-    import pyarrow as pa
-
     fields = [
         _required_as(field, committed.field(field.name)) if field.name in committed.names else field
         for field in schema
     ]
-    return pa.schema(fields, schema.metadata)
+    return arrow.schema(fields, schema.metadata)
 
 
-def described_as(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+def described_as(schema: arrow.Schema, other: arrow.Schema) -> arrow.Schema:
     """`schema` with the attributes of `other`, in columns, members and items that both have."""
-    import pyarrow as pa
-
     fields = [
         _described_as(field, other.field(field.name)) if field.name in other.names else field
         for field in schema
     ]
-    return pa.schema(fields, other.metadata or schema.metadata)
+    return arrow.schema(fields, other.metadata or schema.metadata)
 
 
-def _described_as(new: pa.Field, old: pa.Field) -> pa.Field:
-    import pyarrow as pa
-
-    t, kind = pa.types, new.type
-    if t.is_list(kind) and _is_any_list(old.type):
-        kind = pa.list_(_described_as(kind.value_field, old.type.value_field))
-    elif t.is_struct(kind) and t.is_struct(old.type):
-        kind = pa.struct(
-            [
-                _described_as(member, old.type.field(member.name))
-                if old.type.get_field_index(member.name) >= 0
-                else member
-                for member in kind
-            ]
-        )
-    return new.with_type(kind).with_metadata(old.metadata)
+def _described_as(new: arrow.Field, old: arrow.Field) -> arrow.Field:
+    both = zip(new.type.fields, _counterparts(new.type, old.type), strict=True)
+    inner = tuple(_described_as(one, other) if other else one for one, other in both)
+    kind = replace(new.type, fields=inner)
+    return replace(new, type=kind, metadata=old.metadata)
 
 
-def _required_as(new: pa.Field, old: pa.Field) -> pa.Field:
-    kind = _parts_required_as(new.type, old.type)
-    return new.with_type(kind).with_nullable(new.nullable and old.nullable)
+def _required_as(new: arrow.Field, old: arrow.Field) -> arrow.Field:
+    both = zip(new.type.fields, _counterparts(new.type, old.type), strict=True)
+    inner = tuple(_required_as(one, other) if other else one for one, other in both)
+    kind = replace(new.type, fields=inner)
+    return replace(new, type=kind, nullable=new.nullable and old.nullable)
 
 
-def _parts_required_as(new: pa.DataType, old: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    t = pa.types
-    for is_kind, make in ((t.is_list, pa.list_), (t.is_large_list, pa.large_list)):
-        if is_kind(new) and _is_any_list(old):
-            return make(_required_as(new.value_field, old.value_field))
-    if t.is_struct(new) and t.is_struct(old):
-        return pa.struct(
-            [
-                _required_as(member, old.field(member.name))
-                if old.get_field_index(member.name) >= 0
-                else member
-                for member in new
-            ]
-        )
-    if t.is_map(new) and t.is_map(old):
-        value = _required_as(new.item_field, old.item_field)
-        return pa.map_(new.key_field, value, keys_sorted=new.keys_sorted)
-    return new
+def _counterparts(new: arrow.Type, old: arrow.Type) -> list[arrow.Field | None]:
+    """For each part of a type the part of `old` that is the same member, item or value."""
+    if new.name in _SEQUENCES and old.name in _SEQUENCES:
+        return [old.item]
+    if new.name == old.name == "map":
+        return [None, old.fields[1]]
+    if new.name == old.name == "struct":
+        members = {each.name: each for each in old.fields}
+        return [members.get(each.name) for each in new.fields]
+    return [None] * len(new.fields)
 
 
-def _is_any_list(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    t = pa.types
-    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+_SEQUENCES = (*arrow.LISTS, "fixed_size_list")
 
 
 def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
     """The event that commits a schema that grew, in the form of the one before."""
-    from odfbuild.odf.schema.arrow_schema import to_odf, to_raw
 
     if committed.schema is None:
-        return SetDataSchema(raw_arrow_schema=to_raw(growth.schema))
+        return SetDataSchema(raw_arrow_schema=write_raw(growth.schema))
     known = {field.name: field for field in committed.schema.fields}
-    fields = to_odf(growth.schema).fields
+    fields = odf_form(growth.schema).fields
     return SetDataSchema(
         schema=DataSchema(
             fields=tuple(known.get(field.name, field) for field in fields),
@@ -147,16 +116,12 @@ def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
     )
 
 
-def _is_broken(name: str, committed: pa.Schema, new: pa.Schema) -> bool:
-    import pyarrow as pa
-
+def _is_broken(name: str, committed: arrow.Schema, new: arrow.Schema) -> bool:
     if name not in new.names:
         return True
-    old, now = (pa.schema([schema.field(name)]) for schema in (committed, new))
+    old, now = (arrow.schema([schema.field(name)]) for schema in (committed, new))
     return bool(incompatibilities(old, now))
 
 
-def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([field for field in schema if field.name not in names], schema.metadata)
+def _without(schema: arrow.Schema, names: Collection[str]) -> arrow.Schema:
+    return arrow.schema([field for field in schema if field.name not in names], schema.metadata)

@@ -24,13 +24,12 @@ from odfbuild.odf.model import (
     SqlQueryStep,
     TransformSql,
 )
+from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
 from odfbuild.plan.place import Path, Place, path_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfbuild.odf.schema.evolution import Growth
 
 Source = SetPollingSource | AddPushSource
@@ -58,9 +57,9 @@ def committed_columns(projection: Projection) -> Columns | None:
     """The columns of a dataset as it is; `None` when it has no schema yet."""
     if projection.schema is None:
         return None
-    from odfbuild.odf.schema.arrow_schema import schema_of
+    from odfbuild.odf.schema.arrow_form import read_schema
 
-    return columns_of(schema_of(projection.schema))
+    return columns_of(read_schema(projection.schema))
 
 
 def source_evolution(
@@ -124,30 +123,29 @@ def result_of_source(source: Source) -> Result | None:
     return Result(own, "")
 
 
-def _declared(read: ReadStep) -> pa.Schema | None:
+def _declared(read: ReadStep) -> arrow.Schema | None:
     if read.schema is not None:
-        from odfbuild.odf.schema.arrow_schema import from_odf
+        from odfbuild.odf.schema.arrow_form import arrow_form
 
-        return from_odf(read.schema)
+        return arrow_form(read.schema)
     if not read.ddl_schema:
         return None
-    from odfbuild.odf.schema.ddl import parse_ddl
+    from odfbuild.odf.schema.ddl import read_ddl
 
-    return parse_ddl(read.ddl_schema)
+    return read_ddl(read.ddl_schema)
 
 
 def _growth(
     columns: Columns, projection: Projection, vocab: Vocabulary, *, is_root: bool
 ) -> Growth:
     """The committed schema joined by `columns`; what is not known of one is taken as committed."""
-    import pyarrow as pa
 
-    from odfbuild.odf.schema.arrow_schema import schema_of
+    from odfbuild.odf.schema.arrow_form import read_schema
     from odfbuild.odf.schema.evolution import grow
 
     if projection.schema is None:
         raise AssertionError("only a schema that exists can grow")
-    committed = schema_of(projection.schema)
+    committed = read_schema(projection.schema)
     given = {column.name: column for column in columns}
     leading = [vocab.offset, vocab.operation_type, vocab.system_time]
     if is_root or vocab.event_time in given:
@@ -157,17 +155,17 @@ def _growth(
     own += [replace(given[n], nullable=None) for n in leading if n in given]
     own.sort(key=lambda column: leading.index(column.name))
     rest = [column for column in columns if column.name not in leading]
-    return grow(committed, pa.schema([_field(each, committed) for each in (*own, *rest)]))
+    return grow(committed, arrow.schema([_field(each, committed) for each in (*own, *rest)]))
 
 
-def _field(column: Column, committed: pa.Schema) -> pa.Field:
-    import pyarrow as pa
-
+def _field(column: Column, committed: arrow.Schema) -> arrow.Field:
     if column.name not in committed.names:
-        return pa.field(column.name, column.type or pa.null(), column.nullable is not False)
+        return arrow.Field(
+            column.name, column.type or arrow.Type("null"), column.nullable is not False
+        )
     old = committed.field(column.name)
     nullable = old.nullable if column.nullable is None else column.nullable
-    return pa.field(column.name, column.type or old.type, nullable, old.metadata)
+    return arrow.Field(column.name, column.type or old.type, nullable, old.metadata)
 
 
 def _effect(old: Result | None, new: Result, added: tuple[str, ...]) -> ColumnEffect:

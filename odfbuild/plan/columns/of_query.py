@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from odfbuild.odf.schema import arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Column:
     """
 
     name: str
-    type: pa.DataType | None
+    type: arrow.Type | None
     expression: str = ""
     nullable: bool | None = None
 
@@ -42,7 +40,7 @@ class Result:
     records: str
 
 
-def columns_of(schema: pa.Schema) -> Columns:
+def columns_of(schema: arrow.Schema) -> Columns:
     """The columns of a dataset or file, as a query sees them."""
     return tuple(Column(field.name, _kept(field.type), str(field)) for field in schema)
 
@@ -199,7 +197,7 @@ def _star(item: Any, sources: _Sources) -> list[Column] | None:
     return found
 
 
-def _type(node: Any, sources: _Sources) -> pa.DataType | None:
+def _type(node: Any, sources: _Sources) -> arrow.Type | None:
     from sqlglot import exp
 
     while isinstance(node, exp.Paren):
@@ -211,7 +209,7 @@ def _type(node: Any, sources: _Sources) -> pa.DataType | None:
     return None
 
 
-def _column_type(node: Any, sources: dict[str, Columns | None]) -> pa.DataType | None:
+def _column_type(node: Any, sources: dict[str, Columns | None]) -> arrow.Type | None:
     owner = _owner(node, sources)
     if owner is None:
         return None
@@ -246,35 +244,27 @@ def _meaning(node: Any, sources: _Sources) -> str:
     return _text(wrapped.this)
 
 
-def _declared(text: str) -> pa.DataType | None:
-    from odfbuild.odf.schema.ddl import DdlError, parse_ddl
+def _declared(text: str) -> arrow.Type | None:
+    from odfbuild.odf.schema.ddl import DdlError, read_ddl
 
     try:
-        return _kept(parse_ddl([f"x {text}"]).field(0).type)
+        return _kept(read_ddl([f"x {text}"]).field("x").type)
     except DdlError:
         return None
 
 
-def _kept(kind: pa.DataType) -> pa.DataType | None:
+def _kept(kind: arrow.Type) -> arrow.Type | None:
     """The type of a column that Spark read as `kind` and handed on; `None` when it is not sure."""
-    import pyarrow as pa
-    from pyarrow import types as t
+    if kind.name == "timestamp":
+        return arrow.timestamp("ms")
+    if kind.name in arrow.TEXTS:
+        return arrow.Type("string")
+    if kind.name in ("binary", "large_binary"):
+        return arrow.Type("binary")
+    return kind if kind.name in _CERTAIN else None
 
-    if t.is_timestamp(kind):
-        return pa.timestamp("ms", "UTC")
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
-        return pa.string()
-    if t.is_binary(kind) or t.is_large_binary(kind):
-        return pa.binary()
-    plain = (
-        t.is_boolean(kind)
-        or t.is_signed_integer(kind)
-        or t.is_float32(kind)
-        or t.is_float64(kind)
-        or t.is_date32(kind)
-        or t.is_decimal128(kind)
-    )
-    return kind if plain else None
+
+_CERTAIN = ("bool", *arrow.SIGNED, "float32", "float64", "date32", "decimal128")
 
 
 def _without_columns(node: Any) -> Any:

@@ -18,7 +18,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SetVocab,
 )
-from odfbuild.odf.schema.ddl import parse_ddl
+from odfbuild.odf.schema.ddl import read_ddl
 from odfbuild.project.lint.rules import Flaw, Path
 from odfbuild.wording import did_you_mean
 
@@ -112,7 +112,7 @@ def _columns(
     if isinstance(merge, MergeStrategyAppend) or not ddl:
         return
     # The event time may come from elsewhere; names of system columns get an underscore.
-    declared = parse_ddl(ddl).names
+    declared = read_ddl(ddl).names
     known = [*declared, event_time, *(f"_{name}" for name in declared)]
     yield from _unknown(merge.primary_key, known, (*path, "merge", "primaryKey"))
     compared: Sequence[str] = getattr(merge, "compare_columns", None) or ()

@@ -32,6 +32,7 @@ from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
 )
 from odfbuild.odf.schema.evolution import described_as
+from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,4 +177,4 @@ def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | No
             fields.append(pa.field(field.name, kind, wanted.nullable))
         else:
             fields.append(field)
-    return described_as(pa.schema(fields), declared)
+    return to_pyarrow(described_as(from_pyarrow(pa.schema(fields)), from_pyarrow(declared)))
