@@ -57,3 +57,18 @@ SELECT max(event_time) AS event_time, city, grouping(city) AS total, count(*) AS
 SELECT date_trunc('DAY', event_time) AS event_time, stack_name, n FROM cities LATERAL VIEW stack(2, 'p', population, 'q', population + 1) AS stack_name, n
 SELECT op, event_time, city FROM cities
 SELECT event_time, CAST(event_time AS STRING) AS text, CAST(population AS DOUBLE) * 1.5 AS d, round(population / 3, 2) AS r, greatest(population, 3) AS g FROM cities
+SELECT event_time, city AS town, row_number() OVER (PARTITION BY city ORDER BY event_time) AS n FROM cities
+SELECT event_time, upper(city) AS town, population + 1 AS p, row_number() OVER (ORDER BY event_time, city, population) AS n FROM cities
+SELECT event_time, lag(population * 2) OVER (ORDER BY event_time, population) AS x FROM cities
+SELECT event_time, city, population, 'constant' AS c, first_value(population) OVER (PARTITION BY city ORDER BY event_time, population) AS f FROM cities
+SELECT event_time, city, lag(city) OVER (ORDER BY offset) AS x FROM cities
+SELECT event_time, lag(upper(city)) OVER (PARTITION BY population % 2 ORDER BY event_time, offset DESC) AS x FROM cities
+SELECT event_time, c, row_number() OVER (ORDER BY offset) AS x FROM (SELECT event_time, upper(city) AS c, offset FROM cities WHERE population > 1)
+SELECT a.event_time, a.city, b.population, row_number() OVER (ORDER BY a.offset, b.offset) AS x FROM cities a LEFT JOIN cities b ON a.city = b.city
+SELECT event_time, upper(city) AS c, population FROM cities ORDER BY event_time, city, population LIMIT 3
+SELECT event_time, upper(city) AS c FROM cities ORDER BY event_time, city LIMIT 3
+SELECT event_time, city FROM cities ORDER BY offset LIMIT 3
+SELECT max(event_time) AS event_time, city, sum(population) AS p, count(*) AS n FROM cities GROUP BY city ORDER BY city LIMIT 3
+SELECT max(event_time) AS event_time, city, sum(population) AS p, row_number() OVER (ORDER BY sum(population), city) AS n FROM cities GROUP BY city
+SELECT event_time, city, population, rank() OVER (ORDER BY population) AS r, row_number() OVER (PARTITION BY city ORDER BY event_time, population) AS n FROM cities
+SELECT event_time, population, row_number() OVER (ORDER BY event_time, city COLLATE UTF8_BINARY, population) AS x, city FROM (SELECT event_time, population, city COLLATE UTF8_LCASE AS city FROM cities)

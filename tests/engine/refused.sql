@@ -44,7 +44,7 @@ SELECT max(event_time) AS event_time, percentile_approx(population, 0.5) AS x FR
 SELECT max(event_time) AS event_time, vector_sum(array(1.0F)) AS x FROM cities
 SELECT max(event_time) AS event_time, vector_avg(array(1.0F)) AS x FROM cities
 SELECT event_time, lag(population) OVER (ORDER BY event_time) AS x FROM cities
-SELECT event_time, first_value(city) OVER (PARTITION BY city ORDER BY event_time) AS x FROM cities
+SELECT event_time, first_value(population) OVER (PARTITION BY city ORDER BY event_time) AS x FROM cities
 SELECT event_time, sum(population) OVER (ORDER BY event_time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM cities
 SELECT event_time, city FROM cities QUALIFY row_number() OVER (PARTITION BY city ORDER BY 1) = 1
 SELECT event_time, city FROM cities LIMIT 1
@@ -107,3 +107,16 @@ SELECT event_time, lcase('NOW')::date AS x FROM cities
 SELECT event_time, split_part('now,x', ',', 1)::date AS x FROM cities
 SELECT event_time, x FROM cities, (SELECT explode(array(1)) AS x UNION SELECT rand())
 (SELECT event_time, city COLLATE UTF8_LCASE FROM cities) INTERSECT (SELECT event_time, city COLLATE UTF8_LCASE FROM cities)
+SELECT event_time, upper(city) AS town, population, row_number() OVER (ORDER BY event_time, population) AS n FROM cities
+SELECT event_time, lag(population * 2) OVER (ORDER BY event_time) AS x FROM cities
+SELECT event_time, sum(population * 2) OVER (ORDER BY event_time ROWS 1 PRECEDING) AS x FROM cities
+SELECT event_time, population, row_number() OVER (ORDER BY length(city)) AS n FROM cities
+SELECT a.event_time, a.city, b.population, row_number() OVER (ORDER BY a.offset) AS x FROM cities a LEFT JOIN cities b ON a.city = b.city
+SELECT event_time, city, row_number() OVER (ORDER BY offset) AS x FROM (SELECT event_time, city, offset FROM cities UNION ALL SELECT event_time, city, offset FROM cities)
+SELECT event_time, n, row_number() OVER (ORDER BY offset) AS x FROM (SELECT event_time, offset, explode(array(1, 2)) AS n FROM cities)
+SELECT event_time, x, row_number() OVER (ORDER BY event_time, city) AS n FROM (SELECT event_time, city, row_number() OVER (ORDER BY event_time, city) AS x FROM cities)
+SELECT a.event_time, b.c, row_number() OVER (ORDER BY a.offset, b.city) AS x FROM cities a LEFT JOIN (SELECT city, coalesce(city, 'z') AS c FROM cities) b ON a.city = b.c
+SELECT event_time, upper(city) AS c FROM cities ORDER BY event_time LIMIT 3
+SELECT max(event_time) AS event_time, city, sum(population) AS p, row_number() OVER (ORDER BY sum(population)) AS n FROM cities GROUP BY city
+SELECT event_time, population AS p, row_number() OVER (ORDER BY event_time, city) AS x, city FROM (SELECT event_time, population, city COLLATE UTF8_LCASE AS city FROM cities)
+SELECT a.event_time, row_number() OVER (ORDER BY a.event_time) AS x, b.city FROM cities a JOIN cities b ON a.offset = b.offset

@@ -4,6 +4,7 @@ What is let through is listed, so these are samples of everything else: other sp
 places in a query than in the shared vectors.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,43 @@ def test_a_refusal_says_why_and_what_to_write(
         spark_engine.validate("attack", sql(query), [cities], VOCAB)
     assert what in caught.value.message
     assert help in (caught.value.help or "")
+
+
+AMBIGUOUS = [
+    "SELECT event_time, upper(city) AS town, population, row_number() OVER (ORDER BY event_time)"
+    " AS n FROM cities",
+    "SELECT event_time, lag(population * 2) OVER (PARTITION BY city ORDER BY event_time DESC)"
+    " AS x FROM cities",
+    "SELECT event_time, sum(population * 2) OVER (ORDER BY event_time ROWS 1 PRECEDING) AS x"
+    " FROM cities",
+    "SELECT event_time, population, row_number() OVER (ORDER BY length(city) DESC) AS n"
+    " FROM cities",
+    "SELECT a.event_time, a.city, b.population, row_number() OVER (ORDER BY a.offset) AS x"
+    " FROM cities a LEFT JOIN cities b ON a.city = b.city",
+    "SELECT event_time, upper(city) AS c FROM cities ORDER BY event_time LIMIT 3",
+    "SELECT max(event_time) AS event_time, city, sum(population) AS p,"
+    " row_number() OVER (ORDER BY sum(population)) AS n FROM cities GROUP BY city",
+    "SELECT event_time, row_number() OVER (ORDER BY event_time) AS x, city FROM"
+    " (SELECT event_time, city COLLATE UTF8_LCASE AS city FROM cities)",
+    "SELECT event_time, `the city`, last_value(`the city`) OVER (ORDER BY event_time) AS x"
+    " FROM (SELECT event_time, city AS `the city` FROM cities)",
+    "SELECT event_time, avg(population + 1) OVER (PARTITION BY city) AS x FROM cities",
+]
+
+
+@pytest.mark.parametrize("query", AMBIGUOUS)
+def test_the_help_for_an_order_with_ties_can_be_followed(spark_engine: Engine, query: str) -> None:
+    cities = InputSlices(alias="cities", schema=SCHEMA, vocab=VOCAB)
+    with pytest.raises(QueryError) as caught:
+        spark_engine.validate("attack", sql(query), [cities], VOCAB)
+    assert caught.value.code == "E0506"
+    assert "aggregateexpression" not in caught.value.message
+    help = caught.value.help or ""
+    assert "_w" not in help
+    if "ORDER BY" in help:
+        advised = "ORDER BY" + help.partition("ORDER BY")[2]
+        followed = re.sub(r"ORDER BY .*?(?= ROWS| LIMIT|\) AS)", lambda _: advised, query)
+    else:
+        followed = query.replace("avg(population + 1)", help.partition(": ")[2].split(" / ")[0])
+    assert followed != query
+    assert verdict(spark_engine, followed) != "refused", followed

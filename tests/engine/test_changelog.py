@@ -88,3 +88,21 @@ def test_without_a_key_differences_are_retracted_and_appended(
     assert best.step() == [(0, "00:01", "Alice"), (0, "00:01", "Alice")]
     scores.add([("00:02", 3, "Alice", 2)])
     assert best.step() == [(1, "00:01", "Alice"), (1, "00:01", "Alice"), (0, "00:02", "Alice")]
+
+
+@pytest.mark.parametrize("partition", ["1", "'a'", "score > 0", "player || 'x'", "1, player"])
+def test_places_in_a_partition_that_is_no_column_are_kept_up_to_date(
+    spark_engine: Engine, scores: Source, partition: str
+) -> None:
+    query = f"""SELECT event_time, player,
+        ROW_NUMBER() OVER (PARTITION BY {partition} ORDER BY event_time, player) AS place
+        FROM scores"""
+    places = derived(spark_engine, scores, query)
+    scores.add([("00:01", 1, "Alice", 1), ("00:03", 1, "Bob", 1)])
+    places.step()
+    scores.add([("00:02", 2, "Bob", 1)])
+    places.step()
+    first, second = ((1, 2) if "player" in partition else (2, 3)), places.amounts_to()
+    alice = ("00:01", "Alice", 1)
+    bobs = [("00:02", "Bob", first[0]), ("00:03", "Bob", first[1])]
+    assert second == [alice, *bobs]

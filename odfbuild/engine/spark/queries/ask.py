@@ -23,7 +23,8 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     for each in task.inputs:
         _view(spark, each, task.chosen.get(each.alias), history=task.history)
     names = [each.alias for each in task.inputs]
-    report = check_steps(spark, "", [Step(None, task.sql)], names)
+    offsets = {each.alias.lower(): each.vocab.offset for each in task.inputs}
+    report = check_steps(spark, "", [Step(None, task.sql)], names, offsets)
     # Else rows may be any that fit: nothing is committed that has to be the same.
     errors = [*report.errors, *(report.order_bound if task.repeatable else ())]
     if errors:

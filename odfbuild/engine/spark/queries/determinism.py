@@ -23,6 +23,7 @@ from odfbuild.engine.spark.internals.catalyst import (
 )
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.findings import Findings, words
+from odfbuild.engine.spark.queries.ties import Names, Ties, depends_on_ties, is_collated
 
 CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
 CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
@@ -51,6 +52,8 @@ class Analysed:
         self.findings = findings
         self._common: dict[str, Node] = {}
         """Expressions that functions use more than once, such as the first argument of nullif()."""
+        self._names: Names | None = None
+        """Of what stands below the window functions that are being looked at."""
 
     def check(self, plan: Node) -> None:
         """Look at a whole query."""
@@ -70,6 +73,7 @@ class Analysed:
             self.findings.construct(plan, lists.CONSTRUCTS.get(kind, words(kind)))
         if kind == "Sample":
             self.findings.error(plan, "E0505", "TABLESAMPLE depends on how data lies on disk")
+        self._names = Names(plan, self.findings.sql) if kind == "Window" else None
         if kind in ("GlobalLimit", "Offset"):
             self._limit(plan, used())
         if kind == "Window":
@@ -176,9 +180,11 @@ class Analysed:
     def _aggregate(self, expression: Node) -> None:
         function = expression.aggregateFunction()
         kind = name_of(function)
+        if self._names is not None and kind in lists.ORDER_BOUND_WINDOWS:
+            return  # the order of its window decides, see `_window`
         types = {str(child.dataType().typeName()) for child in items(function.children())}
         name = str(function.prettyName())
-        argument = next((str(child.sql()) for child in items(function.children())), "x")
+        argument = next(map(self._spelled, items(function.children())), "x")
         if kind in lists.ORDER_FREE_AGGREGATES:
             if kind not in lists.COUNTS:
                 self._one_of_equals(expression, function.children())
@@ -205,6 +211,9 @@ class Analysed:
                 "compute it from SUM, COUNT, MIN and MAX of integers or decimals",
             )
 
+    def _spelled(self, expression: Node) -> str:
+        return str(expression.sql()) if self._names is None else self._names.of(expression)
+
     def _exact_numbers(self, expression: Node, types: set[str], name: str, argument: str) -> None:
         """Sums of whole numbers and decimals are exact, unless Spark takes a short cut."""
         if name.startswith("try_"):
@@ -228,7 +237,7 @@ class Analysed:
 
     def _one_of_equals(self, node: Node, values: Node) -> None:
         """Texts that are spelled differently and count as equal: which one is given is open."""
-        found = next((each for each in items(values) if _is_collated(each)), None)
+        found = next((each for each in items(values) if is_collated(each)), None)
         if found is not None:
             self.findings.order(
                 node,
@@ -245,7 +254,7 @@ class Analysed:
         if position_of(expression) in self.findings.comparators:
             return False
         collected = child.aggregateFunction()
-        return name_of(collected) in lists.COLLECTIONS and not _is_collated(collected)
+        return name_of(collected) in lists.COLLECTIONS and not is_collated(collected)
 
     def _is_ordered_by_itself(self, function: Node) -> bool:
         value = function.child()
@@ -260,19 +269,23 @@ class Analysed:
         enough.
         """
         rows = plan.child()
+        names = Names(plan, self.findings.sql)
         for named in items(plan.windowExpressions()):
             expression = next(_find(named, "WindowExpression"), None)
-            if expression is None or not _depends_on_ties(expression):
+            if expression is None or not depends_on_ties(expression):
                 continue
-            given = _sorted_by(plan.orderSpec()) | _plain(plan.partitionSpec())
+            given = _sorted_by(plan.orderSpec()) | _plain(items(plan.partitionSpec()))
             needed = (used | ids_of(expression.references())) & ids_of(rows.output())
-            missing = [a for a in items(rows.output()) if a.exprId().id() in needed - given]
+            missing = Ties(rows, given, self.findings.offsets).open(needed)
             if missing:
                 function = expression.windowFunction()
+                if name_of(function) == "AggregateExpression":
+                    function = function.aggregateFunction()
+                columns = [name for each in missing for name in names.columns(each)]
                 self.findings.order(
                     expression,
                     f"{function.prettyName()}() OVER is ambiguous where its ORDER BY has ties",
-                    f"name every column that is used: ORDER BY {_order(plan.orderSpec(), missing)}",
+                    _all_columns([*map(names.order, items(plan.orderSpec())), *columns]),
                 )
 
     def _limit(self, plan: Node, used: frozenset[int]) -> None:
@@ -283,13 +296,14 @@ class Analysed:
             node = node.child()
         is_sorted = name_of(node) == "Sort" and getattr(node, "global")()
         given = _sorted_by(node.order()) if is_sorted else frozenset()
-        missing = [a for a in items(node.output()) if a.exprId().id() in needed - given]
+        missing = Ties(node, given, self.findings.offsets).open(needed)
         if missing:
-            order = _order(node.order() if is_sorted else None, missing)
+            names = Names(node, self.findings.sql)
+            order = [names.order(each) for each in items(node.order())] if is_sorted else []
             self.findings.order(
                 plan,
                 "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
-                f"name every column that is used: ORDER BY {order}",
+                _all_columns([*order, *(name for each in missing for name in names.columns(each))]),
             )
 
 
@@ -309,23 +323,6 @@ def _find(expression: Node, kind: str) -> Iterator[Node]:
         yield from _find(child, kind)
 
 
-def _depends_on_ties(expression: Node) -> bool:
-    function = expression.windowFunction()
-    kind = name_of(function)
-    if kind == "AggregateExpression":
-        kind = name_of(function.aggregateFunction())
-    if kind in lists.ORDER_BOUND_WINDOWS:
-        return True
-    if kind in lists.RANKS:
-        return False
-    frame = expression.windowSpec().frameSpecification()
-    return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
-
-
-def _is_collated(expression: Node) -> bool:
-    return " collate " in str(expression.dataType().simpleString()).lower()
-
-
 def _digits(expression: Node) -> int:
     """Digits that a value of this type may have; endless when it is no decimal."""
     found = re.fullmatch(r"decimal\((\d+),\d+\)", str(expression.dataType().simpleString()))
@@ -336,14 +333,14 @@ def _sorted_by(order: Node) -> frozenset[int]:
     return _plain(each.child() for each in items(order))
 
 
-def _plain(expressions: Node) -> frozenset[int]:
+def _plain(expressions: Iterable[Node]) -> frozenset[int]:
     """Ids of those expressions that are columns themselves, and whose equal values are the same."""
-    found = items(expressions) if hasattr(expressions, "iterator") else expressions
     return frozenset(
-        e.exprId().id() for e in found if name_of(e) == "AttributeReference" and not _is_collated(e)
+        each.exprId().id()
+        for each in expressions
+        if name_of(each) == "AttributeReference" and not is_collated(each)
     )
 
 
-def _order(order: Node | None, missing: Iterable[Node]) -> str:
-    given = [str(each.sql()) for each in items(order)] if order is not None else []
-    return ", ".join([*given, *(str(column.name()) for column in missing)])
+def _all_columns(order: Iterable[str]) -> str:
+    return f"name every column that is used: ORDER BY {', '.join(dict.fromkeys(order))}"

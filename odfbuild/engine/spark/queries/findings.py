@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -68,8 +68,12 @@ class Report:
 class Findings:
     """Puts findings about one step's text into a report."""
 
-    def __init__(self, report: Report, dataset: str, step: int, sql: str) -> None:
+    def __init__(
+        self, report: Report, dataset: str, step: int, sql: str, offsets: Mapping[str, str]
+    ) -> None:
         self.report = report
+        self.offsets = offsets
+        """The column with the offsets of each input, by its name in lower case."""
         self.dataset = dataset
         self.step = step
         self.sql = sql

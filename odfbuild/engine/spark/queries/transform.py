@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from odfbuild.engine.spark.queries.modes.bounds import bounds_of
 from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
-from odfbuild.engine.spark.queries.validate import check_steps, result_of, screen_steps
+from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
 from odfbuild.engine.spark.results import few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
@@ -197,7 +197,8 @@ def checked(
     for table in tables:
         make_view(spark, table)
     names = [each.alias for each in inputs] + [table.view for table in tables]
-    report = _checked_steps(spark, dataset, transform, names)
+    offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
+    report = _checked_steps(spark, dataset, transform, names, offsets)
     frame = _result(report)
     operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
@@ -232,10 +233,14 @@ def preprocess(
 
 
 def _checked_steps(
-    spark: SparkSession, dataset: str, transform: TransformSql, names: Sequence[str]
+    spark: SparkSession,
+    dataset: str,
+    transform: TransformSql,
+    names: Sequence[str],
+    offsets: Mapping[str, str] = NO_OFFSETS,
 ) -> Report:
     with as_written(transform):
-        report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names)
+        report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names, offsets)
         problems = [*report.errors, *report.order_bound]
         if report.plan is not None and not problems and not is_spark(transform):
             problems = differences(Catalyst(spark), report.plan, dataset)

@@ -8,7 +8,7 @@ plan. No query runs and no file is opened. Source: Open Data Fabric, "Engine Con
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import (
@@ -37,21 +37,27 @@ if TYPE_CHECKING:
 
     from odfbuild.errors import QueryError
 
+NO_OFFSETS: Mapping[str, str] = {}
 _QUOTED = re.compile(r"(['\"])(.*)\1\s*", re.S)
 
 
 def check_steps(
-    spark: SparkSession, dataset: str, steps: Sequence[Step], inputs: Sequence[str]
+    spark: SparkSession,
+    dataset: str,
+    steps: Sequence[Step],
+    inputs: Sequence[str],
+    offsets: Mapping[str, str] = NO_OFFSETS,
 ) -> Report:
     """Check queries in a session in which `inputs` are views; makes views of intermediate steps.
 
-    `result` is the lazy result of the last query, or `None` when something is wrong.
+    `offsets` names the columns of `inputs` (in lower case) that number records. `result` is the
+    lazy result of the last query, or `None` when something is wrong.
     """
     report = Report()
     catalyst = Catalyst(spark)
     names = list(inputs)
     for number, step in enumerate(steps):
-        findings = Findings(report, dataset, number, step.sql)
+        findings = Findings(report, dataset, number, step.sql, offsets)
         report.result = _one(catalyst, step, names, findings)
         if report.result is None:
             break
@@ -76,7 +82,7 @@ def screen_steps(
     catalyst = Catalyst(spark)
     names = list(inputs)
     for number, step in enumerate(steps):
-        findings = Findings(report, dataset, number, step.sql)
+        findings = Findings(report, dataset, number, step.sql, NO_OFFSETS)
         try:
             _Fence(catalyst, names, findings).plan(catalyst.parse(step.sql), frozenset())
         except PySparkException as error:

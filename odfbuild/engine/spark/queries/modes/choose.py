@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
 from odfbuild.engine.spark.internals.catalyst import Node, items, name_of
 from odfbuild.engine.spark.queries.findings import Report
-from odfbuild.engine.spark.queries.modes.shape import (
-    Joined,
-    Windowed,
-    is_session_window,
-    is_time_window,
-)
+from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, stands_for
 
 _SEE_THROUGH = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Sort"})
 
@@ -76,7 +71,7 @@ def _group_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...]
             (
                 names[each.exprId().id()][0]
                 for each in outputs
-                if names.get(each.exprId().id()) and _stands_for(each, grouping)
+                if names.get(each.exprId().id()) and stands_for(each, grouping)
             ),
             None,
         )
@@ -86,24 +81,17 @@ def _group_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...]
     return tuple(key)
 
 
-def _stands_for(output: Node, grouping: Node) -> bool:
-    """Whether an output column tells groups of `grouping` apart: itself, or a window's bound."""
-    value = output.child() if name_of(output) == "Alias" else output
-    if value.semanticEquals(grouping):
-        return True
-    if name_of(value) != "GetStructField" or not value.child().semanticEquals(grouping):
-        return False
-    return is_time_window(grouping) or is_session_window(grouping)
-
-
 def _row_number_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:
     for named in items(node.windowExpressions()):
         if name_of(named) != "Alias" or name_of(named.child()) != "WindowExpression":
             continue
         if name_of(named.child().windowFunction()) != "RowNumber":
             continue
-        parts = [*items(node.partitionSpec()), named]
-        ids = [each.exprId().id() for each in parts if hasattr(each, "exprId")]
-        if len(ids) == len(parts) and all(names.get(id) for id in ids):
+        # Every row has the same constant, so that it tells none apart.
+        parts = [each for each in items(node.partitionSpec()) if not each.foldable()]
+        if any(name_of(each) != "AttributeReference" for each in parts):
+            continue
+        ids = [each.exprId().id() for each in (*parts, named)]
+        if all(names.get(id) for id in ids):
             return tuple(top[names[id][0]] for id in ids)
     return None

@@ -86,6 +86,16 @@ def is_session_window(attribute: Node) -> bool:
     )
 
 
+def stands_for(output: Node, grouping: Node) -> bool:
+    """Whether an output column tells groups of `grouping` apart: itself, or a window's bound."""
+    value = output.child() if name_of(output) == "Alias" else output
+    if value.semanticEquals(grouping):
+        return True
+    if name_of(value) != "GetStructField" or not value.child().semanticEquals(grouping):
+        return False
+    return is_time_window(grouping) or is_session_window(grouping)
+
+
 def _leaves(plan: Node, inputs: tuple[str, ...], through: frozenset[str]) -> Iterator[str | None]:
     """The inputs that a plan reads, `None` for any node that is neither input nor in `through`."""
     for node in _nodes(plan, inputs):

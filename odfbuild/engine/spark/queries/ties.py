@@ -1,0 +1,200 @@
+"""Which columns an ORDER BY leaves open: rows that tie in it may differ in these.
+
+A column is settled when rows that tie agree in it: it is sorted by, it is computed of columns that
+are settled, or no two rows tie at all, because the offset of an input or all that is grouped by is
+settled. Looks at analysed plans, runs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+from odfbuild.engine.spark.internals.catalyst import Node, ids_of, items, name_of, text_of
+from odfbuild.engine.spark.queries import functions as lists
+from odfbuild.engine.spark.queries.modes.shape import stands_for
+from odfbuild.engine.spark.results.frames import quote
+
+_OF_ONE_ROW = frozenset({"Project", "Filter", "SubqueryAlias", "Sort", "Window"})
+"""Each of their rows is made of one row below."""
+_OUTER = ("LeftOuter", "RightOuter", "FullOuter")
+_ONE_SIDED = ("LeftSemi", "LeftAnti")
+_DIRECTIONS = {("ASC", "NULLS FIRST"): "", ("DESC", "NULLS LAST"): " DESC"}
+
+
+class Ties:
+    """Rows of `rows` that tie in the columns `given` (their ids).
+
+    `offsets` names the column of each view whose values are all different.
+    """
+
+    def __init__(self, rows: Node, given: Iterable[int], offsets: Mapping[str, str]) -> None:
+        self._rows = rows
+        self._offsets = offsets
+        self._made = dict(_made(rows))
+        self._given = set(given)
+        for id in list(self._given):
+            self._see_through(id)
+
+    def open(self, needed: frozenset[int]) -> list[Node]:
+        """The columns among `needed` in which such rows may differ."""
+        found = [a for a in items(self._rows.output()) if not self._is_settled(a.exprId().id())]
+        found = [a for a in found if a.exprId().id() in needed]
+        return [] if found and self._are_no_two(self._rows) else found
+
+    def _see_through(self, id: int) -> None:
+        """Whoever sorts by a column under another name sorts by that column."""
+        made = self._made.get(id)
+        if made is None or is_collated(made):
+            return
+        column = made.child() if name_of(made) == "Collate" else made
+        if name_of(column) == "AttributeReference" and column.exprId().id() not in self._given:
+            self._given.add(column.exprId().id())
+            self._see_through(column.exprId().id())
+
+    def _is_settled(self, id: int) -> bool:
+        if id in self._given:
+            return True
+        made = self._made.get(id)
+        if made is None:
+            return False
+        if any(made.semanticEquals(self._made[each]) for each in self._given & self._made.keys()):
+            return True
+        return not _is_of_many(made) and all(map(self._is_settled, ids_of(made.references())))
+
+    def _are_no_two(self, plan: Node) -> bool:
+        """Whether no two rows of a plan tie."""
+        kind = name_of(plan)
+        if kind == "View":
+            offset = self._offsets.get(str(plan.desc().identifier().table()).lower(), "").lower()
+            return any(
+                str(each.name()).lower() == offset and each.exprId().id() in self._given
+                for each in items(plan.output())
+            )
+        if kind in _OF_ONE_ROW:
+            return self._are_no_two(plan.child())
+        if kind == "Aggregate":
+            return all(
+                self._is_settled_group(each, plan) for each in items(plan.groupingExpressions())
+            )
+        if kind == "Join":
+            sides = [plan.left()] if str(plan.joinType()) in _ONE_SIDED else items(plan.children())
+            return all(map(self._are_no_two, sides))
+        return False
+
+    def _is_settled_group(self, grouping: Node, aggregate: Node) -> bool:
+        if name_of(grouping) == "AttributeReference" and grouping.exprId().id() in self._given:
+            return True
+        return any(
+            each.exprId().id() in self._given and stands_for(each, grouping)
+            for each in items(aggregate.aggregateExpressions())
+        )
+
+
+class Names:
+    """What the columns that an ORDER BY may name are called in the text of the query.
+
+    Below window functions Spark puts a projection, which computes what their arguments are made of,
+    under names of its own.
+    """
+
+    def __init__(self, plan: Node, sql: str) -> None:
+        while name_of(plan) == "Window":
+            plan = plan.child()
+        self._rows = plan
+        self._sql = sql
+
+    @cached_property
+    def _computed(self) -> dict[int, Node]:
+        return dict(_made_by(self._rows))
+
+    @cached_property
+    def _often(self) -> list[str]:
+        scope = self._rows.child() if name_of(self._rows) == "Project" else self._rows
+        return [str(each.name()).lower() for each in items(scope.output())]
+
+    def of(self, expression: Node) -> str:
+        """An expression as it stands in the query, where that is known."""
+        if name_of(expression) == "AttributeReference":
+            made = self._computed.get(expression.exprId().id())
+            if made is None:
+                return self._column(expression)
+            expression = made
+        return text_of(expression, self._sql) or str(expression.sql())
+
+    def columns(self, column: Node) -> list[str]:
+        """The columns that an ORDER BY has to name to settle one of the rows."""
+        made = self._computed.get(column.exprId().id())
+        if made is None:
+            return [self._column(column)]
+        if name_of(self._rows) != "Project":
+            return [self.of(column)]  # an aggregate, which only its own words name
+        return [self._column(each) for each in items(made.references().toSeq())]
+
+    def order(self, order: Node) -> str:
+        """A part of ORDER BY."""
+        how = (str(order.direction().sql()), str(order.nullOrdering().sql()))
+        return self.of(order.child()) + _DIRECTIONS.get(how, " " + " ".join(how))
+
+    def _column(self, column: Node) -> str:
+        name = str(column.name())
+        text = name if re.fullmatch(r"[A-Za-z_]\w*", name) else quote(name)
+        if self._often.count(name.lower()) > 1:
+            text = str(column.sql())
+        # Spellings that count as equal are told apart by their bytes.
+        return f"{text} COLLATE UTF8_BINARY" if is_collated(column) else text
+
+
+def is_collated(expression: Node) -> bool:
+    """Whether equal values of an expression may be spelled differently."""
+    kind = str(expression.dataType().simpleString()).lower()
+    return re.search(r" collate (?!utf8_binary\b)", kind) is not None
+
+
+def depends_on_ties(expression: Node) -> bool:
+    """Whether a window function tells rows apart that tie in its ORDER BY."""
+    function = expression.windowFunction()
+    kind = name_of(function)
+    if kind == "AggregateExpression":
+        kind = name_of(function.aggregateFunction())
+    if kind in lists.ORDER_BOUND_WINDOWS:
+        return True
+    if kind in lists.RANKS:
+        return False
+    frame = expression.windowSpec().frameSpecification()
+    return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
+
+
+def _made(plan: Node) -> Iterator[tuple[int, Node]]:
+    """The columns that a plan and those below it compute of a row, and of what."""
+    yield from _made_by(plan)
+    kind = name_of(plan)
+    if kind in _OF_ONE_ROW or (kind == "Join" and str(plan.joinType()) not in _OUTER):
+        for child in items(plan.children()):
+            yield from _made(child)
+
+
+def _made_by(plan: Node) -> Iterator[tuple[int, Node]]:
+    match name_of(plan):
+        case "Project":
+            columns = plan.projectList()
+        case "Aggregate":
+            columns = plan.aggregateExpressions()
+        case "Window":
+            columns = plan.windowExpressions()
+        case _:
+            return
+    for each in items(columns):
+        if name_of(each) == "Alias":
+            yield each.exprId().id(), each.child()
+
+
+def _is_of_many(expression: Node) -> bool:
+    """Whether rows that agree in all that it refers to may differ in it."""
+    match name_of(expression):
+        case "AggregateExpression":
+            return True
+        case "WindowExpression":
+            return depends_on_ties(expression)
+    return any(map(_is_of_many, items(expression.children())))
