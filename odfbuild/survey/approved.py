@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import OdfbuildError, PlanError, StaleHeadError
-from odfbuild.plan.model import DatasetPlan, Plan
+from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import Moved, Subset, moved, subset
 from odfbuild.project.model import Config, Project
@@ -118,7 +118,10 @@ def take_part(saved: SavedPlan, selection: Selection, config: Config) -> Subset:
 
 
 def _refused(dataset: DatasetPlan, error: StaleHeadError) -> DatasetPlan:
-    return replace(dataset, refusal=dataset.refusal or error)
+    """What was planned is not done, so that it is not shown either."""
+    if dataset.refusal is not None:
+        return dataset
+    return replace(dataset, actions=(Action.REFUSE,), changes=(), pending=None, refusal=error)
 
 
 def _refusal(name: str, gone: tuple[Moved, ...], workspace: Workspace) -> StaleHeadError:

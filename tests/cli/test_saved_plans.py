@@ -86,6 +86,23 @@ def test_a_moved_head_stops_only_those_that_depend_on_it(tiny: Tiny, odfbuild: P
     assert "note: the head of 'derived' is block #4, SetTransform, of " in said.err
 
 
+def test_a_saved_plan_of_which_a_part_is_stale_shows_what_is_refused_and_no_changes_of_it(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    for name in ("derived", "other"):
+        tiny.derive(name, QUERY.replace("10", "20"))
+    save(odfbuild)
+    odfbuild.ok("apply", "-y", "-s", "derived")
+    said = odfbuild("apply", "plan.json", "-y")
+    assert said.code == 4
+    shown = said.out.partition("Apply:")[0]
+    assert "None" not in shown
+    assert "  ! derived  refused\n      error[E0701]: 'derived' moved" in shown
+    assert "  ~ other    forward-only: SetTransform\n" in shown
+    assert "1 dataset refused; apply does the others.\nPlan: 0 to create, 1 to change" in shown
+
+
 def test_terraform_15185_a_part_of_a_saved_plan_can_be_applied(
     tiny: Tiny, odfbuild: Program
 ) -> None:

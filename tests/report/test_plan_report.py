@@ -263,6 +263,9 @@ def test_instances_that_are_refused_for_the_same_cause_are_told_together(causes,
         ),
     )
     text = render_plan(plan)
+    title = "0 to create, 0 to change, 0 to run, 0 to reset, 0 to delete, 2 refused"
+    assert f"<title>p: Plan: {title}</title>" in render_html(stamp(plan))
+    assert f"### Plan: {title}\n" in render_markdown(stamp(plan))
     again = "\n      the same refusal as d.x, from t.yaml.j2 (n=y)\n"
     assert text.count("error[E0302]") == (1 if together else 2)
     assert (again in text) is together

@@ -5,7 +5,7 @@ from __future__ import annotations
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.html import render_page
-from odfbuild.report.plan.view import NO_CHANGES, view
+from odfbuild.report.plan.view import view
 
 
 def render_html(saved: SavedPlan) -> str:
@@ -15,5 +15,4 @@ def render_html(saved: SavedPlan) -> str:
         {"error_text": lambda error: render_error(error).rstrip()},
         plan=view(saved.plan),
         saved=saved,
-        no_changes=NO_CHANGES,
     )

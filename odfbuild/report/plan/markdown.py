@@ -15,7 +15,7 @@ from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import escaped, sentence
-from odfbuild.report.plan.view import NO_CHANGES, PlanView, view
+from odfbuild.report.plan.view import PlanView, view
 from odfbuild.wording import count
 
 BUDGET = 65_536
@@ -80,8 +80,7 @@ def marker(project: str, env: str | None = None) -> str:
 
 
 def _head(seen: PlanView, saved: SavedPlan) -> list[str]:
-    title = seen.closing if seen.has_changes else NO_CHANGES
-    lines = [marker(seen.project, saved.plan.env), f"### {escaped(title.rstrip('.'))}", ""]
+    lines = [marker(seen.project, saved.plan.env), f"### {escaped(seen.title)}", ""]
     return [*lines, escaped(seen.head) + _revision(saved), ""]
 
 

@@ -49,11 +49,18 @@ class PlanView:
     rows: Sequence[Row]
     notes: tuple[str, ...]
     closing: str
+    refused: int
 
     @property
     def has_changes(self) -> bool:
         """Whether something happens to any dataset."""
         return any(row.action for row in self.rows)
+
+    @property
+    def title(self) -> str:
+        """What happens and what is refused, as a heading."""
+        refused = f", {self.refused} refused" if self.refused else ""
+        return (self.closing if self.has_changes else NO_CHANGES).rstrip(".") + refused
 
 
 def view(plan: Plan) -> PlanView:
@@ -74,6 +81,7 @@ def view(plan: Plan) -> PlanView:
         rows=_Rows(found, Readers(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
+        refused=counts["refuse"],
     )
 
 
