@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
@@ -39,6 +39,21 @@ class Base:
     def __repr__(self) -> str:
         return f"Project({str(self.root)!r})"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End Spark, which runs on from the first call that needed it; a later one starts it again.
+
+        It also ends with the process, and when another project needs Spark.
+        """
+        from odfbuild.engine.kept import close
+
+        close(self)
+
     def config(self) -> Config:
         """What `odfbuild.yaml` says."""
         return load_config(self._folder, self._given)
@@ -52,10 +67,12 @@ class Base:
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
 
     def _start_engine(self, expected_bytes: int = 0) -> Engine:
+        from odfbuild.engine.kept import lend
         from odfbuild.engine.spark.engine import start_engine
 
         config = self.config()
-        return start_engine(replace(config.engine, expected_bytes=expected_bytes), config.reach)
+        settings = replace(config.engine, expected_bytes=expected_bytes)
+        return lend(self, start_engine, settings, config.reach)
 
     def _survey(
         self,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from odfbuild import Project
+from odfbuild.engine.settings import Reach
 from odfbuild.errors import Errors, PlanError, ProjectError, StaleHeadError
 from odfbuild.plan.explain import Standing
 from odfbuild.plan.model import Action, ReasonCode
@@ -276,3 +279,77 @@ def test_a_definition_is_begun_and_formatted(project: Project, tiny: Tiny) -> No
     with pytest.raises(ProjectError) as caught:
         project.fmt()
     assert caught.value.code == "E0101"
+
+
+@pytest.fixture
+def started(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
+    """Engines, as they are started."""
+    from odfbuild.engine.spark import engine as module
+
+    found: list[Counted] = []
+
+    def start(_: object, reach: Reach) -> Counted:
+        for each in (*reach.read, *reach.write):
+            if not each.exists():
+                each.mkdir(parents=True)
+        found.append(Counted())
+        return found[-1]
+
+    monkeypatch.setattr(module, "start_engine", start)
+    return found
+
+
+class Counted(PlainEngine):
+    """An engine that knows whether it runs."""
+
+    runs = True
+
+    def stop(self) -> None:
+        self.runs = False
+
+
+def test_a_project_keeps_one_engine_until_it_is_closed(tiny: Tiny, started: list[Counted]) -> None:
+    with Project(tiny.root) as project:
+        project.apply()
+        tiny.arrive(2)
+        project.apply()
+        assert project.verify().findings == ()
+        assert [each.runs for each in started] == [True]
+    assert [each.runs for each in started] == [False]
+    assert project.verify().findings == ()
+    assert [each.runs for each in started] == [False, True]
+    project.close()
+    project.close()
+    assert [each.runs for each in started] == [False, False]
+
+
+def test_an_engine_that_does_not_suit_any_more_is_ended(
+    tiny: Tiny, started: list[Counted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def running() -> list[bool]:
+        project.verify()
+        return [each.runs for each in started]
+
+    with Project(tiny.root) as project:
+        project.apply()
+        assert running() == [True]
+        # Settings of the engine, its fences, another project.
+        monkeypatch.setenv("ODFBUILD_SPARK_MEMORY", "512m")
+        assert running() == [False, True]
+        shutil.rmtree(tiny.root / ".odfbuild")
+        assert running() == [False, False, True]
+        with Project(Tiny.fresh(tmp_path / "q").root) as other:
+            other.apply()
+            assert [each.runs for each in started][2:] == [False, True]
+        assert running() == [False, False, False, False, True]
+
+
+def test_calls_of_several_threads_share_an_engine(tiny: Tiny, started: list[Counted]) -> None:
+    with Project(tiny.root) as project:
+        project.apply()
+        threads = [Thread(target=project.verify) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert [each.runs for each in started] == [True]

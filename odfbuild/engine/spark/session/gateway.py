@@ -63,14 +63,8 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-_LONG_WORK_BYTES = 256 << 20
-"""Of input. Up to here code that runs faster does not win back what compiling it takes: measured,
-a session starts with 2 s of CPU instead of 5, and 10^6 rows take the same; 10^7 take half. A
-collector with many threads is worth their start there, too."""
-
-
-def _for_work_on(expected_bytes: int) -> list[str]:
-    if expected_bytes > _LONG_WORK_BYTES:
+def _for_work(long: bool) -> list[str]:
+    if long:
         return ["-XX:+UseParallelGC", "-XX:-UseGCOverheadLimit"]
     return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
@@ -100,11 +94,11 @@ def launch(
     scratch: Path,
     memory: str,
     confine: Confine,
-    expected_bytes: int = 0,
+    for_long_work: bool = False,
 ) -> Gateway:
     """Start a JVM with Spark's gateway; raises `EngineProblem` when it does not come up.
 
-    It compiles the better, and the longer, the more input is expected.
+    It compiles better, and longer, `for_long_work`.
     """
     home = spark_home()
     exchange = Path(tempfile.mkdtemp(dir=scratch))
@@ -125,7 +119,7 @@ def launch(
         "-Duser.timezone=UTC",
         "-Dfile.encoding=UTF-8",
         f"-Djava.io.tmpdir={scratch}",
-        *_for_work_on(expected_bytes),
+        *_for_work(for_long_work),
         # With one compiler the default is 48 MB, which the code of a few hundred queries fills;
         # the JVM fails then. What is reserved is only used when it is needed.
         "-XX:ReservedCodeCacheSize=256m",

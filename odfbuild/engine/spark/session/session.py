@@ -207,8 +207,8 @@ class Session:
             return self._launch(java, conf)
 
     def _launch(self, java: Java, conf: dict[str, str]) -> Gateway:
-        expected = self.settings.expected_bytes
-        return launch(java, conf, self.scratch, self.memory, self._confine, expected)
+        long = self.settings.for_long_work
+        return launch(java, conf, self.scratch, self.memory, self._confine, long)
 
     def _confine(
         self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
