@@ -29,6 +29,9 @@ class Checking(Base):
 
         With `integrity` no step is done again and no engine started. `since` is the end of a hash
         of a block, for one dataset; of each dataset at most `sample` steps are done again.
+
+        >>> project.verify(integrity=True).findings
+        ()
         """
         from odfbuild.verify.check import verify
         from odfbuild.verify.reproduce import Extent

@@ -49,8 +49,9 @@ class Looking(Base):
         `graph().dag` is a `networkx.DiGraph`. Its nodes have the attributes `definition` and
         `state`: what is defined, and what the chain says; `None` where there is no such thing.
 
-        >>> dag = Project("example_project").graph().dag
-        >>> sorted(networkx.descendants(dag, "us.faa.airports"))  # doctest: +SKIP
+        >>> dag = project.graph().dag
+        >>> sorted(networkx.descendants(dag, "root"))
+        ['derived']
         """
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
@@ -99,6 +100,9 @@ class Looking(Base):
         """The last records of a dataset, or all, in order of offset; `None`: there are none.
 
         Retractions and corrections are records, too: the column `op` tells them apart.
+
+        >>> project.records("derived", last=2)["value"].to_pylist()
+        [20, 30]
         """
         from odfbuild.store.committed import Committed
 
@@ -200,6 +204,10 @@ class Looking(Base):
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows.
+
+        >>> plan = project.plan(select=["root+"])
+        >>> plan.has_changes, plan.count(Action.CREATE)
+        (True, 2)
         """
         return self._survey(select, exclude, fetch_uncacheable, rebuild, delete).plan
 
@@ -210,7 +218,11 @@ class Looking(Base):
         return load_plan(Path(file)).plan
 
     def explain(self, dataset: str) -> Explanation:
-        """Why a dataset is stale or not, down to the root causes."""
+        """Why a dataset is stale or not, down to the root causes.
+
+        >>> project.explain("derived").standing.value
+        'up to date: nothing will happen'
+        """
         from odfbuild.inspect.receipts import with_receipts
         from odfbuild.plan.explain import explain
 

@@ -51,6 +51,14 @@ class Push:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
 
+    def under(self, config: Config) -> Push:
+        """The same with what a project says about bad records and other columns."""
+        return replace(
+            self,
+            skip_bad_records=config.ingest.skips_bad_records(self.dataset),
+            on_schema_change=config.ingest.schema_policy(self.dataset),
+        )
+
 
 def push(
     request: Push,
