@@ -92,7 +92,9 @@ def _data(each: Traced) -> dict[str, Any]:
         "takesBack": each.before,
         "untold": each.untold,
         "blocks": [_piece_data(piece) for piece in each.pieces],
-        "sample": [] if each.sample is None else records_to_data(each.sample, each.vocab.operation_type),
+        "sample": []
+        if each.sample is None
+        else records_to_data(each.sample, each.vocab.operation_type),
         "inputs": [_data(origin) for origin in each.inputs],
     }
 
