@@ -68,16 +68,16 @@ class Traced:
     """Records of a dataset, and the records of its inputs that they come from.
 
     `whole`: why these are all records that were read, and not those that were needed. `sample` are
-    the first few of the records, with the system columns, which `vocab` names. `before`: a record among them takes
-    another one back, and `inputs` tell what that one came from. `untold`: why the steps cannot be
-    done again here.
+    the first few of the records, with the system columns, which `vocab` names. `before`: a record
+    among them takes another one back, and `inputs` tell what that one came from. `untold`: why the
+    steps cannot be done again here.
     """
 
     dataset: str
     records: Ranges
     pieces: tuple[Piece, ...] = ()
     sample: pa.Table | None = None
-    vocab: Vocabulary = Vocabulary()
+    vocab: Vocabulary = field(default_factory=Vocabulary)
     whole: str | None = None
     before: bool = False
     inputs: tuple[Traced, ...] = ()
