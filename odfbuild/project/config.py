@@ -30,6 +30,8 @@ from odfbuild.project.settings.owners import SCHEMA as OWNERS
 from odfbuild.project.settings.owners import owners_from
 from odfbuild.project.settings.policy import SCHEMA as POLICIES
 from odfbuild.project.settings.policy import policies_from
+from odfbuild.project.settings.watermarks import SCHEMA as WATERMARKS
+from odfbuild.project.settings.watermarks import watermarks_from
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate
@@ -108,6 +110,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
+                "watermarks": WATERMARKS,
                 "owners": OWNERS,
                 "lint": LINT,
             },
@@ -177,6 +180,7 @@ def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Conf
         engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
         checks=checks_from(content.get("checks") or ()),
         freshness=freshness_from(content.get("freshness") or ()),
+        watermarks=watermarks_from(content.get("watermarks") or ()),
         owners=owners_from(content.get("owners") or ()),
         lint=content.get("lint") or {},
     )
@@ -268,7 +272,9 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
             continue
         errors.append(
             ProjectError(
-                _said(found.validator, found.validator_value, found.instance, found.message),
+                _said(found.validator, found.validator_value, found.instance, found.message)
+                if found.validator != "pattern"
+                else f"{describe(found.instance)} does not fit: {found.schema['description']}",
                 code="E0105",
                 location=locate(text, FILE, 0, path),
                 help=f"see the form of {FILE} in docs/configuration.md",

@@ -17,6 +17,7 @@ from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.owners import Owned
 from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.watermarks import WatermarkRule
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
@@ -47,6 +48,7 @@ class Config:
     engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
+    watermarks: tuple[WatermarkRule, ...] = ()
     owners: tuple[Owned, ...] = ()
     lint: Mapping[str, str] = field(default_factory=dict)
     given: Given = NOTHING_GIVEN

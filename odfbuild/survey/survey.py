@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.graph.build import build_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
 from odfbuild.plan.memory import Memory
@@ -25,6 +27,7 @@ from odfbuild.project.git.repository import has_notes
 from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.definitions import renames_of
@@ -120,6 +123,9 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         graph = build_graph(project, projections, KnownOrder(project.config))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
+        due = _due_by_clock(project, project.definitions, projections)
+        for definition in due.values():
+            memory.watched(definition, None)  # what follows from the clock is not remembered
         places = partial(_place_of, project)
         plan = build_plan(
             project,
@@ -131,6 +137,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             engine_version=engine_version(),
             place_of=places,
             memory=memory,
+            due=due,
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if wishes:
@@ -163,6 +170,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             places,
             fresh,
             engine_version(),
+            due,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
@@ -177,6 +185,26 @@ def _place_of(project: Project, definition: Definition) -> Place:
     from odfbuild.project.locate import DefinitionPlace
 
     return DefinitionPlace(project, definition)
+
+
+def _due_by_clock(
+    project: Project, definitions: Sequence[Definition], chains: Mapping[str, Projection]
+) -> dict[str, Definition]:
+    """The roots whose watermark is behind what `nowMinus` says, by name."""
+    rules = project.config.watermarks
+    if not any(rule.now_minus is not None for rule in rules):
+        return {}
+    now = Timestamp.now()
+    aliases = {name.lower(): name for name in chains}
+    found = {}
+    for each in definitions:
+        chain = chains.get(aliases.get(each.folded, ""))
+        rule = rule_of(rules, each.name)
+        if rule.now_minus is None or chain is None or chain.kind is not DatasetKind.Root:
+            continue
+        if rule.is_due(chain, now):
+            found[each.name] = each
+    return found
 
 
 def _with_places(plan: Plan, project: Project) -> Plan:
