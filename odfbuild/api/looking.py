@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.drift import Drifted
+    from odfbuild.inspect.late import Late
     from odfbuild.inspect.proof import Holds
     from odfbuild.inspect.status import ProjectStanding
     from odfbuild.inspect.vintage import Vintage
@@ -81,6 +82,14 @@ class Looking(Base):
         now = Timestamp.now() if at is None else timestamp(at)
         watermarks = {name: each.watermark for name, each in self.datasets().items()}
         return ages_of(watermarks, self.config().freshness, now)
+
+    def late(self, dataset: str) -> Late:
+        """Records that came too late: for windows of a dataset, or behind its own watermark."""
+        from odfbuild.inspect.late import late
+
+        workspace = self.workspace()
+        name = existing(workspace, dataset)
+        return late(workspace, name, workspace.projections()[name])
 
     def log(self, dataset: str) -> Iterator[tuple[Multihash, MetadataBlock]]:
         """Blocks of a chain with their hashes, newest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,7 @@ class Progress:
         self.renamed_from: str | None = None
         self.deleted = False
         self.warnings: tuple[str, ...] = ()
+        self.late: Counter[str] = Counter()
 
     def add(self, blocks: int, records: int = 0) -> None:
         """Count what a commit added, and say so."""
@@ -78,6 +80,7 @@ def attempt(
             skipped=progress.skipped,
             drift=progress.drift,
             warnings=progress.warnings,
+            late=dict(progress.late),
             error=error,
         )
 

@@ -14,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
 
 
@@ -191,7 +192,8 @@ class Plan:
 
     `complete` is false when only some datasets were selected. `env` names the environment whose
     variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
-    of the plan. `drift` is what can be told of it without looking for it.
+    of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
+    is here tells of records and windows.
     """
 
     project: str
@@ -200,6 +202,7 @@ class Plan:
     env: str | None = None
     pins: tuple[tuple[str, Multihash | None], ...] = ()
     drift: tuple[ChainDrift, ...] = ()
+    windows: tuple[WindowRecords, ...] = ()
 
     @property
     def applyable(self) -> bool:

@@ -42,6 +42,7 @@ FILE = "odfbuild.yaml"
 STORAGE: dict[str, Any] = {
     "type": "string",
     "pattern": r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
+    "examples": ["s3://bucket/prefix", "../data"],
     "description": "Where all clones find the data: s3://bucket/prefix, gs:, az:, or a folder",
 }
 
@@ -272,9 +273,7 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
             continue
         errors.append(
             ProjectError(
-                _said(found.validator, found.validator_value, found.instance, found.message)
-                if found.validator != "pattern"
-                else f"{describe(found.instance)} does not fit: {found.schema['description']}",
+                _said(found.validator, _wanted(found), found.instance, found.message),
                 code="E0105",
                 location=locate(text, FILE, 0, path),
                 help=f"see the form of {FILE} in docs/configuration.md",
@@ -292,10 +291,17 @@ _NAMES = {
 }
 
 
+def _wanted(found: Any) -> Any:
+    """What a rule asks for: of a pattern, values that have its form."""
+    return found.schema["examples"] if found.validator == "pattern" else found.validator_value
+
+
 def _said(rule: Any, value: Any, found: Any, message: str) -> str:
     """What is wrong in the words of all other errors; `message` is the library's."""
     if rule == "type":
         return f"expected {_NAMES[value]}; found {describe(found)}"
+    if rule == "pattern":
+        return f"expected something like {', '.join(value)}; found {describe(found)}"
     if rule in ("const", "enum"):
         allowed = (value,) if rule == "const" else value
         one_of = "one of " * (len(allowed) > 1)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.place import Place
+    from odfbuild.store.dataset import DatasetStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,7 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
+    plan = _with_windows(plan, found, slices)
     if probed.edited:
         drift = sorted((*plan.drift, *probed.edited), key=lambda each: each.dataset)
         plan = replace(plan, drift=tuple(drift))
@@ -223,6 +225,25 @@ def _with_places(plan: Plan, project: Project) -> Plan:
     from odfbuild.survey.places import with_places
 
     return with_places(plan, changed, project)
+
+
+def _with_windows(plan: Plan, found: Survey, slices: ChainSlices) -> Plan:
+    """The plan with what data that is here tells of records and windows."""
+    busy = [
+        each
+        for each in plan.datasets
+        if each.inputs and not {Action.RUN, Action.POLL, Action.APPEND}.isdisjoint(each.actions)
+    ]
+    if not busy or not found.projections:
+        return plan
+    from odfbuild.plan.circumstances import States
+    from odfbuild.survey.windows import Chains, window_records
+
+    def store_of(name: str) -> DatasetStore:
+        return found.workspace.dataset(found.renames.get(name, name))
+
+    chains = Chains(States(found.projections), slices, store_of)
+    return replace(plan, windows=window_records(busy, chains))
 
 
 def _with_drift(plan: Plan, found: Survey, heads: Mapping[str, bytes]) -> Plan:

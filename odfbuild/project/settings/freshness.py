@@ -16,6 +16,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 AGE: dict[str, Any] = {
     "type": "string",
     "pattern": f"^{_AGE.pattern}$",
+    "examples": ["45s", "30m", "36h", "2d", "1w"],
     "description": "A number and a unit: 45s, 30m, 36h, 2d, 1w",
 }
 """How long something takes or lasts."""

@@ -17,7 +17,7 @@ from odfbuild.project.settings.freshness import AGE, parse_age
 from odfbuild.values import dataclass
 
 _ABOUT = {
-    "delay": "So long before the latest event time of the records: 30m, 36h, 2d",
+    "delay": "So long before the latest event time of the records",
     "maxAhead": "Records that lie further ahead of the clock than this do not move it",
     "nowMinus": "At least so long before the clock, also without new records, rounded down to "
     "whole seconds, minutes, hours or days, as it is written",
