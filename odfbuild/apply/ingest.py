@@ -62,11 +62,8 @@ class Arrival:
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
-    the bytes that it stands for. Records that do not
-    fit are an error unless `skip_bad_records`; `on_schema_change` is about other columns.
-    (`None`: the system time), `source_state` where the source stands with it. Records that do not
-    fit are an error unless `skip_bad_records`; `on_schema_change` is about other columns, and
-    `watermark` says how it moves.
+    the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
+    `on_schema_change` is about other columns, and `watermark` says how it moves.
     """
 
     source: SetPollingSource | AddPushSource
@@ -134,10 +131,8 @@ def stage_polled(
     """Prepare a fetched file and stage it; returns what came of it."""
     rule = rule_of(config.watermarks, transaction.alias)
     if fetched.file is None:
-        _add_event(transaction, None, fetched.state, _recorded(fetched.content))
+        _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))
         return Ingested(note=fetched.note)
-        _add_event(transaction, None, fetched.state, rule)
-        return Ingested()
     source = transaction.state.polling_source
     if source is None:
         raise AssertionError("only a dataset with a polling source is polled")
@@ -198,8 +193,6 @@ def stage_ingest(
     if staged is not None and transaction.state.schema is not None:
         store = transaction.workspace.dataset(transaction.alias)
         extra |= linked_objects(store, schema_of(transaction.state.schema), staged.path) or {}
-    _add_event(transaction, staged, arrival.source_state, extra)
-        extra = linked_objects(store, schema_of(transaction.state.schema), staged.path)
     _add_event(transaction, staged, arrival.source_state, arrival.watermark, extra)
     records = staged.records if staged else 0
     notes = (result.note, _ahead(staged.ahead) if staged and staged.ahead else "")
@@ -236,9 +229,8 @@ def _add_event(
     transaction: Transaction,
     staged: StagedSlice | None,
     source_state: SourceState | None,
-    extra: dict[str, Any],
     rule: WatermarkRule,
-    extra: dict[str, Any] | None = None,
+    extra: dict[str, Any],
 ) -> None:
     if staged is None and source_state == transaction.state.source_state:
         return
@@ -300,10 +292,7 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
         return from_odf(read.schema)
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
+
 def _recorded(content: str | None) -> dict[str, Any]:
     """The attribute by which a block says what bytes its source state stands for."""
     return {} if content is None else {_CONTENT: content}
-def _later(one: Timestamp | None, other: Timestamp | None) -> Timestamp | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)
