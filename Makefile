@@ -31,7 +31,7 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 # The two sets of packages share one environment: the locked one fits odfbuild's own needs too.
 .venv/.example: .venv/.made $(SOURCES)
 	@echo "Installing odfbuild with a Java runtime into .venv (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jre]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
 	@$(COMPILE)
 	@touch $@
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.survey.definitions import read_definitions
@@ -105,6 +106,7 @@ class Looking(Base):
         workspace = self.workspace()
         return blame(self.config(), workspace.dataset(existing(workspace, dataset)))
 
+    @needs_engine
     def records(self, dataset: str, last: int | None = None) -> pa.Table | None:
         """The last records of a dataset, or all, in order of offset; `None`: there are none.
 
@@ -119,6 +121,7 @@ class Looking(Base):
         store = workspace.dataset(existing(workspace, dataset))
         return Committed(store, store.head()).newest(last)
 
+    @needs_engine
     def sql(
         self,
         query: str,
@@ -155,6 +158,7 @@ class Looking(Base):
             assert found.schema is not None
             return read_answer(found.parts, found.schema)
 
+    @needs_engine
     def corrections(self, dataset: str, since: datetime) -> Corrections:
         """Which records were corrected, retracted or came late since a system time."""
         from odfbuild.inspect.corrections import corrections
@@ -163,6 +167,7 @@ class Looking(Base):
         workspace = self.workspace()
         return corrections(workspace, existing(workspace, dataset), Moment(timestamp(since)))
 
+    @needs_engine
     def provenance(
         self, dataset: str, records: Sequence[int] | str, *, recursive: bool = False
     ) -> list[Traced]:
@@ -178,6 +183,7 @@ class Looking(Base):
         extent = Extent(recursive=recursive)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
+    @needs_engine
     def prove(self, query: str, *, history: bool = False) -> dict[str, Any]:
         """Ask like `sql`, and sign the answer: the document that `sql --prove` writes.
 
@@ -190,6 +196,7 @@ class Looking(Base):
         question = understand(query, workspace.aliases())
         return prove(workspace, question, self._start_engine, history=history)
 
+    @needs_engine
     def check_proof(self, document: Any, *, signer: str | None = None) -> Holds:
         """Check somebody's proof by asking again, at the blocks that it names.
 

@@ -16,6 +16,7 @@ from odfbuild.api.checking import Checking
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
+from odfbuild.extras import needs_engine
 from odfbuild.store import transfer
 from odfbuild.store.transfer import Held
 from odfbuild.survey.names import block_in, existing
@@ -53,6 +54,7 @@ class Project(Looking, Checking, Authoring):
         Path(file).write_text(text + "\n", encoding="utf-8")
         return saved.digest
 
+    @needs_engine
     def apply(
         self,
         plan: Plan | None = None,
@@ -96,6 +98,7 @@ class Project(Looking, Checking, Authoring):
         )
         return apply_recorded(found, options)
 
+    @needs_engine
     def push(
         self,
         dataset: str,
