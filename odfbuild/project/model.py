@@ -66,8 +66,7 @@ class Config:
     @property
     def cache(self) -> Path:
         """Disposable files of the environment: deleting them changes nothing but time."""
-        folder = cache_folder(self.root)
-        return folder if self.env is None else folder / "env" / self.env
+        return cache_folder(self.root, self.env)
 
     @property
     def inbox(self) -> Path:

@@ -9,6 +9,7 @@ else, and is safe because nothing is read that is not sealed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import marshal
 import os
@@ -28,6 +29,7 @@ from odfbuild.store.machine_key import SEAL_SIZE, is_sealed, seal
 RACY_NS = 2_000_000_000
 """Changes within this time after a file was written may not show in its time of modification."""
 
+_NAME = ".odfbuild"
 _SIZE = 8
 """Bytes that tell, after the seal, how long the plain values are."""
 Buffer: TypeAlias = bytes | memoryview
@@ -43,16 +45,40 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
 
 
-def cache_folder(root: Path) -> Path:
-    """Disposable files of the project in `root`: beside the user's own where it is read-only."""
-    folder = root / ".odfbuild"
-    if os.access(folder if folder.is_dir() else root, os.W_OK):
-        return folder
-    return user_cache() / "projects" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+def cache_folder(root: Path, env: str | None = None) -> Path:
+    """Disposable files of the project in `root`, or of an environment of it.
+
+    Beside the user's own where the project is read-only, or where links lead out of the folder: Git
+    brings links, and what is written or cleared behind them would be somebody else's.
+    """
+    inside = Path(_NAME, *(("env", env) if env else ()))
+    if os.access(root / _NAME if (root / _NAME).is_dir() else root, os.W_OK):
+        folder = root / inside
+        if not (is_linked(folder) or _holds_links(folder)):
+            return folder
+    base = user_cache() / "projects" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    return base.joinpath(*inside.parts[1:])
+
+
+def is_linked(folder: Path) -> bool:
+    """Whether a link on the way from the project to `folder` leads out of the cache."""
+    depth = folder.parts.index(_NAME) if _NAME in folder.parts else len(folder.parts)
+    inside = (folder, *folder.parents)[: len(folder.parts) - depth]
+    return any(each.is_symlink() for each in inside)
+
+
+def _holds_links(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return any(entry.is_symlink() for entry in found)
+    except OSError:
+        return False
 
 
 def prepare_cache_folder(folder: Path) -> None:
-    """Create the cache folder, hidden from Git and from backups."""
+    """Create the cache folder, hidden from Git and from backups; `OSError` when it is no such."""
+    if is_linked(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
         file = folder / name

@@ -2,7 +2,8 @@
 
 A folder of files with a manifest. The manifest names the block up to which the files cover the
 chain, and vouches for each of them by size and seal. A folder that is damaged in any way, or not of
-this user on this machine, counts as empty: deleting it changes nothing but time. One writer at a time, the holder of the claim.
+this user on this machine, counts as empty: deleting it changes nothing but time. One writer at a
+time, the holder of the claim.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.disposable import RACY_NS, read_disposable, write_disposable
+from odfbuild.store.disposable import RACY_NS, is_linked, read_disposable, write_disposable
 from odfbuild.store.files import sync_folder
 from odfbuild.store.machine_key import sealer
 
@@ -63,7 +64,7 @@ class SideCarFolder:
     def load(self) -> SideCars | None:
         """What the folder holds; `None` unless it is whole."""
         plain = read_disposable(self.folder / MANIFEST, self._stamp)
-        if plain is None:
+        if plain is None or is_linked(self.folder):
             return None
         covered, entries = plain
         files = []
