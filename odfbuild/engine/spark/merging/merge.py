@@ -18,7 +18,7 @@ from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
-from odfbuild.engine.spark.merging.prior import Prior
+from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -49,7 +49,7 @@ def merge(
     Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
     """
     try:
-        with Prior(spark, task) as prior:
+        with EarlierRecords(spark, task) as prior:
             micros = kept_micros(frame, task, source.columns)
             found, order = merged(frame, task, prior, micros)
             parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
@@ -68,7 +68,7 @@ def merge(
 
 
 def merged(
-    frame: DataFrame, task: IngestTask, prior: Prior, micros: Micros
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, micros: Micros
 ) -> tuple[DataFrame, Sequence[str]]:
     """The lazy result of `merge` and the columns that give its order.
 
@@ -101,7 +101,7 @@ def merged(
 
 
 def _replaced(
-    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategySnapshot
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, strategy: MergeStrategySnapshot
 ) -> DataFrame:
     key = strategy.primary_key
     compared = strategy.compare_columns or _values(frame, key)
@@ -112,7 +112,7 @@ def _replaced(
 
 
 def _upserted(
-    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategyUpsertStream
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, strategy: MergeStrategyUpsertStream
 ) -> DataFrame:
     key = strategy.primary_key
     last = last_of_each_key(frame, key)
