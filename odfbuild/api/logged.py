@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import Headway
+    from odfbuild.engine.contract import StepProgress
     from odfbuild.survey.outcome import DatasetOutcome
 
 _LOG = logging.getLogger("odfbuild.apply")
@@ -16,7 +16,7 @@ _LOG = logging.getLogger("odfbuild.apply")
 class Logged:
     """A listener that logs datasets as they start, commit and end; called from several threads."""
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """`total` datasets are going to be worked on."""
         _LOG.info("%d datasets to work on", total)
 

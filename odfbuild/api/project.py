@@ -18,7 +18,7 @@ from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
 from odfbuild.extras import needs_engine
 from odfbuild.store import transfer
-from odfbuild.store.transfer import Held
+from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
 from odfbuild.survey.survey import Survey
 
@@ -175,13 +175,13 @@ class Project(Looking, Checking, Authoring):
         before = clock.time() - grace.total_seconds()
         return collect(workspace, names, before=before, dry_run=dry_run)
 
-    def push_objects(self, *datasets: str) -> tuple[Held, ...]:
+    def push_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that only this clone has to the storage; returns them."""
         copied = transfer.pushable(self.objects(*datasets))
         transfer.push(self.workspace(), copied)
         return copied
 
-    def pull_objects(self, *datasets: str) -> tuple[Held, ...]:
+    def pull_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that this clone lacks from the storage; returns them."""
         copied = transfer.pullable(self.objects(*datasets))
         transfer.pull(self.workspace(), copied)

@@ -17,14 +17,14 @@ from typing import Any
 from odfbuild.odf.changed import changed
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
 from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
 
-_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, Outlook])
+_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, ExpectedInput])
 
 _KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
 _ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
@@ -63,7 +63,7 @@ class Memory:
         """Of datasets whose definition and chain are as they were."""
         self._watches: dict[str, Any] = {}
         self._recalled: set[str] = set()
-        self._outlooks: dict[str, Outlook | None] = {}
+        self._outlooks: dict[str, ExpectedInput | None] = {}
         self.kept: dict[str, Entry] = {}
 
     def watch(self, definition: Definition) -> Any:
@@ -107,7 +107,7 @@ class Memory:
         self._recalled.add(name)
         return KeptPlan.of(self, definition, entry)
 
-    def outlook(self, name: str) -> Outlook | None:
+    def outlook(self, name: str) -> ExpectedInput | None:
         """What a dataset that was decided already will bring to its readers."""
         name = name.lower()
         if name not in self._outlooks:
@@ -120,7 +120,7 @@ class Memory:
         definition: Definition,
         inputs: tuple[str, ...],
         plan: DatasetPlan,
-        outlook: Outlook | None,
+        outlook: ExpectedInput | None,
     ) -> None:
         """Keep a decision that was made just now."""
         name = definition.folded
@@ -183,21 +183,21 @@ class Memory:
         told = self.outlook(reason.input or "")
         return changed(reason, children=told.causes if told else ())
 
-    def _freeze_outlook(self, outlook: Outlook, reasons: tuple[Reason, ...]) -> Any:
+    def _freeze_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
         known = (outlook.certain, outlook.records, outlook.exact)
         places = {id(reason): place for place, reason in enumerate(reasons)}
         causes = tuple([places.get(id(cause)) for cause in outlook.causes])
         # Nearly always they are some of the reasons of the dataset itself.
         return (*known, self._freeze_reasons(outlook.causes) if None in causes else causes)
 
-    def _thaw_outlook(self, entry: Entry) -> Outlook | None:
+    def _thaw_outlook(self, entry: Entry) -> ExpectedInput | None:
         if entry[_OUTLOOK] is None:
             return None
         certain, records, exact, causes = entry[_OUTLOOK]
         if isinstance(causes, bytes):
-            return Outlook(certain, records, exact, self.thaw_reasons(causes))
+            return ExpectedInput(certain, records, exact, self.thaw_reasons(causes))
         reasons = self.thaw_reasons(entry[_REASONS])
-        return Outlook(certain, records, exact, tuple([reasons[place] for place in causes]))
+        return ExpectedInput(certain, records, exact, tuple([reasons[place] for place in causes]))
 
     def _heads_of(
         self, names: tuple[str, ...], without: Container[str]

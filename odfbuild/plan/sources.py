@@ -13,8 +13,8 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
 from odfbuild.plan.bounds import merge_never_adds_records, never_adds_records
+from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import IDLE, Verdict
 
 NOT_PROBED = SourceFacts("unknown", message="the source is not looked at before apply")
@@ -61,7 +61,7 @@ def root_verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=reasons,
         pending=pending,
-        outlook=Outlook(
+        outlook=ExpectedInput(
             certain=certain,
             records=pending.records if _is_bounded(source, projection, facts) else None,
             exact=pending.exact,
@@ -74,7 +74,7 @@ def with_watermark(verdict: Verdict) -> Verdict:
     """The decision about a root whose watermark the clock moves, whatever its source holds."""
     known = verdict.reasons if verdict.action is not None else ()
     reasons = (*known, _BY_CLOCK)
-    outlook = verdict.outlook or Outlook(certain=True, records=0, exact=True, causes=reasons)
+    outlook = verdict.outlook or ExpectedInput(certain=True, records=0, exact=True, causes=reasons)
     return Verdict(
         action=Action.RUN,
         reasons=reasons,

@@ -16,8 +16,8 @@ from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.bounds import never_adds_records
+from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import IDLE, Verdict
 from odfbuild.wording import count
 
@@ -29,7 +29,7 @@ class Input:
     name: str
     alias: str
     state: Projection | None
-    outlook: Outlook | None
+    outlook: ExpectedInput | None
 
 
 Since = Callable[[str, Multihash | None], Interval | None]
@@ -160,7 +160,7 @@ def _decide(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
         pending=pending,
-        outlook=Outlook(
+        outlook=ExpectedInput(
             certain=certain,
             records=records,
             exact=records == 0,
@@ -189,7 +189,7 @@ def _bound(transform: TransformSql, inputs: Sequence[Input], pending: Pending) -
     return pending.records
 
 
-def _planned(name: str, outlook: Outlook | None) -> Reason:
+def _planned(name: str, outlook: ExpectedInput | None) -> Reason:
     if outlook is None:
         raise AssertionError("only a planned input is a reason")
     message = f"{name} will run" if outlook.certain else f"{name} will run if its source has news"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from odfbuild.ingest.fetch.context import FetchContext
-from odfbuild.ingest.fetch.kept import About, KeptDownload
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.store import disposable
 from odfbuild.store.machine_key import key_file, machine_key, seal
 from tests.apply.in_process import Program
@@ -160,7 +160,7 @@ def test_a_download_that_lies_in_the_cache_is_taken_only_from_who_began_it(
     def begun(context: FetchContext) -> KeptDownload:
         kept = KeptDownload(context, "http://example.org/x")
         if not kept.is_complete:
-            kept.begin(About(etag='"1"', total=4, resumable=True))
+            kept.begin(ResponseValidators(etag='"1"', total=4, resumable=True))
             kept.write([b"evil"], "x")
             kept.finish()
         return kept

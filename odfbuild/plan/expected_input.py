@@ -7,7 +7,7 @@ from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ExpectedInput:
     """A dataset that will run (`certain`) or that will run if a source has news.
 
     `records` is how many new records are to be expected, `None` when that cannot be told; unless

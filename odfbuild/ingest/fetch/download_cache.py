@@ -28,7 +28,7 @@ _STAMP = b"odfbuild download 1\n"
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ResponseValidators:
     """What the server said of the bytes: validators, and their number if it told."""
 
     etag: str | None = None
@@ -52,8 +52,8 @@ class KeptDownload:
         self._context = context
         self._sealed_address = seal("address of a download", address.encode())
         self._deadline = time.monotonic() + context.settings.total_seconds
-        self.about = self._load() or About()
-        if self.about == About():
+        self.about = self._load() or ResponseValidators()
+        if self.about == ResponseValidators():
             self.forget()
 
     @property
@@ -69,7 +69,7 @@ class KeptDownload:
             return 0
         return self.part.stat().st_size
 
-    def begin(self, about: About) -> None:
+    def begin(self, about: ResponseValidators) -> None:
         """Start anew, with bytes that are what `about` says."""
         self.forget()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -108,11 +108,13 @@ class KeptDownload:
     def forget(self) -> None:
         """Delete everything; called once the data is committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.about = About()
+        self.about = ResponseValidators()
 
-    def _load(self) -> About | None:
+    def _load(self) -> ResponseValidators | None:
         found = read_disposable(self._about_file, _STAMP)
-        return About(*found[1:]) if found and found[0] == self._sealed_address else None
+        return (
+            ResponseValidators(*found[1:]) if found and found[0] == self._sealed_address else None
+        )
 
 
 def check_size(size: int, limit: int, shown: str) -> None:
