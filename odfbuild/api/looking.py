@@ -236,7 +236,7 @@ class Looking(Base):
     def explain(self, dataset: str) -> Explanation:
         """Why a dataset is stale or not, down to the root causes.
 
-        >>> project.explain("derived").standing.value
+        >>> project.explain("derived").status.value
         'up to date: nothing will happen'
         """
         from odfbuild.inspect.receipts import with_receipts
