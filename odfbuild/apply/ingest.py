@@ -65,7 +65,7 @@ class Arrival:
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
-    several records, and `watermark` says how it moves.
+    several records, `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
     source: SetPollingSource | AddPushSource
@@ -77,6 +77,7 @@ class Arrival:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
     watermark: WatermarkRule = BY_RECORDS
 
 
@@ -153,6 +154,7 @@ def stage_polled(
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
+        shapefile_encoding=settings.shapefile_encoding(transaction.alias),
         watermark=rule,
     )
     return stage_ingest(transaction, get_engine(), arrival, scratch)
@@ -184,6 +186,7 @@ def stage_ingest(
         skip_bad_records=arrival.skip_bad_records,
         on_schema_change=arrival.on_schema_change,
         duplicate_keys=arrival.duplicate_keys,
+        shapefile_encoding=arrival.shapefile_encoding,
     )
     try:
         result = engine.ingest(task)

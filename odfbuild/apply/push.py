@@ -42,7 +42,8 @@ class Push:
     `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
     by one source with the same key only the first one counts. Records that do not fit are an error
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
-    `duplicate_keys` about keys of a snapshot with several records.
+    `duplicate_keys` about keys of a snapshot with several records, `shapefile_encoding` of
+    shapefiles.
     """
 
     dataset: str
@@ -53,14 +54,16 @@ class Push:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
 
     def under(self, config: Config) -> Push:
-        """The same with what a project says about bad records, other columns and duplicate keys."""
+        """The same with what a project says about data that comes."""
         return replace(
             self,
             skip_bad_records=config.ingest.skips_bad_records(self.dataset),
             on_schema_change=config.ingest.schema_policy(self.dataset),
             duplicate_keys=config.ingest.key_policy(self.dataset),
+            shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
         )
 
 
@@ -140,6 +143,7 @@ def _append(
         skip_bad_records=request.skip_bad_records,
         on_schema_change=request.on_schema_change,
         duplicate_keys=request.duplicate_keys,
+        shapefile_encoding=request.shapefile_encoding,
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)

@@ -206,6 +206,7 @@ class IngestTask:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
 
     @property
     def another_way(self) -> str:

@@ -63,6 +63,12 @@ SCHEMA: dict[str, Any] = {
             "description": "By pattern of dataset names, what becomes of a snapshot in which a key "
             "has several records; the last pattern that matches counts; default: fail",
         },
+        "shapefileEncoding": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "By pattern of dataset names, the encoding of attributes of shapefiles, "
+            "whatever the archive says; the last pattern that matches counts",
+        },
         "targetRecordsPerSlice": {
             **_COUNT,
             "default": 10_000,
@@ -132,6 +138,7 @@ class IngestSettings:
     bad_records: Mapping[str, str] = field(default_factory=dict)
     on_schema_change: Mapping[str, str] = field(default_factory=dict)
     duplicate_keys: Mapping[str, str] = field(default_factory=dict)
+    shapefile_encodings: Mapping[str, str] = field(default_factory=dict)
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
@@ -163,6 +170,10 @@ class IngestSettings:
                 return "last"
         return "fail"
 
+    def shapefile_encoding(self, dataset: str) -> str | None:
+        """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""
+        return _last_match(self.shapefile_encodings, dataset)
+
 
 def _last_match(patterns: Mapping[str, str], dataset: str) -> str | None:
     name = dataset.lower()
@@ -180,6 +191,7 @@ _KEYS = {
     "badRecords": "bad_records",
     "onSchemaChange": "on_schema_change",
     "duplicateKeys": "duplicate_keys",
+    "shapefileEncoding": "shapefile_encodings",
     "targetRecordsPerSlice": "target_records",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",
