@@ -16,9 +16,9 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.queries.carry import Carrier
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.foreign import as_written, differences
+from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
-from odfbuild.engine.spark.queries.carry import hide
+from odfbuild.engine.spark.queries.hidden_columns import hide
 from odfbuild.engine.spark.queries.transform import preprocess
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
