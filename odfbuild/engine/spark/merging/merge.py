@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.operation import APPEND, RETRACT
-from odfbuild.engine.spark.merging.batch import check_types, conformed
+from odfbuild.engine.precision import Micros
+from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
 from odfbuild.engine.spark.merging.duplicates import duplicate_keys
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
@@ -52,10 +53,12 @@ def merge(
     warnings: tuple[str, ...] = ()
     try:
         with EarlierRecords(spark, task) as prior:
-            frame = _keyed(frame, task)
+            micros = kept_micros(frame, task, source.columns)
+            keyed = partial(_keyed, task=task, micros=micros)
+            frame = keyed(frame)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
                 frame = prior.read_once(frame)
-                repeated = duplicate_keys(spark, frame, task, partial(_keyed, task=task))
+                repeated = duplicate_keys(spark, frame, task, keyed)
                 if repeated is not None and task.duplicate_keys == "fail":
                     raise repeated
                 warnings = (repeated.message,) if repeated is not None else ()
@@ -69,7 +72,7 @@ def merge(
     return EngineResult(
         parts=parts,
         order=runs,
-        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
+        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns, micros),
         skipped=bad.skipped,
         drift=source.drift,
         warnings=warnings,
@@ -102,9 +105,9 @@ def merged(
     return _by_key(changes, task, strategy.primary_key)
 
 
-def _keyed(frame: DataFrame, task: IngestTask) -> DataFrame:
+def _keyed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
     """`frame` as a merge takes it in, with its keys as they are compared."""
-    frame = conformed(frame, task)
+    frame = conformed(frame, task, micros)
     strategy = task.merge
     if isinstance(strategy, MergeStrategyAppend):
         return frame
@@ -180,10 +183,12 @@ def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
     )
 
 
-def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
+def _result_schema(
+    result: DataFrame, task: IngestTask, declared: pa.Schema | None, micros: Micros
+) -> pa.Schema:
     """Schema of the result; without preprocessing columns are as declared, attributes included."""
     vocab = task.vocab
-    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
+    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros)
     if declared is None or task.preprocess is not None:
         return schema
     fields = []
