@@ -106,10 +106,14 @@ def _read_input(
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a step gave. `note` says so where it was computed otherwise than plans told."""
+    """What a step gave, and the data files of inputs that it `read`.
+
+    `note` says so where it was computed otherwise than plans told.
+    """
 
     records: int = 0
     note: str = ""
+    read: frozenset[Path] = frozenset()
 
 
 def stage_transform(
@@ -138,7 +142,7 @@ def stage_transform(
         data = staged.data if staged else None
         notes = (_other_than_planned(task.transform, result.choice), result.note)
         note = "; ".join(filter(None, notes))
-        derived = Derived(staged.records if staged else 0, note)
+        derived = Derived(staged.records if staged else 0, note, result.read)
     if data is None and not any(step.advances for step in steps):
         return derived
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])

@@ -333,6 +333,7 @@ class _Run:
             transaction.add(*([release] if release else []))
             derived = stage_transform(transaction, self.engine.get, inputs, scratch)
             progress.add(transaction.commit(), derived.records)
+            progress.read(derived.read)
             note = derived.note or note
             shutil.rmtree(scratch, ignore_errors=True)
             if all(each.step.complete for each in inputs):
