@@ -11,7 +11,7 @@ from odfbuild.errors import together
 from odfbuild.survey.definitions import read_definitions
 
 if TYPE_CHECKING:
-    from odfbuild.authoring.new import Begun
+    from odfbuild.authoring.new import NewFile
     from odfbuild.project.format import Formatted
 
 
@@ -31,7 +31,7 @@ class Authoring(Base):
         over: str | None = None,
         description: str | None = None,
         write: bool = True,
-    ) -> Begun:
+    ) -> NewFile:
         """Begin a dataset, with columns and key as its data or inputs have them.
 
         `sources` are its files, its address, or the datasets that it reads, as `kind` has it;
@@ -41,10 +41,10 @@ class Authoring(Base):
         """
         from odfbuild.authoring.new import begin
         from odfbuild.authoring.new import write as write_file
-        from odfbuild.authoring.new_request import Wanted
+        from odfbuild.authoring.new_request import NewDatasetRequest
 
         found = read_definitions(self._folder, self._given)
-        wanted = Wanted(
+        wanted = NewDatasetRequest(
             kind=kind,
             name=name,
             sources=tuple(sources),

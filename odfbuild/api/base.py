@@ -12,10 +12,10 @@ from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
-from odfbuild.project.given import Given
+from odfbuild.project.overrides import Overrides
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
-from odfbuild.survey.survey import Survey, Wishes, survey
+from odfbuild.survey.survey import PlanRequest, Survey, survey
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
@@ -33,7 +33,7 @@ class Base:
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = Path(folder)
-        self._given = Given(env=env, values=tuple((variables or {}).items()))
+        self._given = Overrides(env=env, values=tuple((variables or {}).items()))
         self.root = self.config().root
 
     def __repr__(self) -> str:
@@ -82,13 +82,13 @@ class Base:
         rebuild: Sequence[str] = (),
         delete: Sequence[str] = (),
     ) -> Survey:
-        wishes = Wishes(
+        plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,
             rebuilds=tuple(map(Consent.parse, rebuild)),
             deletions=tuple(map(Consent.parse, delete)),
         )
-        return survey(self._folder, wishes, self._given)
+        return survey(self._folder, plan_request, self._given)
 
 
 def timestamp(time: datetime) -> Timestamp:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.api.base import Base
 from odfbuild.store import transfer
-from odfbuild.store.transfer import Held
+from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Checking(Base):
         finally:
             engine.stop()
 
-    def objects(self, *datasets: str) -> tuple[Held, ...]:
+    def objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Which objects of datasets (default: all) are in their folders, which in the storage.
 
         `PlanError` E0373 when the project has no storage.

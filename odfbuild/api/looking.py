@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.drift import Drifted
-    from odfbuild.inspect.proof import Holds
-    from odfbuild.inspect.status import ProjectStanding
+    from odfbuild.inspect.proof import VerifiedProof
+    from odfbuild.inspect.status import ProjectStatus
     from odfbuild.inspect.vintage import Vintage
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
     from odfbuild.plan.model import Plan
-    from odfbuild.report.freshness import Age
-    from odfbuild.survey.blame import Blamed
-    from odfbuild.verify.provenance import Traced
+    from odfbuild.report.freshness import DatasetAge
+    from odfbuild.survey.blame import BlamedBlock
+    from odfbuild.verify.provenance import TracedRecords
 
 
 class Looking(Base):
@@ -67,13 +67,13 @@ class Looking(Base):
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
 
-    def status(self) -> ProjectStanding:
+    def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
-        from odfbuild.inspect.status import standing
+        from odfbuild.inspect.status import project_status
 
-        return standing(self._survey())
+        return project_status(self._survey())
 
-    def freshness(self, at: datetime | None = None) -> list[Age]:
+    def freshness(self, at: datetime | None = None) -> list[DatasetAge]:
         """How old datasets are by their watermarks at a time (default: now), and may be."""
         from odfbuild.report.freshness import ages_of
 
@@ -88,7 +88,7 @@ class Looking(Base):
         head = store.head()
         return iter(()) if head is None else store.walk(head)
 
-    def blame(self, dataset: str) -> list[Blamed]:
+    def blame(self, dataset: str) -> list[BlamedBlock]:
         """Which commit of Git brought each block of a dataset, newest block first."""
         from odfbuild.survey.blame import blame
 
@@ -123,13 +123,13 @@ class Looking(Base):
         """
         from odfbuild.inspect.ask import answered, at_moment, understand
         from odfbuild.report.answer import read_answer
-        from odfbuild.store.as_of import Moment
+        from odfbuild.store.as_of import PointInTime
 
         if history and valid_at is not None:
             raise ValueError("history shows all records, whatever was true")
         workspace = self.workspace()
         question = understand(query, workspace.aliases())
-        then = None if as_of is None else Moment(timestamp(as_of))
+        then = None if as_of is None else PointInTime(timestamp(as_of))
         with answered(
             workspace,
             question,
@@ -145,14 +145,14 @@ class Looking(Base):
     def corrections(self, dataset: str, since: datetime) -> Corrections:
         """Which records were corrected, retracted or came late since a system time."""
         from odfbuild.inspect.corrections import corrections
-        from odfbuild.store.as_of import Moment
+        from odfbuild.store.as_of import PointInTime
 
         workspace = self.workspace()
-        return corrections(workspace, existing(workspace, dataset), Moment(timestamp(since)))
+        return corrections(workspace, existing(workspace, dataset), PointInTime(timestamp(since)))
 
     def provenance(
         self, dataset: str, records: Sequence[int] | str, *, recursive: bool = False
-    ) -> list[Traced]:
+    ) -> list[TracedRecords]:
         """Which records of its inputs records were made of, `recursive` down to the roots.
 
         `records` are offsets, or a condition in SQL.
@@ -177,7 +177,7 @@ class Looking(Base):
         question = understand(query, workspace.aliases())
         return prove(workspace, question, self._start_engine, history=history)
 
-    def check_proof(self, document: Any, *, signer: str | None = None) -> Holds:
+    def check_proof(self, document: Any, *, signer: str | None = None) -> VerifiedProof:
         """Check somebody's proof by asking again, at the blocks that it names.
 
         With `signer`, a `did:key`, nobody else may have signed. Raises `IntegrityError` when it

@@ -17,7 +17,7 @@ from odfbuild.api.checking import Checking
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
 from odfbuild.store import transfer
-from odfbuild.store.transfer import Held
+from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
 from odfbuild.survey.survey import Survey
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
     from odfbuild.apply.reset import Reset
     from odfbuild.apply.run import Listener
-    from odfbuild.engine.contract import Headway
+    from odfbuild.engine.contract import StepProgress
     from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
     from odfbuild.survey.approved import Approved
@@ -166,13 +166,13 @@ class Project(Looking, Checking, Authoring):
         before = clock.time() - grace.total_seconds()
         return collect(workspace, names, before=before, dry_run=dry_run)
 
-    def push_objects(self, *datasets: str) -> tuple[Held, ...]:
+    def push_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that only this clone has to the storage; returns them."""
         copied = transfer.pushable(self.objects(*datasets))
         transfer.push(self.workspace(), copied)
         return copied
 
-    def pull_objects(self, *datasets: str) -> tuple[Held, ...]:
+    def pull_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that this clone lacks from the storage; returns them."""
         copied = transfer.pullable(self.objects(*datasets))
         transfer.pull(self.workspace(), copied)
@@ -201,7 +201,7 @@ class Project(Looking, Checking, Authoring):
 class _Silent:
     """A listener that says nothing."""
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

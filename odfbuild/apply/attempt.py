@@ -7,7 +7,7 @@ from pathlib import Path
 
 from odfbuild.apply.audit import Audit
 from odfbuild.apply.transaction import Transaction
-from odfbuild.apply.unforeseen import unforeseen
+from odfbuild.apply.unexpected_errors import unforeseen
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error

@@ -20,7 +20,7 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.run import Listener
-from odfbuild.engine.contract import EngineFactory, Headway, OnSchemaChange
+from odfbuild.engine.contract import EngineFactory, OnSchemaChange, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.push import choose_source, key_state
@@ -83,7 +83,7 @@ def push(
                 return _append(request, workspace, engine, file, scratch, progress, audit)
 
     started = time.monotonic()
-    listener.begin(1, lambda each: _headway(engine, each))
+    listener.begin(1, lambda each: _step_progress(engine, each))
     listener.started(name)
     try:
         outcome = attempt(
@@ -177,6 +177,6 @@ def _display_name(data: Path | BinaryIO) -> str:
     return str(data) if isinstance(data, Path) else "standard input"
 
 
-def _headway(engine: LazyEngine, name: str) -> Headway | None:
+def _step_progress(engine: LazyEngine, name: str) -> StepProgress | None:
     running = engine.peek()
     return running.progress(name) if running else None

@@ -17,18 +17,18 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
-from odfbuild.apply.exactly import as_planned
 from odfbuild.apply.ingest import (
     fetch_context,
     keep_side_cars,
     stage_polled,
     validate_source,
 )
+from odfbuild.apply.planned_files import as_planned
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineFactory, Headway, vocabulary_of
+from odfbuild.engine.contract import EngineFactory, StepProgress, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -52,7 +52,7 @@ from odfbuild.survey.protection import check_unprotected
 class Listener(Protocol):
     """Hears what happens while it happens; called from several threads."""
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """`total` datasets will be worked on; `headway` tells how far the engine is with one."""
 
     def started(self, name: str) -> None:
@@ -105,7 +105,7 @@ def apply_plan(
             if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
             run.check_queries()
-            options.listener.begin(len(todo), run.headway)
+            options.listener.begin(len(todo), run.step_progress)
             waits_for = _waits_for(todo.values())
             results = run_graph(
                 list(todo),
@@ -195,7 +195,7 @@ class _Run:
             checked = check_queries(subjects, projections, self.engine.get, known)
             self.wrong = checked.errors
 
-    def headway(self, name: str) -> Headway | None:
+    def step_progress(self, name: str) -> StepProgress | None:
         """How far the engine is with a dataset."""
         engine = self.engine.peek()
         return engine.progress(name) if engine else None

@@ -18,8 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.apply.pulse import Pulse
-from odfbuild.engine.contract import Engine, EngineFactory, Headway
+from odfbuild.apply.progress import ProgressReporter
+from odfbuild.engine.contract import Engine, EngineFactory, StepProgress
 from odfbuild.errors import CheckError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons, pending_data
@@ -63,7 +63,7 @@ _ENDS = {
 }
 
 
-def headway_text(now: Headway) -> str:
+def headway_text(now: StepProgress) -> str:
     """How far the engine is, in words."""
     read = f", {now.records_read:,} records read" if now.records_read else ""
     return f"stage {min(now.stages_done + 1, now.stages)} of {now.stages}{read}"
@@ -79,7 +79,7 @@ class RunLog:
         self._listener = listener
         self._sinks = (self._append, *sinks)
         self._mutex = threading.Lock()
-        self._pulse = Pulse(self._advanced)
+        self._pulse = ProgressReporter(self._advanced)
         self._last: dict[str, float] | None = None
         with contextlib.suppress(OSError):
             _prune(cache)
@@ -109,10 +109,10 @@ class RunLog:
 
         return start
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
-        self._pulse.begin(headway)
-        self._listener.begin(total, headway)
+        self._pulse.begin(step_progress)
+        self._listener.begin(total, step_progress)
 
     def started(self, name: str) -> None:
         """See `Listener`."""
@@ -126,7 +126,7 @@ class RunLog:
         self._write(LogEvent.NODE_PROGRESS, "info", name, message, blocks=blocks, records=records)
         self._listener.progressed(name, blocks, records)
 
-    def _advanced(self, name: str, now: Headway, elapsed: float) -> None:
+    def _advanced(self, name: str, now: StepProgress, elapsed: float) -> None:
         """The engine got on with a dataset."""
         if self._last is None:
             self._last = last_seconds(self.folder.parents[1])

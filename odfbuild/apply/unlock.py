@@ -7,20 +7,20 @@ import signal
 import time
 
 from odfbuild.errors import PlanError
-from odfbuild.store.holders import Holder, this_host
+from odfbuild.store.lock_holders import LockHolder, this_host
 from odfbuild.store.workspace import Workspace
 
 EXIT_HELD = 9
 _LOOK_SECONDS = 0.1
 
 
-def holder_of(workspace: Workspace, name: str) -> Holder | None:
+def holder_of(workspace: Workspace, name: str) -> LockHolder | None:
     """The other process that works on a dataset, if one does."""
     return next(iter(workspace.holders([name])), None)
 
 
 def stop_holder(
-    workspace: Workspace, name: str, holder: Holder, *, at_once: bool, wait: float
+    workspace: Workspace, name: str, holder: LockHolder, *, at_once: bool, wait: float
 ) -> None:
     """Ask a process of this machine to stop, and wait up to `wait` seconds until it let go.
 
@@ -51,7 +51,7 @@ def stop_holder(
         time.sleep(_LOOK_SECONDS)
 
 
-def _still_holds(workspace: Workspace, name: str, holder: Holder) -> bool:
+def _still_holds(workspace: Workspace, name: str, holder: LockHolder) -> bool:
     found = holder_of(workspace, name)
     return found is not None and found.pid == holder.pid
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odfbuild.authoring.new_derived import derived_wanted
-from odfbuild.authoring.new_request import Wanted, as_name
+from odfbuild.authoring.new_request import NewDatasetRequest, as_name
 from odfbuild.authoring.new_root import root_wanted
 from odfbuild.authoring.scaffold import KINDS, derived_text, root_text
 from odfbuild.errors import GraphError, ProjectError
@@ -26,7 +26,7 @@ from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class NewFile:
     """A new file, relative to the root of the project, and the datasets that it defines."""
 
     file: str
@@ -34,7 +34,7 @@ class Begun:
     names: tuple[str, ...]
 
 
-def begin(wanted: Wanted, found: Definitions) -> Begun:
+def begin(wanted: NewDatasetRequest, found: Definitions) -> NewFile:
     """The file that defines what is wanted; raises what is wrong with the wish."""
     config = found.project.config
     if wanted.kind not in KINDS:
@@ -56,10 +56,10 @@ def begin(wanted: Wanted, found: Definitions) -> Begun:
         text = derived_text(derived_wanted(wanted, found), schema)
     else:
         text = root_text(root_wanted(wanted, config), schema)
-    return Begun(file, text, _checked(text, file, found))
+    return NewFile(file, text, _checked(text, file, found))
 
 
-def write(begun: Begun, config: Config) -> None:
+def write(begun: NewFile, config: Config) -> None:
     """Put the file there, and the schema that it names."""
     write_definition(config.root, config.root / begun.file, begun.text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from odfbuild.authoring.new_request import Wanted, as_name, check_column, missing
+from odfbuild.authoring.new_request import NewDatasetRequest, as_name, check_column, missing
 from odfbuild.authoring.scaffold import Derived, Input, alias_of
 from odfbuild.errors import GraphError, ProjectError, together
 from odfbuild.odf.identity import is_name
@@ -16,7 +16,7 @@ from odfbuild.wording import did_you_mean
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
-def derived_wanted(wanted: Wanted, found: Definitions) -> Derived:
+def derived_wanted(wanted: NewDatasetRequest, found: Definitions) -> Derived:
     """The derivative that is wanted, with the columns of its inputs; raises what is missing."""
     if not wanted.sources:
         raise missing(
@@ -66,7 +66,7 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
     return tuple(inputs)
 
 
-def _over(wanted: Wanted, inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
+def _over(wanted: NewDatasetRequest, inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
     over, _, listed = (wanted.over or "").partition("=")
     values = tuple(dict.fromkeys(value.strip() for value in listed.split(",") if value.strip()))
     if not over or not values:

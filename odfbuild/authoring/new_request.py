@@ -12,7 +12,7 @@ from odfbuild.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NewDatasetRequest:
     """What was asked for; `sources` are files, an address or inputs, as `kind` has it.
 
     `read` names a format, `sample` a local file that looks like the data, `over` a column and its

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from odfbuild.authoring.new_request import Wanted, check_column, missing
+from odfbuild.authoring.new_request import NewDatasetRequest, check_column, missing
 from odfbuild.authoring.scaffold import Root
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.fetch.files_glob import matching_files
@@ -21,7 +21,7 @@ _NUMBERED = re.compile(r"[0-9]+(?:[-_.T]?[0-9]+)*")
 _SUFFIX = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]*)+$")
 
 
-def root_wanted(wanted: Wanted, config: Config) -> Root:
+def root_wanted(wanted: NewDatasetRequest, config: Config) -> Root:
     """The root that is wanted, with what its data looks like; raises what is missing."""
     if wanted.kind == "push":
         return _completed(wanted, source="", form=_form(wanted, ""), files=())
@@ -37,7 +37,7 @@ def root_wanted(wanted: Wanted, config: Config) -> Root:
     return _from_files(wanted, config) if wanted.kind == "files" else _from_address(wanted, config)
 
 
-def _from_address(wanted: Wanted, config: Config) -> Root:
+def _from_address(wanted: NewDatasetRequest, config: Config) -> Root:
     address = wanted.sources[0]
     schemes = ("s3:",) if wanted.kind == "s3" else _ADDRESSES
     if len(wanted.sources) > 1 or not address.lower().startswith(schemes):
@@ -55,7 +55,7 @@ def _from_address(wanted: Wanted, config: Config) -> Root:
     return _completed(wanted, source=address, form=_form(wanted, name), files=local)
 
 
-def _from_files(wanted: Wanted, config: Config) -> Root:
+def _from_files(wanted: NewDatasetRequest, config: Config) -> Root:
     pattern, files = _pattern(wanted.sources, config.root)
     if not files:
         raise ProjectError(
@@ -105,7 +105,7 @@ def _shown(path: Path, root: Path) -> str:
     return str(path.absolute()) if relative.startswith("..") else relative
 
 
-def _form(wanted: Wanted, name: str) -> Form:
+def _form(wanted: NewDatasetRequest, name: str) -> Form:
     sample = wanted.sample.name if wanted.sample else ""
     form = form_of(name, wanted.read) or form_of(sample) if name or sample else None
     if form is not None:
@@ -128,7 +128,7 @@ def _form(wanted: Wanted, name: str) -> Form:
 
 
 def _completed(
-    wanted: Wanted,
+    wanted: NewDatasetRequest,
     *,
     source: str,
     form: Form,

@@ -11,7 +11,7 @@ from odfbuild.cli.defaults import KeepsDefaults
 from odfbuild.cli.verbs import VERBS, Verbs
 
 
-class GlobalsAnywhere(KeepsDefaults, TyperGroup):
+class GlobalOptionsGroup(KeepsDefaults, TyperGroup):
     """A group that takes its own options before and after the name of the command."""
 
     def __init__(self, **settings: Any) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from odfbuild.project.model import Config
     from odfbuild.survey.approved import Approved
     from odfbuild.survey.outcome import ApplyOutcome
-    from odfbuild.survey.survey import Survey, Wishes
+    from odfbuild.survey.survey import PlanRequest, Survey
 
 
 class LogFormat(StrEnum):
@@ -107,8 +107,8 @@ def apply(
     console = state.console
     selection = selection_of(select, exclude, selector)
     if file is None:
-        wishes = wishes_of(selection, fetch_uncacheable, allow)
-        found: Survey | Approved = _planned(state, wishes, digest)
+        plan_request = wishes_of(selection, fetch_uncacheable, allow)
+        found: Survey | Approved = _planned(state, plan_request, digest)
     elif fetch_uncacheable or allow:
         hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow"
         raise typer.BadParameter("give it to `odfbuild plan -o` instead", param_hint=hint)
@@ -143,9 +143,9 @@ def apply(
     return outcome.exit_code
 
 
-def _planned(state: Context, wishes: Wishes, digest: str | None) -> Survey:
+def _planned(state: Context, plan_request: PlanRequest, digest: str | None) -> Survey:
     """The plan of now, if it is the one that was approved."""
-    found = state.survey(wishes)
+    found = state.survey(plan_request)
     if digest is not None:
         from odfbuild.plan.document import plan_digest
         from odfbuild.survey.approved import check_digest

@@ -121,11 +121,11 @@ def _names(context: typer.Context) -> list[str]:
 
 def _config(context: typer.Context) -> Config | None:
     from odfbuild.project.config import load_config
-    from odfbuild.project.given import Given
+    from odfbuild.project.overrides import Overrides
 
     environment = context.find_root().params.get("env")
     with contextlib.suppress(Exception):
-        return load_config(_directory(context), Given(env=environment or None))
+        return load_config(_directory(context), Overrides(env=environment or None))
     return None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.cli.console import Console
-from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.project.model import Config
-    from odfbuild.project.settings.owners import Owned
+    from odfbuild.project.settings.owners import Ownership
     from odfbuild.store.workspace import Workspace
-    from odfbuild.survey.survey import Survey, Wishes
+    from odfbuild.survey.survey import PlanRequest, Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,13 @@ class Context:
 
     console: Console
     directory: Path | None = None
-    given: Given = NOTHING_GIVEN
+    given: Overrides = NO_OVERRIDES
 
-    def survey(self, wishes: Wishes | None = None) -> Survey:
+    def survey(self, plan_request: PlanRequest | None = None) -> Survey:
         """Read the project, its chains and its local sources; plan what is wished for."""
         from odfbuild.survey.survey import survey
 
-        return survey(self.directory, wishes, self.given)
+        return survey(self.directory, plan_request, self.given)
 
     def chosen(self, selection: Selection) -> list[str] | None:
         """Present names of the selected datasets, sorted; `None` when nothing was asked for."""
@@ -76,7 +76,7 @@ class Context:
 
         return load_config(self.directory, self.given)
 
-    def owners(self) -> tuple[Owned, ...]:
+    def owners(self) -> tuple[Ownership, ...]:
         """Whom to ask about datasets; nobody where there is no project."""
         from odfbuild.errors import OdfbuildError
 

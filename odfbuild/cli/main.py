@@ -16,13 +16,13 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli import complete
-from odfbuild.cli.anywhere import GlobalsAnywhere
+from odfbuild.cli.anywhere import GlobalOptionsGroup
 from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
 from odfbuild.errors import OdfbuildError
-from odfbuild.project.given import Given
-from odfbuild.store.holders import introduce
+from odfbuild.project.overrides import Overrides
+from odfbuild.store.lock_holders import introduce
 
 _EPILOG = (
     "Exit codes: 0 done, no changes; 1 failed; 2 there are changes or drift (--detailed-exitcode); "
@@ -35,7 +35,7 @@ _VARIABLE = "ODFBUILD_VAR_"
 
 app = typer.Typer(
     name="odfbuild",
-    cls=GlobalsAnywhere,
+    cls=GlobalOptionsGroup,
     help="Build datasets from definitions: plan what a change does, apply it, verify the history.",
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -93,7 +93,7 @@ def _globals(
         int, typer.Option("--verbose", "-v", count=True, help="More detail; repeat for more.")
     ] = 0,
 ) -> None:
-    given = Given(
+    given = Overrides(
         env=env or None,
         files=tuple(vars_file or ()),
         process=tuple(
@@ -167,7 +167,7 @@ def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
     """An exception that nobody foresaw; its details go to the project's cache, if it has one."""
     import tempfile
 
-    from odfbuild.apply.unforeseen import unforeseen
+    from odfbuild.apply.unexpected_errors import unforeseen
     from odfbuild.cli import github
 
     root = github.root_of_project(arguments)

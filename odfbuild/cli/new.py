@@ -90,11 +90,11 @@ def new(
     if name is None:
         raise typer.BadParameter(f"a name for the new dataset is missing: new {kind} NAME", context)
     from odfbuild.authoring.new import begin, write
-    from odfbuild.authoring.new_request import Wanted
+    from odfbuild.authoring.new_request import NewDatasetRequest
     from odfbuild.survey.definitions import read_definitions
 
     found = read_definitions(state.directory, state.given)
-    wanted = Wanted(
+    wanted = NewDatasetRequest(
         kind=kind,
         name=name,
         sources=tuple(sources or ()),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.plan.changes.consent import Consent
-    from odfbuild.survey.survey import Wishes
+    from odfbuild.survey.survey import PlanRequest
 
 
 class Format(StrEnum):
@@ -125,12 +125,12 @@ def selection_of(
 
 def wishes_of(
     selection: Selection, fetch_uncacheable: bool = False, allow: list[str] | None = None
-) -> Wishes:
+) -> PlanRequest:
     """What these options ask of a plan."""
-    from odfbuild.survey.survey import Wishes
+    from odfbuild.survey.survey import PlanRequest
 
     found = [_consent(text) for text in allow or ()]
-    return Wishes(
+    return PlanRequest(
         selection=selection,
         fetch_uncacheable=fetch_uncacheable,
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),

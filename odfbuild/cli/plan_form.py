@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odfbuild.plan.saved import SavedPlan
-    from odfbuild.project.settings.owners import Owned
+    from odfbuild.project.settings.owners import Ownership
 
 
 class PlanForm(StrEnum):
@@ -62,7 +62,7 @@ def show_plan(
     form: PlanForm,
     *,
     full: bool,
-    owners: Sequence[Owned] = (),
+    owners: Sequence[Ownership] = (),
 ) -> None:
     """Print a plan in one of its forms; `owners` are whom to ask, in Markdown."""
     if form is PlanForm.json:

@@ -13,7 +13,7 @@ from threading import Event, Lock, Thread
 from odfbuild.apply.run import Listener
 from odfbuild.apply.run_log import headway_text
 from odfbuild.cli.console import Console
-from odfbuild.engine.contract import Headway
+from odfbuild.engine.contract import StepProgress
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
 from odfbuild.wording import count
@@ -65,7 +65,7 @@ class PlainProgress:
         self._done = 0
         self._total = 0
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
         self._total = total
 
@@ -111,7 +111,7 @@ class BarProgress:
         self._last = last
         self._since: dict[str, float] = {}
         self._rows: dict[str, rich.progress.TaskID] = {}
-        self._headway: Callable[[str], Headway | None] = lambda name: None
+        self._step_progress: Callable[[str], StepProgress | None] = lambda name: None
         self._ended = Event()
         self._overall: rich.progress.TaskID | None = None
 
@@ -124,9 +124,9 @@ class BarProgress:
         self._ended.set()
         self._progress.stop()
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
-        self._headway = headway
+        self._step_progress = step_progress
         self._overall = self._progress.add_task("datasets", total=total, left="")
 
     def started(self, name: str) -> None:
@@ -153,7 +153,7 @@ class BarProgress:
         while not self._ended.wait(_TICK_SECONDS):
             for name, row in list(self._rows.items()):
                 left = time_left(self._last.get(name), time.monotonic() - self._since[name])
-                now = self._headway(name)
+                now = self._step_progress(name)
                 with contextlib.suppress(KeyError):  # it may end at any time
                     if now is None:
                         self._progress.update(row, left=left)

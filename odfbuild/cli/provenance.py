@@ -11,7 +11,7 @@ from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOpti
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
-    from odfbuild.verify.provenance import Traced
+    from odfbuild.verify.provenance import TracedRecords
 
 _RECORDS = 10
 
@@ -55,7 +55,7 @@ def provenance(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    trees: list[Traced]
+    trees: list[TracedRecords]
     trees, left_out = trace(
         workspace,
         name,

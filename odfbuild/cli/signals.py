@@ -43,7 +43,7 @@ def _leave() -> NoReturn:
     Every step can be cut off anywhere, so nothing has to be tidied up but programs of others.
     """
     from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
-    from odfbuild.engine import elsewhere
+    from odfbuild.engine import shutdown as elsewhere
     from odfbuild.ingest.process import end_all
 
     end_all()

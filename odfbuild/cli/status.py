@@ -30,17 +30,17 @@ def status(
     full: Annotated[bool, typer.Option("--full", help="Name all datasets.")] = False,
 ) -> int:
     """Show at a glance what is stale, changed or locked, and what failed last time."""
-    from odfbuild.inspect.status import standing
-    from odfbuild.report.standing import render_standing, standing_to_data
+    from odfbuild.inspect.status import project_status
+    from odfbuild.report.status import render_status, status_to_data
     from odfbuild.survey.survey import choose
 
     state: Context = context.obj
     names, found = choose(
         state.directory, selection_of(select, exclude, selector, datasets), state.given
     )
-    seen = standing(found, names)
+    seen = project_status(found, names)
     if as_json or format is Format.json:
-        state.console.data(standing_to_data(seen))
+        state.console.data(status_to_data(seen))
     else:
-        state.console.result(render_standing(seen, color=state.console.color, full=full))
+        state.console.result(render_status(seen, color=state.console.color, full=full))
     return 0

@@ -21,7 +21,7 @@ from odfbuild.cli.options import (
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
-    from odfbuild.store.transfer import Held
+    from odfbuild.store.transfer import StoredObject
     from odfbuild.store.workspace import Workspace
 
 storage = typer.Typer(
@@ -102,7 +102,11 @@ def pull(
 
 
 def _report(
-    state: Context, found: Sequence[Held], copied: Sequence[Held], verb: str, as_json: bool
+    state: Context,
+    found: Sequence[StoredObject],
+    copied: Sequence[StoredObject],
+    verb: str,
+    as_json: bool,
 ) -> int:
     from odfbuild.report.storage import held_to_data, render_copied
 
@@ -113,7 +117,7 @@ def _report(
     return 1 if any(each.is_lost for each in found) else 0
 
 
-def _survey(state: Context, wanted: Selection) -> tuple[Workspace, tuple[Held, ...]]:
+def _survey(state: Context, wanted: Selection) -> tuple[Workspace, tuple[StoredObject, ...]]:
     from odfbuild.store.transfer import survey
 
     workspace = state.workspace()

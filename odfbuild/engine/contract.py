@@ -308,7 +308,7 @@ class QueryTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EngineInfo:
     """Where an engine runs: address, release, fences of the operating system and why others lack.
 
     The texts are for people.
@@ -321,7 +321,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headway:
+class StepProgress:
     """How far an engine is with a dataset: of what it knows of so far, which grows as it goes on.
 
     `records_read` counts what its tasks read, of inputs and of what it put aside itself.
@@ -397,11 +397,11 @@ class Engine(Protocol):
         """
         ...
 
-    def progress(self, dataset: str) -> Headway | None:
+    def progress(self, dataset: str) -> StepProgress | None:
         """How far it is with what it does for `dataset` now; `None` when that is unknown."""
         ...
 
-    def about(self) -> Surroundings:
+    def about(self) -> EngineInfo:
         """Where it runs, and what keeps it in."""
         ...
 

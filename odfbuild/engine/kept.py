@@ -12,21 +12,21 @@ from threading import Condition
 from typing import Any, cast
 
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.settings import EngineSettings, Reach, in_force
+from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
 
-Start = Callable[[EngineSettings, Reach], Engine]
+Start = Callable[[EngineSettings, FileAccess], Engine]
 
 
 @dataclass(slots=True)
 class _Kept:
     owner: object
     settings: EngineSettings
-    reach: Reach
+    reach: FileAccess
     places: dict[Path, tuple[int, int] | None]
     engine: Engine
     borrowers: int = 0
 
-    def suits(self, owner: object, settings: EngineSettings, reach: Reach) -> bool:
+    def suits(self, owner: object, settings: EngineSettings, reach: FileAccess) -> bool:
         """Whether it can do what an engine could that is started now."""
         mine, asked = (replace(each, expected_bytes=0) for each in (self.settings, settings))
         return (
@@ -42,7 +42,7 @@ _free = Condition()
 _kept: _Kept | None = None
 
 
-def lend(owner: object, start: Start, settings: EngineSettings, reach: Reach) -> Engine:
+def lend(owner: object, start: Start, settings: EngineSettings, reach: FileAccess) -> Engine:
     """The kept engine of `owner` if it suits, else a new one, once nobody uses the old one.
 
     To `stop` what is lent gives it back.
@@ -99,7 +99,7 @@ def _end() -> None:
         ended.engine.stop()
 
 
-def _places(reach: Reach) -> dict[Path, tuple[int, int] | None]:
+def _places(reach: FileAccess) -> dict[Path, tuple[int, int] | None]:
     """What the names stand for: fences keep what was there, whatever has its name later."""
     return {each: _identity(each) for each in (*reach.read, *reach.write)}
 

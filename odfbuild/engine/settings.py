@@ -117,7 +117,7 @@ DEFAULTS = EngineSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class FileAccess:
     """What Spark may touch of the file system, besides its own programs and scratch folder.
 
     Folders that are not there yet are made when it starts.

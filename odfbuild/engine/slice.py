@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfbuild.engine.ahead import Behind, ahead
 from odfbuild.engine.contract import EngineResult, Vocabulary
+from odfbuild.engine.pipeline import Worker, ahead
 from odfbuild.engine.required import all_optional, as_required, missing_in
 from odfbuild.engine.slice_file import SliceFile
 from odfbuild.engine.sorted_runs import merged
@@ -90,7 +90,7 @@ def write_slice(
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
-    hashed = Behind(hasher.update)
+    hashed = Worker(hasher.update)
     file: SliceFile | None = None
     rows = 0
     latest: int | None = None

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.ahead import Behind
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.pipeline import Worker
 from odfbuild.odf.multihash import SHA3_256, Multihash
 
 _READ_BYTES = 1 << 20
@@ -36,8 +36,8 @@ class SliceFile:
         )
         self._written = path.open("rb", buffering=0)
         self._hasher = hashlib.sha3_256()
-        self._hashing = Behind(self._hash)
-        self._writing = Behind(self._write)
+        self._hashing = Worker(self._hash)
+        self._writing = Worker(self._write)
 
     def give(self, batch: pa.RecordBatch) -> None:
         """Append records; what goes wrong with them is raised by one of the calls that follow."""

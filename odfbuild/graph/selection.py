@@ -44,7 +44,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
+class Selectable:
     """What can be selected: the `names` of all datasets, what each reads, and the methods.
 
     `selectors` are the named expressions of the project, for `selector:NAME`.
@@ -56,7 +56,7 @@ class Catalogue:
     selectors: Mapping[str, str] = field(default_factory=dict)
 
 
-def select(catalogue: Catalogue, selection: Selection) -> frozenset[str]:
+def select(catalogue: Selectable, selection: Selection) -> frozenset[str]:
     """Names of the selected datasets; raises `GraphError` for what cannot be understood."""
     chosen = _any_of(catalogue, selection.select, ()) if selection.select else set(catalogue.names)
     return frozenset(chosen - _any_of(catalogue, selection.exclude, ()))
@@ -85,7 +85,7 @@ def labelled(
     return match
 
 
-def _any_of(catalogue: Catalogue, expressions: Iterable[str], open_: tuple[str, ...]) -> set[str]:
+def _any_of(catalogue: Selectable, expressions: Iterable[str], open_: tuple[str, ...]) -> set[str]:
     found: set[str] = set()
     for expression in expressions:
         for part in expression.split():
@@ -93,7 +93,7 @@ def _any_of(catalogue: Catalogue, expressions: Iterable[str], open_: tuple[str, 
     return found
 
 
-def _all_of(catalogue: Catalogue, part: str, open_: tuple[str, ...]) -> set[str]:
+def _all_of(catalogue: Selectable, part: str, open_: tuple[str, ...]) -> set[str]:
     found: set[str] | None = None
     for criterion in part.split(","):
         matching = _criterion(catalogue, criterion, part, open_)
@@ -101,7 +101,7 @@ def _all_of(catalogue: Catalogue, part: str, open_: tuple[str, ...]) -> set[str]
     return found or set()
 
 
-def _criterion(catalogue: Catalogue, text: str, part: str, open_: tuple[str, ...]) -> set[str]:
+def _criterion(catalogue: Selectable, text: str, part: str, open_: tuple[str, ...]) -> set[str]:
     match = _CRITERION.fullmatch(text)
     if match is None or not match["value"] or (match["at"] and match["down"] is not None):
         raise _malformed(text, part)
@@ -124,7 +124,7 @@ def _steps(text: str) -> int | None:
 
 
 def _matching(
-    catalogue: Catalogue, method: str | None, value: str, open_: tuple[str, ...]
+    catalogue: Selectable, method: str | None, value: str, open_: tuple[str, ...]
 ) -> Collection[str]:
     if method == "selector":
         return _named(catalogue, value, open_)
@@ -139,7 +139,7 @@ def _matching(
     return catalogue.methods[method](value)
 
 
-def _named(catalogue: Catalogue, name: str, open_: tuple[str, ...]) -> set[str]:
+def _named(catalogue: Selectable, name: str, open_: tuple[str, ...]) -> set[str]:
     if name in open_:
         path = " → ".join((*open_, name))
         raise _wrong(f"the selector '{name}' refers to itself: {path}", "mend it in odfbuild.yaml")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import odfbuild
 from odfbuild.engine.release import engine_version
-from odfbuild.engine.settings import EngineSettings, Reach, in_force
+from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.connect.cluster import check_reachable
 from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.gateway import spark_home
@@ -106,7 +106,7 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
         yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", mend)
 
 
-def running_engine(settings: EngineSettings, reach: Reach | None) -> Iterator[Check]:
+def running_engine(settings: EngineSettings, reach: FileAccess | None) -> Iterator[Check]:
     """Start Spark, which takes seconds, and end it."""
     from odfbuild.engine.spark.engine import start_engine
 

@@ -12,15 +12,15 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.health import files, machine, project, repository
 from odfbuild.health.check import Check, look, warn
 from odfbuild.project.config import find_root, load_config
-from odfbuild.project.given import Given
 from odfbuild.project.load import load_project
+from odfbuild.project.overrides import Overrides
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config
 
 
-def examine(directory: Path | None, given: Given, *, deep: bool) -> list[Check]:
+def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Check]:
     """Look at everything; never raises for what is wrong. A JVM is only started for a `deep` look.
 
     Outside of a project the machine is looked at.
@@ -44,7 +44,7 @@ def examine(directory: Path | None, given: Given, *, deep: bool) -> list[Check]:
     return checks
 
 
-def _config(directory: Path | None, given: Given) -> tuple[Config | None, list[Check]]:
+def _config(directory: Path | None, given: Overrides) -> tuple[Config | None, list[Check]]:
     try:
         find_root(directory)
     except OdfbuildError as error:
@@ -59,7 +59,7 @@ def _config(directory: Path | None, given: Given) -> tuple[Config | None, list[C
     return (found[0] if found else None), problems
 
 
-def _of_project(config: Config, directory: Path | None, given: Given) -> list[Check]:
+def _of_project(config: Config, directory: Path | None, given: Overrides) -> list[Check]:
     workspace = Workspace(config.state, config.keys, config.cache)
     checks = [
         *look("file system", partial(files.file_system, config)),

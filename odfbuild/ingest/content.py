@@ -21,11 +21,11 @@ _NOTED_BYTES = 1 << 20
 _STAMP = b"odfbuild contents 1\n"
 
 
-Mark: TypeAlias = tuple[int, int, int]
+FileMark: TypeAlias = tuple[int, int, int]
 """How a file looks from outside: times of modification and of change (ns), size (bytes)."""
 
 
-def mark_of(path: str) -> Mark | None:
+def mark_of(path: str) -> FileMark | None:
     """How a file looks; `None` when there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116  # twice as fast as Path, for thousands of files
@@ -46,7 +46,7 @@ class KnownContents:
 
     def __init__(self, cache: Path) -> None:
         self._file = cache / "contents.bin"
-        self._notes: dict[str, tuple[Mark, str]] | None = None
+        self._notes: dict[str, tuple[FileMark, str]] | None = None
         self._changed = False
 
     def of(self, path: str) -> str:

@@ -49,7 +49,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class InferredFormat:
     """What `records` records look like.
 
     `key` are columns that tell all of them apart (empty: none that look like a key do), `null` the
@@ -78,16 +78,16 @@ def event_time_of(columns: Sequence[Column]) -> str | None:
     return None
 
 
-def guess(records: Sequence[Record], *, is_text: bool) -> Guess:
+def guess(records: Sequence[Record], *, is_text: bool) -> InferredFormat:
     """What records look like; `is_text`: numbers are text, too, as in CSV."""
     null = _null_word(records) if is_text else None
     columns = _columns(records, null, _of_text if is_text else _of_words)
-    return Guess(tuple(columns), len(records), _key(columns, records, null), null)
+    return InferredFormat(tuple(columns), len(records), _key(columns, records, null), null)
 
 
-def guess_key(columns: Sequence[Column], records: Sequence[Record]) -> Guess:
+def guess_key(columns: Sequence[Column], records: Sequence[Record]) -> InferredFormat:
     """As `guess`, for a file that says itself which columns it has."""
-    return Guess(tuple(columns), len(records), _key(columns, records, None))
+    return InferredFormat(tuple(columns), len(records), _key(columns, records, None))
 
 
 def _null_word(records: Sequence[Record]) -> str | None:

@@ -23,7 +23,7 @@ from odfbuild.store.remote import scheme_of
 _FOLDER = "files-read"
 
 
-class Mark(NamedTuple):
+class FileMark(NamedTuple):
     """How a file looked: base name, time of modification (ns), size (bytes), BLAKE2b in hex."""
 
     name: str
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
     digest: str
 
 
-def look_at(step: FetchStep, fetched: Fetched) -> Mark | None:
+def look_at(step: FetchStep, fetched: Fetched) -> FileMark | None:
     """How a file of a pattern looks that is about to be read; `None` for other data."""
     if not isinstance(step, FetchStepFilesGlob) or scheme_of(step.path) is not None:
         return None
@@ -61,7 +61,7 @@ class ReadMarks:
     def __init__(self, cache: Path, dataset: DatasetId) -> None:
         self._file = cache / _FOLDER / f"{key_of(dataset)}.jsonl"
 
-    def add(self, mark: Mark) -> None:
+    def add(self, mark: FileMark) -> None:
         """Keep a mark of a file that was read. A cache that cannot be written keeps nothing."""
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,16 +69,16 @@ class ReadMarks:
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"\n{json.dumps(mark)}\n")
 
-    def load(self) -> dict[str, Mark]:
+    def load(self) -> dict[str, FileMark]:
         """All marks by base name. A line that is not whole, because of a crash, is no mark."""
         try:
             lines = self._file.read_text("utf-8", "surrogateescape").splitlines()
         except OSError:
             return {}
-        found: dict[str, Mark] = {}
+        found: dict[str, FileMark] = {}
         for line in lines:
             try:
-                mark = Mark(*json.loads(line))
+                mark = FileMark(*json.loads(line))
             except (ValueError, TypeError):
                 continue
             found[mark.name] = mark
@@ -92,7 +92,7 @@ class ReadMarks:
         marks = self.load()
         return sorted(path for path in paths if self._is_edited(path, marks.get(_name(path))))
 
-    def _is_edited(self, path: str, mark: Mark | None) -> bool:
+    def _is_edited(self, path: str, mark: FileMark | None) -> bool:
         if mark is None:
             return False
         try:
@@ -110,11 +110,11 @@ class ReadMarks:
         return False
 
 
-def _look(path: str) -> Mark:
+def _look(path: str) -> FileMark:
     with open(path, "rb") as file:  # noqa: PTH123
         status = os.fstat(file.fileno())
         content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
-    return Mark(_name(path), status.st_mtime_ns, status.st_size, content.hexdigest())
+    return FileMark(_name(path), status.st_mtime_ns, status.st_size, content.hexdigest())
 
 
 def _name(path: str) -> str:

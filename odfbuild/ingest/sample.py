@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from odfbuild.errors import IngestError, Location
-from odfbuild.ingest.guess import Column, Guess, guess, guess_key
+from odfbuild.ingest.guess import Column, InferredFormat, guess, guess_key
 
 RECORDS = 10_000
 """How many records are looked at, of all files together."""
@@ -54,7 +54,7 @@ class Sample:
     """What the files look like; `header`: the first line of CSV names the columns."""
 
     form: Form
-    guess: Guess
+    guess: InferredFormat
     header: bool = True
 
 
@@ -77,7 +77,7 @@ def look_at(files: Sequence[Path], form: Form) -> Sample:
         case "Parquet":
             return Sample(form, _parquet(files[0]))
         case "GeoJson":
-            return Sample(form, Guess((), 0))
+            return Sample(form, InferredFormat((), 0))
     records = itertools.chain.from_iterable(_json_records(file, form) for file in files)
     return Sample(form, guess(list(itertools.islice(records, RECORDS)), is_text=False))
 
@@ -100,7 +100,7 @@ def _csv(files: Sequence[Path], form: Form) -> Sample:
     records = [
         dict(zip(names, row, strict=False)) for row in itertools.islice(rows, RECORDS) if row
     ]
-    found = guess(records, is_text=True) if records else Guess(_text_columns(names), 0)
+    found = guess(records, is_text=True) if records else InferredFormat(_text_columns(names), 0)
     return Sample(Form("Csv", separator, form.packed), found, header)
 
 
@@ -159,7 +159,7 @@ def _parsed(text: str, file: Path, line: int | None) -> Any:
         raise _not_understood(file, f"this is not JSON: {reason}", line) from None
 
 
-def _parquet(file: Path) -> Guess:
+def _parquet(file: Path) -> InferredFormat:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -171,7 +171,7 @@ def _parquet(file: Path) -> Guess:
         raise _not_understood(file, f"this is not Parquet: {error}") from None
     # One type without a form in DDL, and the file decides on all of them.
     if None in columns:
-        return Guess((), batch.num_rows if batch else 0)
+        return InferredFormat((), batch.num_rows if batch else 0)
     return guess_key([each for each in columns if each], batch.to_pylist() if batch else [])
 
 

@@ -21,7 +21,7 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.schema.arrow_schema import schema_of
-from odfbuild.store.as_of import Moment, states_at
+from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.wording import did_you_mean
 
@@ -97,7 +97,7 @@ def at_heads(workspace: Workspace, question: Question) -> Sources:
     return {name: Source(name, state) for name, state in states.items()}
 
 
-def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sources:
+def at_moment(workspace: Workspace, question: Question, moment: PointInTime) -> Sources:
     """The datasets of a question as they were; `QueryError` E0580 for one that did not exist."""
     states = states_at(workspace, moment, question.datasets)
     missing = sorted(set(question.datasets) - states.keys())
@@ -110,7 +110,7 @@ def at_moment(workspace: Workspace, question: Question, moment: Moment) -> Sourc
     return {name: Source(name, state) for name, state in states.items()}
 
 
-class Manner(TypedDict, total=False):
+class QueryOptions(TypedDict, total=False):
     """How a question is answered.
 
     From the whole `history`; at most `limit` rows; only if `repeatable`, so that the same rows come
@@ -131,7 +131,7 @@ def answered(
     question: Question,
     factory: EngineFactory,
     sources: Sources | None = None,
-    **manner: Unpack[Manner],
+    **manner: Unpack[QueryOptions],
 ) -> Iterator[EngineResult]:
     """The answer as Parquet files that are gone afterwards.
 

@@ -17,12 +17,12 @@ from odfbuild.engine.facts import Fact, facts_in, rows_at
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.as_of import Moment, states_at
+from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.committed import Committed, files_of
 from odfbuild.store.workspace import Workspace
 
 
-class Fate(StrEnum):
+class RecordChange(StrEnum):
     """What became of a record, or how it came."""
 
     CORRECTED = "corrected"
@@ -37,7 +37,7 @@ class Correction:
     `event_time` is that of the record as it was, or of a late one its own.
     """
 
-    fate: Fate
+    fate: RecordChange
     event_time: Timestamp
     before: dict[str, Any] | None
     after: dict[str, Any] | None
@@ -58,7 +58,7 @@ class Corrections:
     found: tuple[Correction, ...]
 
 
-def corrections(workspace: Workspace, name: str, since: Moment) -> Corrections:
+def corrections(workspace: Workspace, name: str, since: PointInTime) -> Corrections:
     """What became of the records that a dataset had at a time, and what it should have had then.
 
     `PlanError` E0662 when it did not exist then.
@@ -86,7 +86,7 @@ def _found(files: Sequence[Path], now: Projection, boundary: Timestamp) -> Itera
         if correction is not None:
             yield correction
     for form in rows_at(files, vocab, facts.still, boundary.millis):
-        yield Correction(Fate.LATE, Timestamp.from_millis(form.millis), None, form.values)
+        yield Correction(RecordChange.LATE, Timestamp.from_millis(form.millis), None, form.values)
 
 
 def _of(fact: Fact, boundary: Timestamp) -> Correction | None:
@@ -96,9 +96,9 @@ def _of(fact: Fact, boundary: Timestamp) -> Correction | None:
     if first.offset is not None:  # it was not known then
         if fact.retracted or last.millis > boundary.millis:
             return None
-        return Correction(Fate.LATE, Timestamp.from_millis(last.millis), None, last.values)
+        return Correction(RecordChange.LATE, Timestamp.from_millis(last.millis), None, last.values)
     if fact.retracted:
-        return Correction(Fate.RETRACTED, time, first.values, None)
+        return Correction(RecordChange.RETRACTED, time, first.values, None)
     if first.values == last.values:
         return None  # it says again what it said then
-    return Correction(Fate.CORRECTED, time, first.values, last.values)
+    return Correction(RecordChange.CORRECTED, time, first.values, last.values)

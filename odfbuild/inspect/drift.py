@@ -16,9 +16,9 @@ from odfbuild.odf.model import ExecuteTransformInput
 from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange
 from odfbuild.plan.changes.renames import renamed
 from odfbuild.plan.drift import ChainDrift, DriftCause
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Project
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.authors import Authors
 from odfbuild.survey.chain_drift import read_elsewhere
@@ -43,7 +43,7 @@ class Drifted:
 
 def find_drift(
     start: Path | None,
-    given: Given = NOTHING_GIVEN,
+    given: Overrides = NO_OVERRIDES,
     chosen: Collection[str] | None = None,
     *,
     deep: bool = False,

@@ -42,7 +42,7 @@ FORMAT = "JsonAoS"
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class VerifiedProof:
     """A proof that holds: who signed it, what was read, how many rows came out."""
 
     signer: str
@@ -105,7 +105,7 @@ def check_proof(
     *,
     signer: str | None = None,
     name: str = "the proof",
-) -> Holds:
+) -> VerifiedProof:
     """Ask again what a proof (called `name` in messages) says was asked, and compare.
 
     What it was read from must be whole: blocks and objects are checked against their hashes first.
@@ -136,7 +136,7 @@ def check_proof(
     if hash_of({"data": rows, "dataFormat": FORMAT}) != commitment.output_hash:
         claimed = output.get("data") if isinstance(output, dict) else None
         raise _broken(f"the query gives other rows than {name} says", *_difference(claimed, rows))
-    return Holds(signed_by, query, datasets, len(rows))
+    return VerifiedProof(signed_by, query, datasets, len(rows))
 
 
 _WHY = {

@@ -13,7 +13,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.inspect.ask import Question, asked_of
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify.provenance import Extent, Traced, provenance
+from odfbuild.verify.provenance import Extent, TracedRecords, provenance
 
 
 def trace(
@@ -23,7 +23,7 @@ def trace(
     factory: EngineFactory,
     extent: Extent,
     limit: int | None = None,
-) -> tuple[list[Traced], int]:
+) -> tuple[list[TracedRecords], int]:
     """Where records of a dataset come from, at most `limit` of them, and how many are left out.
 
     `which`: their offsets, or a condition in SQL over all records ever committed, with the system

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from odfbuild.errors import IntegrityError, Location, PlanError
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.explain import Cause, Explanation, Point, Settled
+from odfbuild.plan.explain import BlockPosition, Cause, Evidence, Explanation
 from odfbuild.project.git.notes import CommitInfo, commit_of_line
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.model import Config
@@ -37,13 +37,13 @@ def with_receipts(
     )
 
 
-def _checks(name: str, config: Config, last: LastResult | None) -> tuple[Settled, ...]:
+def _checks(name: str, config: Config, last: LastResult | None) -> tuple[Evidence, ...]:
     """Whether the dataset kept to its checks when it last ran, as far as runs are logged."""
     asked = len(checks_of(config.checks, name))
     if not asked or last is None or last.status not in ("committed", "noop"):
         return ()
     because = f"{asked} {'was' if asked == 1 else 'were'} kept in run {last.run}"
-    return (Settled(what="its checks", because=because),)
+    return (Evidence(what="its checks", because=because),)
 
 
 class _Lookup:
@@ -71,7 +71,7 @@ class _Lookup:
             children=tuple(map(self.cause, cause.children)),
         )
 
-    def _point(self, dataset: str, block: Multihash | None) -> Point | None:
+    def _point(self, dataset: str, block: Multihash | None) -> BlockPosition | None:
         if block is None:
             return None
         store = self._workspace.dataset(self._renames.get(dataset, dataset))
@@ -86,7 +86,7 @@ class _Lookup:
                 found = []
             self._blamed[store.name] = {each.hash: each.commit for each in found}
         commit = self._blamed[store.name].get(block)
-        return Point(sequence_number=number, commit=commit)
+        return BlockPosition(sequence_number=number, commit=commit)
 
     def _commit_of_line(self, place: Location) -> CommitInfo | None:
         try:

@@ -10,7 +10,7 @@ from odfbuild.errors import PlanError
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.model import Config
-from odfbuild.store.holders import Holder
+from odfbuild.store.lock_holders import LockHolder
 from odfbuild.survey.runs import LastResult, last_results
 from odfbuild.survey.survey import Survey
 
@@ -28,7 +28,7 @@ _HEAD = "/refs/head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectStanding:
+class ProjectStatus:
     """A project at a glance.
 
     `groups` are names by the group of `GROUPS`, without empty ones; `failed` is how the last run
@@ -41,12 +41,12 @@ class ProjectStanding:
     git: Mapping[str, Any] | None
     datasets: int
     groups: Mapping[str, tuple[str, ...]]
-    held: tuple[Holder, ...] = ()
+    held: tuple[LockHolder, ...] = ()
     failed: Mapping[str, LastResult] = field(default_factory=dict)
     in_conflict: tuple[str, ...] = ()
 
 
-def standing(found: Survey, chosen: Collection[str] | None = None) -> ProjectStanding:
+def project_status(found: Survey, chosen: Collection[str] | None = None) -> ProjectStatus:
     """How a project stands by its plan, its locks and its runs; `chosen`: only these datasets."""
     from odfbuild.project.git.revision import revision
 
@@ -63,7 +63,7 @@ def standing(found: Survey, chosen: Collection[str] | None = None) -> ProjectSta
         for name, result in sorted(last_results(config.cache).items())
         if result.is_failure and name in names
     }
-    return ProjectStanding(
+    return ProjectStatus(
         project=config.name,
         env=config.env,
         git=revision(config.root),

@@ -10,7 +10,6 @@ import inspect
 from functools import cache
 from typing import Any
 
-from odfbuild.odf.catalogue import enums, objects, union_docs, unions
 from odfbuild.odf.introspect import (
     Field,
     FieldType,
@@ -21,6 +20,7 @@ from odfbuild.odf.introspect import (
     fields_of,
     is_member,
 )
+from odfbuild.odf.registry import enums, objects, union_docs, unions
 from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings, to_data
 
 Schema = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from odfbuild.odf.catalogue import enums, objects, part_doc, union_docs, unions
 from odfbuild.odf.introspect import Field, FieldType, Scalar, Table, Union, Vector, fields_of
+from odfbuild.odf.registry import enums, objects, part_doc, union_docs, unions
 from odfbuild.odf.yaml_form import SHORT_FORMS, is_read_step, to_data
 
 _HEAD = """\

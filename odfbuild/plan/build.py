@@ -15,10 +15,10 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.delete import as_deletion
 from odfbuild.plan.changes.forgotten import forgotten
-from odfbuild.plan.circumstances import ChainIdentities, Circumstances
+from odfbuild.plan.inputs import ChainIdentities, PlanInputs
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import DatasetPlan, Plan
-from odfbuild.plan.place import FileOnly, Place
+from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
 from odfbuild.store.collector import paused_collector
@@ -63,7 +63,7 @@ def build_plan(
     gives what was decided last time and learns what is decided now.
     """
     planner = _Planner(
-        Circumstances(
+        PlanInputs(
             ChainIdentities(projections),
             facts,
             slice_index,
@@ -100,7 +100,7 @@ def build_plan(
 class _Planner:
     """Takes over the decisions of the last plan that still hold, and has the others made."""
 
-    def __init__(self, given: Circumstances) -> None:
+    def __init__(self, given: PlanInputs) -> None:
         self._given = given
         self.decided: set[str] = set()
 

@@ -19,12 +19,12 @@ from odfbuild.plan.columns.evolution import (
     query_evolution,
     source_evolution,
 )
-from odfbuild.plan.columns.impact import Broken, Impact, Reader
+from odfbuild.plan.columns.impact import BrokenReaders, Impact, Reader
 from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.model import EventChange
-from odfbuild.plan.place import Place
+from odfbuild.plan.places import Place
 
 
 class ColumnsAhead:
@@ -44,7 +44,7 @@ class ColumnsAhead:
         self._alias_of = alias_of
         self._changed: dict[str, Columns | None] = {}
         self._impact = Impact(lineages)
-        self._broken = Broken(lineages)
+        self._broken = BrokenReaders(lineages)
 
     def follow(
         self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place

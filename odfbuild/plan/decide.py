@@ -17,13 +17,13 @@ from odfbuild.plan.changes.costs import with_costs
 from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.changes.policy import refused_by_policy
 from odfbuild.plan.changes.rebuild import as_rebuild
-from odfbuild.plan.circumstances import Circumstances
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.engines import first_of, refused_queries
+from odfbuild.plan.expected_input import ExpectedInput
+from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
-from odfbuild.plan.place import Path, Place, path_of
+from odfbuild.plan.places import Path, Place, path_of
 from odfbuild.plan.sources import NOT_PROBED, root_verdict
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
@@ -35,7 +35,7 @@ _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 class Decider:
     """Decides dataset by dataset, inputs first, and remembers what readers need to know."""
 
-    def __init__(self, given: Circumstances) -> None:
+    def __init__(self, given: PlanInputs) -> None:
         self.given = given
         states = given.identities.states
         self.rebuilt = {name: states[name] for name in given.rebuilt}
@@ -50,7 +50,7 @@ class Decider:
 
     def decide(
         self, definition: Definition, inputs: tuple[str, ...]
-    ) -> tuple[DatasetPlan, Outlook | None]:
+    ) -> tuple[DatasetPlan, ExpectedInput | None]:
         """The plan of a dataset whose inputs are planned already, and what its readers get."""
         folded = definition.name.lower()
         made, outlook = self._decide(definition, inputs)
@@ -64,7 +64,7 @@ class Decider:
 
     def _decide(
         self, definition: Definition, inputs: tuple[str, ...]
-    ) -> tuple[DatasetPlan, Outlook | None]:
+    ) -> tuple[DatasetPlan, ExpectedInput | None]:
         snapshot = definition.snapshot
         name = definition.name
         state = self.states.get(name.lower())

@@ -21,7 +21,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.queries import queries_of
 from odfbuild.plan.model import DatasetPlan
-from odfbuild.plan.place import Path, Place, path_of
+from odfbuild.plan.places import Path, Place, path_of
 
 
 def refused_queries(

@@ -22,12 +22,12 @@ from odfbuild.odf.model import (
     SetTransform,
     SetVocab,
 )
-from odfbuild.plan.circumstances import States
+from odfbuild.plan.inputs import States
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.project.git.notes import CommitInfo
 
 
-class Standing(Enum):
+class DatasetStatus(Enum):
     """How a dataset stands by a plan."""
 
     NEW = "new: will be created"
@@ -40,7 +40,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class BlockPosition:
     """The number of a block in its chain, and the commit of Git that it belongs to, if known."""
 
     sequence_number: int
@@ -58,15 +58,15 @@ class Cause:
 
     reason: Reason
     place: Location | None = None
-    start: Point | None = None
-    end: Point | None = None
+    start: BlockPosition | None = None
+    end: BlockPosition | None = None
     commit: CommitInfo | None = None
     children: tuple[Cause, ...] = ()
     repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Evidence:
     """What is not a reason, with the evidence: how far an input or the definition is committed."""
 
     what: str
@@ -81,21 +81,21 @@ class Explanation:
     """
 
     name: str
-    standing: Standing
+    status: DatasetStatus
     causes: tuple[Cause, ...]
-    settled: tuple[Settled, ...]
+    settled: tuple[Evidence, ...]
     refusal: OdfbuildError | None = None
     last_failure: str | None = None
 
 
 _STANDINGS = {
-    Action.CREATE: Standing.NEW,
-    Action.REFUSE: Standing.REFUSED,
-    Action.FORGET: Standing.FORGOTTEN,
-    Action.RUN: Standing.STALE,
-    Action.POLL: Standing.MAYBE_STALE,
-    Action.RENAME: Standing.CHANGED,
-    Action.APPEND: Standing.CHANGED,
+    Action.CREATE: DatasetStatus.NEW,
+    Action.REFUSE: DatasetStatus.REFUSED,
+    Action.FORGET: DatasetStatus.FORGOTTEN,
+    Action.RUN: DatasetStatus.STALE,
+    Action.POLL: DatasetStatus.MAYBE_STALE,
+    Action.RENAME: DatasetStatus.CHANGED,
+    Action.APPEND: DatasetStatus.CHANGED,
 }
 """What counts first comes first."""
 
@@ -104,14 +104,14 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
     """The explanation of the dataset `name` of a plan; `projections` are all chains by alias."""
     datasets = {dataset.name: dataset for dataset in plan.datasets}
     dataset = datasets[name]
-    standing = next(
+    status = next(
         (found for action, found in _STANDINGS.items() if action in dataset.actions),
-        Standing.UP_TO_DATE,
+        DatasetStatus.UP_TO_DATE,
     )
     folded = States(projections)
     return Explanation(
         name=name,
-        standing=standing,
+        status=status,
         causes=_Tree(datasets).causes(dataset),
         settled=() if dataset.refusal else tuple(_settled(dataset, folded)),
         refusal=dataset.refusal,
@@ -174,12 +174,12 @@ def _is_about(event: MetadataEvent, code: ReasonCode) -> bool:
     return not any(isinstance(event, each) for each in _EVENTS.values())
 
 
-def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> list[Settled]:
+def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> list[Evidence]:
     state = projections.get(dataset.name.lower())
     found = []
     if state is not None and not dataset.changes and Action.FORGET not in dataset.actions:
         because = f"the chain says the same at {state.head.short}, its head"
-        found.append(Settled(what="the definition", because=because))
+        found.append(Evidence(what="the definition", because=because))
     blamed = {reason.input for reason in dataset.reasons}
     consumed = {each.dataset_id: each for each in state.inputs} if state else {}
     for name in dict.fromkeys(dataset.inputs):
@@ -189,5 +189,5 @@ def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> lis
             continue
         offset = "no record" if last.new_offset is None else f"offset {last.new_offset}"
         block = last.new_block_hash.short if last.new_block_hash else "-"
-        found.append(Settled(what=name, because=f"consumed up to {offset}, block {block}"))
+        found.append(Evidence(what=name, because=f"consumed up to {offset}, block {block}"))
     return found

@@ -18,14 +18,14 @@ from typing import Any
 from odfbuild.odf.changed import changed
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.columns.lineages import Lineages
+from odfbuild.plan.expected_input import ExpectedInput, Share
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook, Share
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
 from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
 
-_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, Outlook, Share])
+_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, ExpectedInput, Share])
 _values_of = attrgetter(*names_of(Share))
 
 _KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
@@ -65,7 +65,7 @@ class Memory:
         """Of datasets whose definition and chain are as they were."""
         self._watches: dict[str, Any] = {}
         self._recalled: set[str] = set()
-        self._outlooks: dict[str, Outlook | None] = {}
+        self._outlooks: dict[str, ExpectedInput | None] = {}
         self.kept: dict[str, Entry] = {}
 
     def watch(self, definition: Definition) -> Any:
@@ -109,7 +109,7 @@ class Memory:
         self._recalled.add(name)
         return KeptPlan.of(self, definition, entry)
 
-    def outlook(self, name: str) -> Outlook | None:
+    def outlook(self, name: str) -> ExpectedInput | None:
         """What a dataset that was decided already will bring to its readers."""
         name = name.lower()
         if name not in self._outlooks:
@@ -122,7 +122,7 @@ class Memory:
         definition: Definition,
         inputs: tuple[str, ...],
         plan: DatasetPlan,
-        outlook: Outlook | None,
+        outlook: ExpectedInput | None,
     ) -> None:
         """Keep a decision that was made just now."""
         name = definition.folded
@@ -185,7 +185,7 @@ class Memory:
         told = self.outlook(reason.input or "")
         return changed(reason, children=told.causes if told else ())
 
-    def _freeze_outlook(self, outlook: Outlook, reasons: tuple[Reason, ...]) -> Any:
+    def _freeze_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
         share = outlook.share
         known = (outlook.certain, outlook.records, outlook.exact, share and _values_of(share))
         places = {id(reason): place for place, reason in enumerate(reasons)}
@@ -193,16 +193,16 @@ class Memory:
         # Nearly always they are some of the reasons of the dataset itself.
         return (*known, self._freeze_reasons(outlook.causes) if None in causes else causes)
 
-    def _thaw_outlook(self, entry: Entry) -> Outlook | None:
+    def _thaw_outlook(self, entry: Entry) -> ExpectedInput | None:
         if entry[_OUTLOOK] is None:
             return None
         certain, records, exact, kept, causes = entry[_OUTLOOK]
         share = kept and Share(*kept)
         if isinstance(causes, bytes):
-            return Outlook(certain, records, exact, self.thaw_reasons(causes), share)
+            return ExpectedInput(certain, records, exact, self.thaw_reasons(causes), share)
         reasons = self.thaw_reasons(entry[_REASONS])
         causes = tuple([reasons[place] for place in causes])
-        return Outlook(certain, records, exact, causes, share)
+        return ExpectedInput(certain, records, exact, causes, share)
 
     def _heads_of(
         self, names: tuple[str, ...], without: Container[str]

@@ -11,8 +11,8 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
 from odfbuild.plan.bounds import most_merged, never_adds_records
+from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
 from odfbuild.plan.verdict import IDLE, Verdict
 
 NOT_PROBED = SourceFacts("unknown", message="the source is not looked at before apply")
@@ -55,7 +55,7 @@ def root_verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=reasons,
         pending=pending,
-        outlook=Outlook(
+        outlook=ExpectedInput(
             certain=certain,
             records=_most(source, projection, facts),
             exact=pending.exact,

@@ -24,8 +24,8 @@ from odfbuild.plan.bounds import (
     kept_values,
     never_adds_records,
 )
+from odfbuild.plan.expected_input import ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook, Share, together
 from odfbuild.plan.verdict import IDLE, Verdict
 from odfbuild.wording import count
 
@@ -37,7 +37,7 @@ class Input:
     name: str
     alias: str
     state: Projection | None
-    outlook: Outlook | None
+    outlook: ExpectedInput | None
 
 
 Since = Callable[[str, Multihash | None], Interval | None]
@@ -169,7 +169,7 @@ def _decide(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
         pending=cost.pending,
-        outlook=Outlook(
+        outlook=ExpectedInput(
             certain=certain,
             records=cost.brings,
             exact=cost.brings_exactly,
@@ -273,7 +273,7 @@ def _made_what_there_is(transform: TransformSql, projection: Projection | None) 
     return (made.queries, made.temporal_tables) == (transform.queries, transform.temporal_tables)
 
 
-def _planned(name: str, outlook: Outlook | None) -> Reason:
+def _planned(name: str, outlook: ExpectedInput | None) -> Reason:
     if outlook is None:
         raise AssertionError("only a planned input is a reason")
     message = f"{name} will run" if outlook.certain else f"{name} will run if its source has news"

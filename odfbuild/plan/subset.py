@@ -55,7 +55,7 @@ def _is_active(dataset: DatasetPlan) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedHead:
     """A dataset whose head is not the one that the plan was made against; `None`: no chain."""
 
     name: str
@@ -63,7 +63,7 @@ class Moved:
     actual: Multihash | None
 
 
-def moved(plan: Plan, heads: Mapping[str, Multihash]) -> dict[str, tuple[Moved, ...]]:
+def moved(plan: Plan, heads: Mapping[str, Multihash]) -> dict[str, tuple[MovedHead, ...]]:
     """For each planned dataset that cannot be done as reviewed, the datasets that moved.
 
     That is the dataset itself, or an input of it. `heads` are the present ones by lower-case alias.
@@ -74,7 +74,7 @@ def moved(plan: Plan, heads: Mapping[str, Multihash]) -> dict[str, tuple[Moved, 
         if not _is_active(dataset):
             continue
         gone = [
-            Moved(name=name, planned=pinned[name], actual=heads.get(name.lower()))
+            MovedHead(name=name, planned=pinned[name], actual=heads.get(name.lower()))
             for name in (dataset.name, *dataset.inputs)
             if name in pinned and pinned[name] != heads.get(name.lower())
         ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
-from odfbuild.plan.outlook import Outlook
 from odfbuild.values import dataclass
 
 
@@ -18,7 +18,7 @@ class Verdict:
     action: Action | None = None
     reasons: tuple[Reason, ...] = ()
     pending: Pending | None = None
-    outlook: Outlook | None = None
+    outlook: ExpectedInput | None = None
     refusal: OdfbuildError | None = None
 
 

@@ -19,9 +19,9 @@ from odfbuild.project.environments import (
     nested_states,
     state_of,
 )
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.lint.rules import SCHEMA as LINT
 from odfbuild.project.model import Config
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.checks import SCHEMA as CHECKS
 from odfbuild.project.settings.checks import checks_from
 from odfbuild.project.settings.freshness import SCHEMA as FRESHNESS
@@ -130,7 +130,7 @@ def find_root(start: Path | None = None) -> Path:
     )
 
 
-def load_config(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Config:
+def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> Config:
     """Read the configuration of the project around `start`; raises `Errors` with all problems.
 
     `given` names the environment and gives variables other values.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.project.model import Config, Definition
 from odfbuild.store.disposable import RACY_NS, Buffer, code_stamp
 from odfbuild.store.frozen import equality, setters
-from odfbuild.store.kept import Kept
+from odfbuild.store.incremental_cache import Kept
 
 if TYPE_CHECKING:
     from odfbuild.project.definitions import Decoded

@@ -23,9 +23,9 @@ from odfbuild.project.yaml.tree import (
     Item,
     Map,
     Node,
-    NotKept,
     Scalar,
     Seq,
+    UnsupportedYaml,
     lines_of,
     parse,
 )
@@ -57,7 +57,7 @@ def format_text(text: str, file: str) -> Formatted:
     data = read_documents(text, file)
     try:
         tree = parse(text, file)
-    except NotKept as reason:
+    except UnsupportedYaml as reason:
         return Formatted(file, text, text, kept=f"{reason} cannot be formatted")
     after = _written(tree)
     if after == text:

@@ -10,13 +10,13 @@ from pathlib import Path
 from odfbuild.errors import Errors, OdfbuildError
 from odfbuild.project.config import load_config
 from odfbuild.project.definition_cache import DefinitionCache
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 from odfbuild.store.collector import paused_collector
 
 
-def load_project(start: Path | None = None, given: Given = NOTHING_GIVEN) -> Project:
+def load_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> Project:
     """The project around `start` (the current folder); raises `Errors` with all problems."""
     config = load_config(start, given)
     with paused_collector():

@@ -11,7 +11,7 @@ from odfbuild.project.old_form import Change, modernise
 from odfbuild.project.rewrite import text_diff
 from odfbuild.project.source import Source
 from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.tree import NotKept, parse, plain, render, tree_of
+from odfbuild.project.yaml.tree import UnsupportedYaml, parse, plain, render, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def migrate(text: str, file: str) -> Migration:
         if not any(changes):
             return Migration(file, text, text)
         after, whole = render(tree), None
-    except NotKept as reason:
+    except UnsupportedYaml as reason:
         changes, after = _from_data(text, file)
         if not any(changes):
             return Migration(file, text, text)

@@ -7,15 +7,15 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.settings import EngineSettings, Reach
+from odfbuild.engine.settings import EngineSettings, FileAccess
 from odfbuild.errors import Location
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
-from odfbuild.project.given import NOTHING_GIVEN, Given
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
-from odfbuild.project.settings.owners import Owned
+from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
@@ -47,9 +47,9 @@ class Config:
     engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
-    owners: tuple[Owned, ...] = ()
+    owners: tuple[Ownership, ...] = ()
     lint: Mapping[str, str] = field(default_factory=dict)
-    given: Given = NOTHING_GIVEN
+    given: Overrides = NO_OVERRIDES
 
     @property
     def env(self) -> str | None:
@@ -78,10 +78,10 @@ class Config:
         return self.root / ".odfbuild-keys"
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> FileAccess:
         """What an engine may touch: chains and data, never hidden files such as keys and `.env`."""
         visible = sorted(each for each in self.root.iterdir() if not each.name.startswith("."))
-        return Reach(
+        return FileAccess(
             read=(self.state, self.cache, *visible),
             write=(self.cache / "scratch", self.cache / "side-cars"),
         )

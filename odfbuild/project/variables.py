@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
-from odfbuild.project.given import Given
+from odfbuild.project.overrides import Overrides
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.wording import did_you_mean
 
@@ -22,7 +22,7 @@ PREFIX = "ODFBUILD_VAR_"
 """What such a variable of the process environment begins with."""
 
 
-def variables(root: Path, declared: Mapping[str, Any], given: Given) -> Mapping[str, Any]:
+def variables(root: Path, declared: Mapping[str, Any], given: Overrides) -> Mapping[str, Any]:
     """All variables of a project; raises `Errors` E0116 for undeclared ones, or E0117."""
     found = dict(declared)
     if given.env is not None:

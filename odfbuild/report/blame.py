@@ -7,20 +7,20 @@ from typing import Any
 
 from odfbuild.project.git.notes import CommitInfo
 from odfbuild.report.forms.table import render_table
-from odfbuild.survey.blame import Blamed
+from odfbuild.survey.blame import BlamedBlock
 
 _HEADER = ("block", "event", "commit", "date", "author", "subject")
 _SHORT = 10
 
 
-def render_blame(found: Sequence[Blamed]) -> str:
+def render_blame(found: Sequence[BlamedBlock]) -> str:
     """A line for each block, in the order given."""
     if not found:
         return "There are no blocks."
     return render_table(_HEADER, [_row(each) for each in found])
 
 
-def blame_to_data(found: Sequence[Blamed]) -> list[dict[str, Any]]:
+def blame_to_data(found: Sequence[BlamedBlock]) -> list[dict[str, Any]]:
     """The same as plain values, with whole hashes."""
     return [
         {
@@ -46,7 +46,7 @@ def commit_to_data(commit: CommitInfo | None) -> dict[str, str] | None:
     }
 
 
-def _row(each: Blamed) -> tuple[str, ...]:
+def _row(each: BlamedBlock) -> tuple[str, ...]:
     block = (f"#{each.block.sequence_number}", each.block.event.KIND)
     commit = each.commit
     if commit is None:

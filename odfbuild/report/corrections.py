@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from odfbuild.inspect.corrections import Correction, Corrections, Fate
+from odfbuild.inspect.corrections import Correction, Corrections, RecordChange
 from odfbuild.odf.records import plain_value
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.report.forms.table import render_table
@@ -27,10 +27,10 @@ def render_corrections(found: Corrections, period: str, limit: int) -> str:
             [*lines, "Nothing that was said then was corrected, and nothing came late."]
         )
     rows = [
-        (when, *(f"{fates[fate]:,}" for fate in Fate))
+        (when, *(f"{fates[fate]:,}" for fate in RecordChange))
         for when, fates in _by_period(found, period).items()
     ]
-    header = ("event time", *(fate.value for fate in Fate))
+    header = ("event time", *(fate.value for fate in RecordChange))
     lines += ["", render_table(header, rows, frozenset({1, 2, 3}))]
     if limit:
         lines += ["", *map(_line, found.found[:limit])]
@@ -52,7 +52,7 @@ def corrections_to_data(found: Corrections, period: str) -> dict[str, Any]:
         "blocks": found.now.blocks - found.then.blocks,
         "boundary": str(found.boundary),
         "periods": [
-            {"eventTime": when, **{fate.value: fates[fate] for fate in Fate}}
+            {"eventTime": when, **{fate.value: fates[fate] for fate in RecordChange}}
             for when, fates in _by_period(found, period).items()
         ],
         "records": [
@@ -67,8 +67,8 @@ def corrections_to_data(found: Corrections, period: str) -> dict[str, Any]:
     }
 
 
-def _by_period(found: Corrections, period: str) -> dict[str, Counter[Fate]]:
-    periods: dict[str, Counter[Fate]] = {}
+def _by_period(found: Corrections, period: str) -> dict[str, Counter[RecordChange]]:
+    periods: dict[str, Counter[RecordChange]] = {}
     for each in found.found:
         periods.setdefault(str(each.event_time)[: _LENGTHS[period]], Counter())[each.fate] += 1
     return periods

@@ -8,7 +8,7 @@ from typing import Any
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.model import Action, Plan, ReasonCode
-from odfbuild.project.settings.owners import Owned, owners_of
+from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import size
 
@@ -76,7 +76,7 @@ def _row(name: str, state: Projection | None, kind: DatasetKind | None) -> tuple
 def datasets_to_data(
     projections: Mapping[str, Projection],
     status: Mapping[str, str] | None = None,
-    owners: Sequence[Owned] = (),
+    owners: Sequence[Ownership] = (),
     kinds: Mapping[str, DatasetKind] | None = None,
 ) -> list[dict[str, Any]]:
     """The same as plain values, with full hashes and ids, and whom to ask."""

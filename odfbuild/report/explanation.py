@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from odfbuild.errors import Location
-from odfbuild.plan.explain import Cause, Explanation, Point, Standing
+from odfbuild.plan.explain import BlockPosition, Cause, DatasetStatus, Explanation
 from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
 from odfbuild.report.forms.words import paint
@@ -15,19 +15,19 @@ from odfbuild.survey.runs import PastRun
 from odfbuild.wording import count
 
 _COLORS = {
-    Standing.NEW: "green",
-    Standing.STALE: "cyan",
-    Standing.MAYBE_STALE: "blue",
-    Standing.CHANGED: "yellow",
-    Standing.UP_TO_DATE: None,
-    Standing.REFUSED: "magenta",
-    Standing.FORGOTTEN: "red",
+    DatasetStatus.NEW: "green",
+    DatasetStatus.STALE: "cyan",
+    DatasetStatus.MAYBE_STALE: "blue",
+    DatasetStatus.CHANGED: "yellow",
+    DatasetStatus.UP_TO_DATE: None,
+    DatasetStatus.REFUSED: "magenta",
+    DatasetStatus.FORGOTTEN: "red",
 }
 
 
 def render_explanation(explanation: Explanation, *, color: bool = False) -> str:
     """The standing of the dataset, the tree of causes, and what is no cause."""
-    standing = paint(explanation.standing.value, _COLORS[explanation.standing], on=color)
+    status = paint(explanation.status.value, _COLORS[explanation.status], on=color)
     lines = [f"{explanation.name}  {standing}", *_tree(explanation.causes, "")]
     if explanation.settled:
         lines += ["", "Not because of:"]
@@ -43,7 +43,7 @@ def explanation_to_data(explanation: Explanation) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "name": explanation.name,
-        "standing": explanation.standing.name.lower(),
+        "standing": explanation.status.name.lower(),
         "causes": [_cause(cause) for cause in explanation.causes],
         "settled": [{"what": each.what, "because": each.because} for each in explanation.settled],
         "last_failure": explanation.last_failure,
@@ -117,11 +117,11 @@ def _cause(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _number(point: Point | None) -> int | None:
+def _number(point: BlockPosition | None) -> int | None:
     return point.sequence_number if point else None
 
 
-def _point(block: object, offset: int | None, point: Point | None) -> dict[str, Any] | None:
+def _point(block: object, offset: int | None, point: BlockPosition | None) -> dict[str, Any] | None:
     if block is None:
         return None
     return {"block": str(block), "sequence_number": _number(point), "offset": offset}

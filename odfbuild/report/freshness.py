@@ -14,7 +14,7 @@ from odfbuild.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Age:
+class DatasetAge:
     """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be."""
 
     name: str
@@ -32,20 +32,22 @@ class Age:
 
 def ages_of(
     watermarks: Mapping[str, Timestamp | None], declared: Sequence[Freshness], now: Timestamp
-) -> list[Age]:
+) -> list[DatasetAge]:
     """The ages of datasets by their watermarks at the time `now`, and what is declared of them."""
     return [age_of(name, each, now, max_age(declared, name)) for name, each in watermarks.items()]
 
 
-def age_of(name: str, watermark: Timestamp | None, now: Timestamp, limit: timedelta | None) -> Age:
+def age_of(
+    name: str, watermark: Timestamp | None, now: Timestamp, limit: timedelta | None
+) -> DatasetAge:
     """The age of a dataset at the time `now`; one that is ahead of the clock is of age zero."""
     age = None
     if watermark is not None:
         age = max(timedelta(), timedelta(milliseconds=now.millis - watermark.millis))
-    return Age(name=name, watermark=watermark, age=age, limit=limit)
+    return DatasetAge(name=name, watermark=watermark, age=age, limit=limit)
 
 
-def render_ages(ages: Sequence[Age]) -> str:
+def render_ages(ages: Sequence[DatasetAge]) -> str:
     """A table, and how many datasets are older than they may be."""
     rows = [
         (
@@ -63,7 +65,7 @@ def render_ages(ages: Sequence[Age]) -> str:
     return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale."
 
 
-def ages_to_data(ages: Sequence[Age]) -> list[dict[str, Any]]:
+def ages_to_data(ages: Sequence[DatasetAge]) -> list[dict[str, Any]]:
     """The same as plain values, ages in seconds."""
     return [
         {

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.report.forms.table import render_table
-from odfbuild.store.holders import Holder
+from odfbuild.store.lock_holders import LockHolder
 
 
-def render_holders(found: Sequence[Holder]) -> str:
+def render_holders(found: Sequence[LockHolder]) -> str:
     """A table with a line for each process."""
     if not found:
         return "Nobody works on any dataset."
@@ -28,7 +28,7 @@ def render_holders(found: Sequence[Holder]) -> str:
     return render_table(titles, rows, frozenset({0}))
 
 
-def holders_to_data(found: Sequence[Holder]) -> list[dict[str, Any]]:
+def holders_to_data(found: Sequence[LockHolder]) -> list[dict[str, Any]]:
     """The same as plain values; `silent_seconds` since the last heartbeat."""
     return [
         {

@@ -10,7 +10,7 @@ from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.forms.words import size
 from odfbuild.report.forms.yaml_text import yaml_lines
-from odfbuild.report.freshness import Age, spelled
+from odfbuild.report.freshness import DatasetAge, spelled
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def render_pages(
     project: str,
     pages: Sequence[Page],
     status: Mapping[str, str],
-    ages: Mapping[str, Age],
+    ages: Mapping[str, DatasetAge],
     at: str,
 ) -> str:
     """The page; `status` says how datasets stand by a plan, `ages` how old they are at `at`."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.inspect.proof import Holds
+    from odfbuild.inspect.proof import VerifiedProof
 
 
-def render_proof(found: Holds, name: str) -> str:
+def render_proof(found: VerifiedProof, name: str) -> str:
     """Who signed, what was read at which block, how many rows."""
     lines = [
         f"{name} holds: {count(found.rows, 'row')}, the same when asked again.",
@@ -25,7 +25,7 @@ def render_proof(found: Holds, name: str) -> str:
     return "\n".join(lines)
 
 
-def proof_to_data(found: Holds) -> dict[str, Any]:
+def proof_to_data(found: VerifiedProof) -> dict[str, Any]:
     """The same as plain data."""
     return {
         "holds": True,

@@ -12,24 +12,24 @@ from odfbuild.report.records import render_records
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
-    from odfbuild.verify.provenance import Piece, Traced
+    from odfbuild.verify.provenance import BlockRecords, TracedRecords
 
 _INTERVALS = 8
 _BLOCKS = 3
 _HIDDEN = "system_time"
 
 
-def render_provenance(trees: Sequence[Traced]) -> str:
+def render_provenance(trees: Sequence[TracedRecords]) -> str:
     """A tree for each record: where it lies, its values, and the records that it comes from."""
     return "\n\n".join("\n".join(_tree(each, "", "")) for each in trees)
 
 
-def provenance_to_data(trees: Sequence[Traced]) -> list[dict[str, Any]]:
+def provenance_to_data(trees: Sequence[TracedRecords]) -> list[dict[str, Any]]:
     """The same as plain values, with whole hashes and all intervals."""
     return [_data(each) for each in trees]
 
 
-def _tree(each: Traced, first: str, margin: str) -> Iterator[str]:
+def _tree(each: TracedRecords, first: str, margin: str) -> Iterator[str]:
     yield f"{first}{each.dataset}  {_records(each)}"
     inner = margin + ("│  " if each.inputs else "   ")
     yield from (f"{inner}{line}" for line in _details(each))
@@ -40,7 +40,7 @@ def _tree(each: Traced, first: str, margin: str) -> Iterator[str]:
         )
 
 
-def _records(each: Traced) -> str:
+def _records(each: TracedRecords) -> str:
     size = size_of(each.records)
     if size == 1:
         return f"record {each.records[0][0]}"
@@ -53,7 +53,7 @@ def _intervals(ranges: Ranges) -> str:
     return ", ".join(shown) + (f" and {count(more, 'more interval')}" if more else "")
 
 
-def _details(each: Traced) -> Iterator[str]:
+def _details(each: TracedRecords) -> Iterator[str]:
     if each.whole is not None:
         yield f"all that was read, for no single records can be told: {each.whole}"
     yield from map(_piece, each.pieces[:_BLOCKS])
@@ -72,7 +72,7 @@ def _details(each: Traced) -> Iterator[str]:
         yield f"… and {count(more, 'more record')}"
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: BlockRecords) -> str:
     parts = [f"block #{piece.sequence_number} {short(piece.block)}, {str(piece.system_time)[:10]}"]
     if piece.query is not None:
         parts.append(f"by the query of block #{piece.query}")
@@ -83,7 +83,7 @@ def _piece(piece: Piece) -> str:
     return ", ".join(parts)
 
 
-def _data(each: Traced) -> dict[str, Any]:
+def _data(each: TracedRecords) -> dict[str, Any]:
     return {
         "dataset": each.dataset,
         "offsets": [list(interval) for interval in each.records],
@@ -97,7 +97,7 @@ def _data(each: Traced) -> dict[str, Any]:
     }
 
 
-def _piece_data(piece: Piece) -> dict[str, Any]:
+def _piece_data(piece: BlockRecords) -> dict[str, Any]:
     state = piece.state
     return {
         "sequenceNumber": piece.sequence_number,

@@ -8,11 +8,11 @@ from typing import Any
 
 from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import size
-from odfbuild.store.transfer import Held
+from odfbuild.store.transfer import StoredObject
 from odfbuild.wording import count
 
 
-def render_held(found: Sequence[Held]) -> str:
+def render_held(found: Sequence[StoredObject]) -> str:
     """A row for each dataset: its objects, how many of them are here and how many there."""
     rows = [
         (
@@ -31,7 +31,7 @@ def render_held(found: Sequence[Held]) -> str:
     return render_table(header, rows, frozenset(range(1, 6)))
 
 
-def held_to_data(found: Sequence[Held]) -> dict[str, Any]:
+def held_to_data(found: Sequence[StoredObject]) -> dict[str, Any]:
     """The same for programs, object by object; sizes in bytes, null where it is not."""
     return {
         "datasets": [
@@ -47,7 +47,7 @@ def held_to_data(found: Sequence[Held]) -> dict[str, Any]:
     }
 
 
-def render_copied(found: Sequence[Held], copied: Sequence[Held], verb: str) -> str:
+def render_copied(found: Sequence[StoredObject], copied: Sequence[StoredObject], verb: str) -> str:
     """A line on what was copied, and one on what is in neither place."""
     bytes_ = size(sum(x.here or x.stored or 0 for x in copied))
     lines = [f"{verb} {count(len(copied), 'object')}, {bytes_}." if copied else "Nothing to copy."]
@@ -60,5 +60,5 @@ def render_copied(found: Sequence[Held], copied: Sequence[Held], verb: str) -> s
     return "\n".join(lines)
 
 
-def _by_dataset(found: Iterable[Held]) -> list[tuple[str, list[Held]]]:
+def _by_dataset(found: Iterable[StoredObject]) -> list[tuple[str, list[StoredObject]]]:
     return [(name, list(each)) for name, each in groupby(found, key=lambda x: x.dataset)]

@@ -19,7 +19,7 @@ from odfbuild.store.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PointInTime:
     """A system time, or the one at which `block` of `dataset` was committed; that one counts then.
 
     Several blocks may have one time: of `dataset` nothing after `block` is seen.
@@ -35,7 +35,7 @@ class Moment:
 
 
 def states_at(
-    workspace: Workspace, moment: Moment, names: Iterable[str] | None = None
+    workspace: Workspace, moment: PointInTime, names: Iterable[str] | None = None
 ) -> dict[str, Projection]:
     """What chains said at a moment, of those of `names` (default: all) that had begun by then."""
     found = {}
@@ -47,7 +47,7 @@ def states_at(
 
 
 def _state_at(
-    workspace: Workspace, name: str, now: Projection, moment: Moment
+    workspace: Workspace, name: str, now: Projection, moment: PointInTime
 ) -> Projection | None:
     if moment.dataset == name and moment.block is not None:
         head: Multihash | None = moment.block

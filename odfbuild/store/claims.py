@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from odfbuild.store.holders import Holder, holder_of, sign, withdraw
+from odfbuild.store.lock_holders import LockHolder, holder_of, sign, withdraw
 
 # The kernel keeps the locks of a file in a list: several files keep the lists short.
 _FILES = 16
@@ -66,7 +66,7 @@ class Claim:
                     withdraw(folder)
 
 
-def holders(folder: Path, aliases: Iterable[str]) -> list[Holder]:
+def holders(folder: Path, aliases: Iterable[str]) -> list[LockHolder]:
     """Other processes that hold any of `aliases`, in order of their ids; claims nothing."""
     if not folder.is_dir():
         return []

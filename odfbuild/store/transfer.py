@@ -24,7 +24,7 @@ _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredObject:
     """An object that the history of `dataset` refers to, and where it is.
 
     `here`: bytes of the file in the dataset's folder, `stored`: bytes of the object in the storage;
@@ -43,7 +43,7 @@ class Held:
         return self.here is None and self.stored is None
 
 
-def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[Held, ...]:
+def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[StoredObject, ...]:
     """All objects of datasets, by dataset; asks the storage for each of them.
 
     `PlanError` E0373 when the project has no storage, `IntegrityError` for a damaged chain.
@@ -57,22 +57,22 @@ def survey(workspace: Workspace, aliases: Iterable[str]) -> tuple[Held, ...]:
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="storage") as pool:
         sizes = pool.map(lambda each: storage.size(each[1], each[2]), wanted)
         return tuple(
-            Held(store.name, kind, hash, _size(store, kind, hash), size)
+            StoredObject(store.name, kind, hash, _size(store, kind, hash), size)
             for (store, kind, hash), size in zip(wanted, sizes, strict=True)
         )
 
 
-def pushable(found: Iterable[Held]) -> tuple[Held, ...]:
+def pushable(found: Iterable[StoredObject]) -> tuple[StoredObject, ...]:
     """What only the folders have."""
     return tuple(each for each in found if each.here is not None and each.stored is None)
 
 
-def pullable(found: Iterable[Held]) -> tuple[Held, ...]:
+def pullable(found: Iterable[StoredObject]) -> tuple[StoredObject, ...]:
     """What only the storage has."""
     return tuple(each for each in found if each.here is None and each.stored is not None)
 
 
-def push(workspace: Workspace, wanted: Iterable[Held]) -> None:
+def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
     """Copy these objects to the storage.
 
     A file whose bytes are not what was committed stays where it is: `Errors` with an
@@ -80,7 +80,7 @@ def push(workspace: Workspace, wanted: Iterable[Held]) -> None:
     """
     storage = _storage(workspace)
 
-    def copy(each: Held) -> None:
+    def copy(each: StoredObject) -> None:
         from odfbuild.odf.digest import physical_hash
 
         file = workspace.dataset(each.dataset).object_path(each.kind, each.hash)
@@ -98,15 +98,15 @@ def push(workspace: Workspace, wanted: Iterable[Held]) -> None:
     _each(wanted, copy)
 
 
-def pull(workspace: Workspace, wanted: Iterable[Held]) -> None:
+def pull(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
     """Copy these objects to the folders of their datasets. Errors as `push`."""
     _each(wanted, lambda each: workspace.dataset(each.dataset).bring(each.kind, each.hash))
 
 
-def _each(wanted: Iterable[Held], copy: Callable[[Held], object]) -> None:
+def _each(wanted: Iterable[StoredObject], copy: Callable[[StoredObject], object]) -> None:
     """Copy several at once, and all that can be copied."""
 
-    def attempt(each: Held) -> OdfbuildError | None:
+    def attempt(each: StoredObject) -> OdfbuildError | None:
         try:
             copy(each)
         except IntegrityError as error:

@@ -23,7 +23,7 @@ from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import read_open, read_small
-from odfbuild.store.holders import Holder
+from odfbuild.store.lock_holders import LockHolder
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -212,7 +212,7 @@ class Workspace:
         prepare_cache_folder(self.cache)
         return claim_within(self.cache / "locks", aliases, wait)
 
-    def holders(self, aliases: Iterable[str]) -> list[Holder]:
+    def holders(self, aliases: Iterable[str]) -> list[LockHolder]:
         """Other processes that work on any of these datasets now."""
         return holders(self.cache / "locks", aliases)
 

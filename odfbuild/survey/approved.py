@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import OdfbuildError, PlanError, StaleHeadError
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
-from odfbuild.plan.subset import Moved, Subset, moved, subset
+from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
 from odfbuild.store.workspace import Workspace
 
@@ -124,7 +124,7 @@ def _refused(dataset: DatasetPlan, error: StaleHeadError) -> DatasetPlan:
     return replace(dataset, actions=(Action.REFUSE,), changes=(), pending=None, refusal=error)
 
 
-def _refusal(name: str, gone: tuple[Moved, ...], workspace: Workspace) -> StaleHeadError:
+def _refusal(name: str, gone: tuple[MovedHead, ...], workspace: Workspace) -> StaleHeadError:
     first = gone[0]
     what = (
         f"'{name}' moved" if first.name == name else f"the input '{first.name}' of '{name}' moved"
@@ -139,7 +139,7 @@ def _refusal(name: str, gone: tuple[Moved, ...], workspace: Workspace) -> StaleH
     )
 
 
-def _who(each: Moved, workspace: Workspace) -> str:
+def _who(each: MovedHead, workspace: Workspace) -> str:
     if each.actual is None:
         return f"the chain of '{each.name}' is gone"
     store = workspace.dataset(each.name)

@@ -13,7 +13,7 @@ from odfbuild.errors import OdfbuildError, PlanError
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange, EventDifference, slot_of
-from odfbuild.plan.changes.equality import Likeness, compare
+from odfbuild.plan.changes.equality import EventMatch, compare
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import DatasetPlan
 from odfbuild.project.git.notes import CommitInfo
@@ -141,7 +141,7 @@ class Authors:
             return False
         if event.before is None or each.before is None:
             return event.before is each.before
-        return compare(event.before, each.before) is not Likeness.DIFFERENT
+        return compare(event.before, each.before) is not EventMatch.DIFFERENT
 
 
 def _newest(

@@ -16,7 +16,7 @@ Chain = Sequence[tuple[Multihash, MetadataBlock]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blamed:
+class BlamedBlock:
     """A block, and the commit at which it was made (`None`: Git does not know)."""
 
     hash: Multihash
@@ -24,7 +24,7 @@ class Blamed:
     commit: CommitInfo | None
 
 
-def blame(config: Config, store: DatasetStore) -> list[Blamed]:
+def blame(config: Config, store: DatasetStore) -> list[BlamedBlock]:
     """All blocks of a dataset, newest first, with their commits.
 
     A block belongs to the first commit at which a run left a head at or behind it (see
@@ -43,7 +43,7 @@ def blame(config: Config, store: DatasetStore) -> list[Blamed]:
         return min(filter(None, commits), key=lambda each: order[each.hash], default=None)
 
     return [
-        Blamed(hash=hash, block=block, commit=first(noted.get(hash), files.get(str(hash))))
+        BlamedBlock(hash=hash, block=block, commit=first(noted.get(hash), files.get(str(hash))))
         for hash, block in chain
     ]
 

@@ -17,8 +17,8 @@ from odfbuild.plan.changes.definitions import (
 )
 from odfbuild.plan.model import EventChange
 from odfbuild.project.git.at_revision import sides
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.survey.definitions import read_definitions
 from odfbuild.survey.places import PlaceFinder
 
@@ -34,7 +34,7 @@ def compare_revisions(config: Config, old: str, new: str | None) -> tuple[Defini
 
 def compare_with_chains(
     start: Path | None,
-    given: Given = NOTHING_GIVEN,
+    given: Overrides = NO_OVERRIDES,
     then: Mapping[str, Projection] | None = None,
 ) -> tuple[DefinitionChange, ...]:
     """What the definitions of now say and the chains do not say yet, or did not say `then`."""

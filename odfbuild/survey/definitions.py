@@ -11,11 +11,11 @@ from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.renames import pending_renames, renamed
 from odfbuild.project.config import place_in_config
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Project
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.remembered import KnownOrder
+from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.values import dataclass
 
 
@@ -29,7 +29,7 @@ class Definitions:
     projections: Mapping[str, Projection]
 
 
-def read_definitions(start: Path | None, given: Given = NOTHING_GIVEN) -> Definitions:
+def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
     """The project around `start`; raises `Errors` with all problems."""
     project = load_project(start, given)
     workspace = project.config.workspace()

@@ -10,7 +10,7 @@ from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
-    from odfbuild.store.as_of import Moment
+    from odfbuild.store.as_of import PointInTime
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
@@ -68,24 +68,24 @@ def block_in(store: DatasetStore, text: str, *, abandoned: bool = False) -> Mult
     )
 
 
-def moment_in(workspace: Workspace, text: str, dataset: str | None = None) -> Moment:
+def moment_in(workspace: Workspace, text: str, dataset: str | None = None) -> PointInTime:
     """The system time that `text` names: a time, a date (midnight UTC), or a block.
 
     A block is one of `dataset` if that is given, else of whichever dataset has it. `PlanError` when
     it is none of these, or more than one block.
     """
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.store.as_of import Moment
+    from odfbuild.store.as_of import PointInTime
 
     for time in (text, f"{text}T00:00:00Z"):
         try:
-            return Moment(Timestamp.parse(time))
+            return PointInTime(Timestamp.parse(time))
         except ValueError:
             continue
     if dataset is not None:
         store = workspace.dataset(dataset)
         block = block_in(store, text)
-        return Moment(store.read_block(block).system_time, dataset, block)
+        return PointInTime(store.read_block(block).system_time, dataset, block)
     found = []
     for name in workspace.aliases():
         store = workspace.dataset(name)

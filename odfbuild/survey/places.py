@@ -9,7 +9,7 @@ from typing import Any
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.model import DatasetPlan, EventChange, Plan
-from odfbuild.plan.place import Path, path_of
+from odfbuild.plan.places import Path, path_of
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.source import Source, read_sources
 

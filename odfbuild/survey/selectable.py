@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from odfbuild.graph.selection import Catalogue, Matcher, Selection, labelled, paths_of, select
+from odfbuild.graph.selection import Matcher, Selectable, Selection, labelled, paths_of, select
 from odfbuild.odf.model import DatasetKind, SetInfo
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
@@ -89,10 +89,10 @@ def _catalogue(
     inputs: Mapping[str, Sequence[str]],
     selectors: Mapping[str, str],
     plan: Callable[[], Plan],
-) -> Catalogue:
+) -> Selectable:
     files = facts.files
     name = _lazily(lambda: labelled("name", {name: (name,) for name in facts.names}))
-    return Catalogue(
+    return Selectable(
         names=sorted(facts.names),
         inputs=inputs,
         selectors=selectors,
@@ -128,7 +128,7 @@ def _catalogue(
     )
 
 
-def _with_history(found: Catalogue, config: Config) -> Catalogue:
+def _with_history(found: Selectable, config: Config) -> Selectable:
     """The catalogue with what Git and the log of runs tell."""
     methods = {
         **found.methods,

@@ -22,13 +22,13 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.git.repository import has_notes
-from odfbuild.project.given import NOTHING_GIVEN, Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
-from odfbuild.survey.remembered import KnownOrder, NoDrift, remembered
 from odfbuild.survey.sources import probe_all
 from odfbuild.values import dataclass
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import MetadataBlock
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.consent import Consent
-    from odfbuild.plan.place import Place
+    from odfbuild.plan.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class PlanRequest:
     """What is asked of a plan beside what is there.
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
@@ -80,7 +80,7 @@ class Wishes:
 
 
 def survey(
-    start: Path | None, wishes: Wishes | None = None, given: Given = NOTHING_GIVEN
+    start: Path | None, plan_request: PlanRequest | None = None, given: Overrides = NO_OVERRIDES
 ) -> Survey:
     """Read everything that a plan depends on; plan what is selected.
 
@@ -88,11 +88,11 @@ def survey(
     a rebuild or a deletion that cannot be.
     """
     with paused_collector():
-        return _survey(start, wishes or Wishes(), given)
+        return _survey(start, plan_request or PlanRequest(), given)
 
 
 def choose(
-    start: Path | None, selection: Selection, given: Given = NOTHING_GIVEN
+    start: Path | None, selection: Selection, given: Overrides = NO_OVERRIDES
 ) -> tuple[frozenset[str], Survey]:
     """Names of the selected datasets, and the whole project that they were selected from."""
     found = survey(start, given=given)
@@ -105,7 +105,7 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
     return selected(selection, found.project, found.graph, found.projections, lambda: found.plan)
 
 
-def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
+def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> Survey:
     project = load_project(start, given)
     workspace = project.config.workspace()
     heads: Mapping[str, bytes] = workspace.heads()
@@ -133,20 +133,22 @@ def _survey(start: Path | None, wishes: Wishes, given: Given) -> Survey:
             memory=memory,
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
-    if wishes:
+    if plan_request:
         from odfbuild.plan.changes.delete import to_delete
         from odfbuild.plan.changes.rebuild import to_rebuild
         from odfbuild.survey.protection import check_unprotected
 
         known = {*graph.order, *projections}
-        chosen = _chosen(found, wishes.selection) if wishes.selection else known
+        chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
         fresh = Memory({}, {}, memory.lineages)
-        probed = probe_all(project, selected, projections, fresh, wishes.fetch_uncacheable)
-        deleted = to_delete(wishes.deletions, project.definitions, projections, left_out)
-        rebuilt = to_rebuild(wishes.rebuilds, project.definitions, projections, left_out, deleted)
+        probed = probe_all(project, selected, projections, fresh, plan_request.fetch_uncacheable)
+        deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
+        rebuilt = to_rebuild(
+            plan_request.rebuilds, project.definitions, projections, left_out, deleted
+        )
         lying = {new.lower(): old for new, old in renames.items()}
         for name in (*sorted(rebuilt), *deleted):
             check_unprotected(project.config, workspace, name, lying.get(name, name))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class BlockRecords:
     """Records that one block brought.
 
     `query` is the number of the block with the query that made them, and `mode` how; or `source` is
@@ -57,7 +57,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class TracedRecords:
     """Records of a dataset, and the records of its inputs that they come from.
 
     `whole`: why these are all records that were read, and not those that were needed. `sample` are
@@ -68,11 +68,11 @@ class Traced:
 
     dataset: str
     records: Ranges
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[BlockRecords, ...] = ()
     sample: pa.Table | None = None
     whole: str | None = None
     before: bool = False
-    inputs: tuple[Traced, ...] = ()
+    inputs: tuple[TracedRecords, ...] = ()
     untold: str | None = None
 
 
@@ -91,7 +91,7 @@ def provenance(
     get_engine: Callable[[], Engine],
     scratch: Path,
     extent: Extent = Extent(),
-) -> list[Traced]:
+) -> list[TracedRecords]:
     """Where the records of a dataset at `offsets` come from, each for itself.
 
     `get_engine` is called only for what is derived. `PlanError` E0660 for an offset at which there
@@ -105,7 +105,7 @@ def provenance(
 class _Slice:
     """A slice of a chain with the records of it that are asked for."""
 
-    piece: Piece
+    piece: BlockRecords
     data: DataSlice
     link: Link
 
@@ -133,7 +133,7 @@ class _Tracer:
         self._scratch = scratch
         self._extent = extent
 
-    def each(self, name: str, offsets: Sequence[int]) -> list[Traced]:
+    def each(self, name: str, offsets: Sequence[int]) -> list[TracedRecords]:
         """A tree for each record; one run of the engine tells of all that a step made."""
         wanted = [((offset, offset),) for offset in sorted(set(offsets))]
         slices = self._slices(name, union_of(wanted))
@@ -154,7 +154,7 @@ class _Tracer:
                 trees.append(self._tree(name, [alone], ranges, None, found))
         return trees
 
-    def _all(self, name: str, ranges: Ranges, whole: str | None) -> Traced:
+    def _all(self, name: str, ranges: Ranges, whole: str | None) -> TracedRecords:
         """One tree for some records together, down to the roots if that is asked for."""
         slices = self._slices(name, ranges)
         if not self._extent.recursive:
@@ -180,14 +180,14 @@ class _Tracer:
         ranges: Ranges,
         whole: str | None,
         found: _Found | str,
-    ) -> Traced:
-        inputs: tuple[Traced, ...] = ()
+    ) -> TracedRecords:
+        inputs: tuple[TracedRecords, ...] = ()
         if isinstance(found, _Found):
             inputs = tuple(
                 self._all(alias, union_of(pieces), found.whole.get(alias))
                 for alias, pieces in sorted(found.records.items())
             )
-        return Traced(
+        return TracedRecords(
             dataset=name,
             records=ranges,
             pieces=tuple(each.piece for each in slices),
@@ -213,7 +213,7 @@ class _Tracer:
                 continue
             state = history.state(hash)
             read = isinstance(event, AddData)
-            piece = Piece(
+            piece = BlockRecords(
                 block=hash,
                 sequence_number=block.sequence_number,
                 system_time=block.system_time,

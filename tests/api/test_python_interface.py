@@ -13,9 +13,9 @@ from threading import Thread
 import pytest
 
 from odfbuild import Project
-from odfbuild.engine.settings import Reach
+from odfbuild.engine.settings import FileAccess
 from odfbuild.errors import Errors, PlanError, ProjectError, StaleHeadError
-from odfbuild.plan.explain import Standing
+from odfbuild.plan.explain import DatasetStatus
 from odfbuild.plan.model import Action, ReasonCode
 from odfbuild.survey.outcome import Status
 from tests.apply.in_process import share
@@ -110,7 +110,7 @@ def test_explain_and_diff_say_why(project: Project, tiny: Tiny) -> None:
     assert [cause.reason.code for cause in project.explain("Derived").causes] == [
         ReasonCode.TRANSFORM_CHANGED
     ]
-    assert project.explain("root").standing is Standing.UP_TO_DATE
+    assert project.explain("root").status is DatasetStatus.UP_TO_DATE
 
 
 def test_watermarks_move_forward_only(project: Project) -> None:
@@ -288,7 +288,7 @@ def started(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
 
     found: list[Counted] = []
 
-    def start(_: object, reach: Reach) -> Counted:
+    def start(_: object, reach: FileAccess) -> Counted:
         for each in (*reach.read, *reach.write):
             if not each.exists():
                 each.mkdir(parents=True)

@@ -17,11 +17,11 @@ import pyarrow.json as json
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import (
+    EngineInfo,
     EngineResult,
-    Headway,
     IngestTask,
     InputSlices,
-    Surroundings,
+    StepProgress,
     TransformResult,
     TransformTask,
     Vocabulary,
@@ -89,11 +89,11 @@ class PlainEngine:
         pq.write_table(rows.cast(RESULT), part)
         return EngineResult(parts=(part,), schema=RESULT)
 
-    def progress(self, dataset: str) -> Headway | None:
+    def progress(self, dataset: str) -> StepProgress | None:
         return None
 
-    def about(self) -> Surroundings:
-        return Surroundings("this process", "0", "none")
+    def about(self) -> EngineInfo:
+        return EngineInfo("this process", "0", "none")
 
     def stop(self) -> None:
         pass

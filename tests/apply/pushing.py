@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.apply.push import Push, push
-from odfbuild.engine.contract import Engine, Headway
+from odfbuild.engine.contract import Engine, StepProgress
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetKind,
@@ -29,7 +29,7 @@ class Told:
 
     outcome: DatasetOutcome
 
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

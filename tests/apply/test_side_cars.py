@@ -13,7 +13,7 @@ import pytest
 from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.key_index import key_index
-from odfbuild.engine.spark.merging import prior as prior_module
+from odfbuild.engine.spark.merging import earlier_records as prior_module
 from odfbuild.engine.spark.merging import state as state_module
 from odfbuild.odf.model import (
     AddPushSource,

@@ -52,7 +52,7 @@ def test_every_kind_is_begun_and_valid(odfbuild: Program, tiny: Tiny) -> None:
     put(tiny, "in/orders-2026-02.csv", ORDERS.replace("2026-01", "2026-02"))
     put(tiny, "in/days/a-2026-01-01.csv", "name;n\na;1\nb;2\n")
     put(tiny, "in/list.tsv", "code\tname\nNO\tNorway\nPT\tPortugal\n")
-    wishes = {
+    plan_request = {
         "orders": ["files", "in/orders-2026-01.csv"],
         "days": ["files", "in/days"],
         "list": ["files", "in/list.tsv", "--description", "Codes: of countries"],
@@ -65,7 +65,7 @@ def test_every_kind_is_begun_and_valid(odfbuild: Program, tiny: Tiny) -> None:
         "chosen": ["derivative", "FURTHER"],
         "by-country": ["matrix", "orders", "--over", "country=NO,PT"],
     }
-    for name, (kind, *rest) in wishes.items():
+    for name, (kind, *rest) in plan_request.items():
         said = odfbuild.ok("new", kind, name, *rest)
         assert said.out.startswith(f"Created datasets/{name}.yaml")
         odfbuild.ok("validate")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.apply.unforeseen import unforeseen
+from odfbuild.apply.unexpected_errors import unforeseen
 from odfbuild.engine.spark.session.gateway import passed_on
 from odfbuild.store.disposable import cache_folder
 from tests.apply.in_process import Program

@@ -13,7 +13,7 @@ import pytest
 from odfbuild.apply.run_log import RunLog
 from odfbuild.cli.console import Console
 from odfbuild.cli.progress import BarProgress, PlainProgress, time_left
-from odfbuild.engine.contract import Headway
+from odfbuild.engine.contract import StepProgress
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
 from tests.apply.in_process import Program
@@ -214,7 +214,7 @@ def test_bars_show_tasks_and_the_time_left(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with BarProgress(Console(), {"slow": 60.0}) as bars:
-        now = Headway(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
+        now = StepProgress(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
         bars.begin(1, lambda name: now)
         bars.started("slow")
         said = ""
@@ -232,15 +232,15 @@ def test_the_log_says_how_far_the_engine_is_with_what_takes_long(tmp_path: Path)
     heard: list[dict[str, Any]] = []
     log = RunLog(tmp_path, PlainProgress(Console(verbosity=-1)), [heard.append])
     log._last = {"slow": 60.0}
-    now = Headway(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
+    now = StepProgress(stages_done=1, stages=3, tasks_done=3, tasks=8, records_read=12_345)
     asked: list[str] = []
 
-    def ask(name: str) -> Headway:
+    def ask(name: str) -> StepProgress:
         asked.append(name)
         return now
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("odfbuild.apply.pulse.SECONDS", 0.1)
+        patch.setattr("odfbuild.apply.progress.SECONDS", 0.1)
         log.begin(2, ask)
         log.started("slow")
         while len(asked) < 3:

@@ -22,7 +22,8 @@ import pyarrow as pa
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import engine_settings
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
-from odfbuild.engine.spark.results import few, sorted_parts
+from odfbuild.engine.spark.results import small_jobs as few
+from odfbuild.engine.spark.results import sorted_parts
 from tests.engine.inputs import sql
 from tests.engine.queries import ALL, ONE_OF_EACH
 from tests.engine.stepwise import Derived, Source, millis

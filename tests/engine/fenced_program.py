@@ -14,14 +14,14 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from odfbuild.engine.settings import EngineSettings, Reach, Sandbox
+from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
 from odfbuild.engine.spark.engine import start_engine
 from tests.engine.inputs import read, rows, slices, sql, task
 
 
 def main(sandbox: str, project: Path, port: int) -> None:
     scratch = project / ".odfbuild" / "scratch"
-    reach = Reach(read=(project / "chains",), write=(scratch,))
+    reach = FileAccess(read=(project / "chains",), write=(scratch,))
     engine = start_engine(EngineSettings(sandbox=Sandbox(sandbox)), reach)
     session = engine._session
     jvm: Any = session.spark._jvm

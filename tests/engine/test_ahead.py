@@ -7,7 +7,7 @@ from threading import Event, Thread, current_thread
 
 import pytest
 
-from odfbuild.engine.ahead import Behind, ahead
+from odfbuild.engine.pipeline import Worker, ahead
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 50])
@@ -66,7 +66,7 @@ def test_what_is_left_to_do_is_done_in_order_in_one_other_thread() -> None:
         threads.add(current_thread())
         done.append(item)
 
-    behind = Behind(do)
+    behind = Worker(do)
     for number in range(50):
         behind.give(number)
     behind.finish()
@@ -79,7 +79,7 @@ def test_what_is_left_to_do_is_done_in_order_in_one_other_thread() -> None:
 
 def test_no_more_than_so_many_items_wait() -> None:
     go = Event()
-    behind = Behind(lambda _: go.wait(60), count=2)
+    behind = Worker(lambda _: go.wait(60), count=2)
     behind.give(1)
     behind.give(2)
     third = Thread(target=behind.give, args=(3,))
@@ -97,7 +97,7 @@ def test_what_fails_behind_is_raised_by_a_later_call() -> None:
     def do(item: int) -> None:
         raise ValueError(f"item {item}")
 
-    behind = Behind(do)
+    behind = Worker(do)
     behind.give(1)
     with pytest.raises(ValueError, match="item 1"):
         behind.finish()

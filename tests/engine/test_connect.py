@@ -21,7 +21,7 @@ from pyspark.errors.exceptions.connect import ArithmeticException as ConnectArit
 from pyspark.errors.exceptions.connect import UnknownException
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
-from odfbuild.engine import elsewhere
+from odfbuild.engine import shutdown as elsewhere
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
 from odfbuild.engine.spark.connect import remote as remote_module
@@ -54,7 +54,7 @@ OTHERWISE = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "
 
 
 @dataclass(frozen=True)
-class There:
+class ConnectExecutor:
     """An engine that plans in the session of all tests and computes on a server."""
 
     engine: SparkEngine
@@ -68,20 +68,20 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def on_a_server(spark_engine: SparkEngine, shared: Path, folder: Path) -> Iterator[There]:
+def on_a_server(spark_engine: SparkEngine, shared: Path, folder: Path) -> Iterator[ConnectExecutor]:
     """An engine on a new server."""
     with connect_server(folder, OTHERWISE) as (master, process):
         session = copy.copy(spark_engine._session)
         session.settings = replace(session.settings, master=master)
         session.remote = Remote(session.settings, session.spark, shared)
-        yield There(SparkEngine(session), session.remote, process)
+        yield ConnectExecutor(SparkEngine(session), session.remote, process)
         session.remote.stop()
 
 
 @pytest.fixture(scope="module")
 def there(
     spark_engine: SparkEngine, shared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[There]:
+) -> Iterator[ConnectExecutor]:
     with on_a_server(spark_engine, shared, tmp_path_factory.mktemp("server")) as there:
         yield there
 
@@ -92,11 +92,14 @@ def let_nothing_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("it was computed here")
 
-    monkeypatch.setattr(remote_module.Here, "write", refuse)
+    monkeypatch.setattr(remote_module.LocalExecutor, "write", refuse)
 
 
 def test_a_server_gives_the_hashes_of_one_jvm(
-    there: There, spark_engine: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor,
+    spark_engine: SparkEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def appended(engine: SparkEngine, folder: Path) -> list[list[str]]:
         queries = enumerate((MAP[2], STREAM[1], CHANGELOG[1]))
@@ -111,14 +114,14 @@ def test_a_server_gives_the_hashes_of_one_jvm(
 
 @pytest.mark.slow
 def test_a_server_gives_the_hashes_of_one_jvm_for_every_query(
-    there: There, spark_engine: SparkEngine
+    there: ConnectExecutor, spark_engine: SparkEngine
 ) -> None:
     found, expected = hashes(there.engine, ALL, 3, 2), hashes(spark_engine, ALL, 3, 2)
     assert [q for q, a, b in zip(ALL, found, expected, strict=True) if a != b] == []
 
 
 def test_a_temporal_join_is_computed_by_the_server(
-    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_nothing_stay(monkeypatch)
     trades = Source(
@@ -155,7 +158,7 @@ def test_a_temporal_join_is_computed_by_the_server(
     ],
 )
 def test_the_server_finds_where_records_come_from(
-    there: There,
+    there: ConnectExecutor,
     spark_engine: SparkEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,7 +180,7 @@ def test_the_server_finds_where_records_come_from(
 
 
 def test_a_project_is_built_on_the_server_and_verified_without_it(
-    there: There,
+    there: ConnectExecutor,
     spark_engine: SparkEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -196,7 +199,7 @@ def test_a_project_is_built_on_the_server_and_verified_without_it(
 
 
 def test_what_no_text_says_is_computed_here_and_told(
-    there: There, spark_engine: SparkEngine, tmp_path: Path
+    there: ConnectExecutor, spark_engine: SparkEngine, tmp_path: Path
 ) -> None:
     step = task(tmp_path, SESSIONS, slices(tmp_path, rows(0, 50)))
     found = there.engine.transform(step)
@@ -209,7 +212,7 @@ def test_what_no_text_says_is_computed_here_and_told(
 
 
 def test_another_plan_or_other_files_are_not_computed_by_the_server(
-    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = sql("SELECT event_time, size(split(city, '-')) AS n FROM cities")
     given = slices(tmp_path, rows(0, 5))
@@ -230,7 +233,9 @@ def test_another_plan_or_other_files_are_not_computed_by_the_server(
         assert read(found.parts).num_rows == 5
 
 
-def test_settings_of_the_server_that_could_change_a_result_do_not_count(there: There) -> None:
+def test_settings_of_the_server_that_could_change_a_result_do_not_count(
+    there: ConnectExecutor,
+) -> None:
     session = there.remote._live()
     assert session.conf.get("spark.sql.ansi.enabled") == "true"
     assert session.conf.get("spark.sql.session.timeZone") == "UTC"
@@ -238,7 +243,7 @@ def test_settings_of_the_server_that_could_change_a_result_do_not_count(there: T
 
 
 def test_a_server_that_reads_queries_otherwise_is_refused(
-    there: There, spark_engine: SparkEngine
+    there: ConnectExecutor, spark_engine: SparkEngine
 ) -> None:
     session, planner = there.remote._live(), spark_engine._session.spark
     settings = EngineSettings(master="sc://elsewhere:15002/;token=secret")
@@ -281,7 +286,7 @@ class Fixed:
 
 
 def test_a_server_that_does_not_see_the_folder_is_refused(
-    there: There, shared: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server.pq, "write_table", lambda *_: None)
     with pytest.raises(EngineProblem) as caught:
@@ -292,7 +297,7 @@ def test_a_server_that_does_not_see_the_folder_is_refused(
 
 
 def test_a_step_that_takes_too_long_is_cancelled_there(
-    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = slices(tmp_path, rows(0, 5))
     with monkeypatch.context() as patch:
@@ -306,7 +311,7 @@ def test_a_step_that_takes_too_long_is_cancelled_there(
 
 
 def test_a_step_whose_session_the_server_closed_is_done_again_in_a_new_one(
-    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the server was restarted, or has thrown away what it held for a lost connection."""
     let_nothing_stay(monkeypatch)
@@ -318,7 +323,7 @@ def test_a_step_whose_session_the_server_closed_is_done_again_in_a_new_one(
 
 
 def test_a_server_that_closes_each_session_is_not_asked_for_ever(
-    there: There, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
 
@@ -363,7 +368,7 @@ def test_a_server_that_fails_for_itself_is_not_taken_for_a_query_that_does() -> 
 
 
 def test_a_worker_of_a_server_without_memory_is_an_error_that_says_what_to_set(
-    there: There,
+    there: ConnectExecutor,
 ) -> None:
     full = UnknownException("Job aborted: java.lang.OutOfMemoryError: Java heap space")
     assert server.refused_by(full, "sc://here") is None
@@ -385,7 +390,7 @@ def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) 
 
 
 def test_without_the_packages_the_extra_is_named(
-    there: There, monkeypatch: pytest.MonkeyPatch
+    there: ConnectExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
     with pytest.raises(EngineProblem) as caught:
@@ -401,10 +406,10 @@ def test_no_fence_stands_around_a_server() -> None:
 
 
 @contextmanager
-def at_work(there: There, folder: Path) -> Iterator[list[str]]:
+def at_work(there: ConnectExecutor, folder: Path) -> Iterator[list[str]]:
     """While a step that would run for years is computed; then the code of what it failed with."""
     codes: list[str] = []
-    there.remote._headway.clear()
+    there.remote._step_progress.clear()
 
     def work() -> None:
         try:
@@ -424,7 +429,7 @@ def at_work(there: There, folder: Path) -> Iterator[list[str]]:
 
 
 def test_a_program_that_ends_at_once_ends_what_the_server_does(
-    there: There, tmp_path: Path
+    there: ConnectExecutor, tmp_path: Path
 ) -> None:
     with at_work(there, tmp_path) as codes:
         elsewhere.end_all()
@@ -432,7 +437,7 @@ def test_a_program_that_ends_at_once_ends_what_the_server_does(
 
 
 def test_a_server_that_dies_under_a_step_leaves_the_chain_as_it_was(
-    there: There,
+    there: ConnectExecutor,
     spark_engine: SparkEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -16,10 +16,10 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.inputs import new_records
 from odfbuild.engine.spark.queries.modes.map import increment_view
 from odfbuild.engine.spark.queries.transform import checked
-from odfbuild.engine.spark.results import few
-from odfbuild.engine.spark.results.at_hand import computed, handed_over
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import read_slices
+from odfbuild.engine.spark.results.local_rows import computed, handed_over
 from odfbuild.errors import QueryError
 from tests.engine.inputs import read, rows, slices, sql, task
 

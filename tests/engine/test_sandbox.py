@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.engine.settings import EngineSettings, Reach, Sandbox, in_force
+from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox, in_force
 from odfbuild.engine.spark.session import confine
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import beyond, fences
@@ -169,7 +169,7 @@ def test_what_is_beyond_reach_is_seen_through_links(tmp_path: Path) -> None:
     inside.mkdir()
     outside.mkdir()
     (inside / "link").symlink_to(outside / "data.csv")
-    reach = Reach(read=(inside,))
+    reach = FileAccess(read=(inside,))
     assert beyond(inside / "link", reach)
     assert not beyond(inside / "data.csv", reach)
 

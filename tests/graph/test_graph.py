@@ -11,7 +11,7 @@ from odfbuild.errors import Errors
 from odfbuild.graph.build import build_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.project.load import load_project
-from odfbuild.survey.remembered import KnownOrder
+from odfbuild.survey.decision_cache import KnownOrder
 from tests.project.write_project import derived_yaml, root_yaml, write_project
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from odfbuild.errors import GraphError
-from odfbuild.graph.selection import Catalogue, Selection, labelled, paths_of, select
+from odfbuild.graph.selection import Selectable, Selection, labelled, paths_of, select
 
 _INPUTS = {"c": ("a", "b"), "d": ("c",), "e": ("d",), "f": ("b",)}
 _FILES = {"a": "roots/a.yaml", "b": "roots/b.yaml", "c": "joins/c.yaml.j2"}
-_CATALOGUE = Catalogue(
+_CATALOGUE = Selectable(
     names="abcdef",
     inputs=_INPUTS,
     selectors={

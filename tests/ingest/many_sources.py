@@ -10,7 +10,7 @@ from threading import Event
 import yaml
 
 from odfbuild.apply.run import ApplyOptions, apply_plan
-from odfbuild.engine.contract import Engine, Headway
+from odfbuild.engine.contract import Engine, StepProgress
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 from odfbuild.survey.survey import survey
 from tests.apply.in_process import Shared
@@ -18,7 +18,7 @@ from tests.ingest.bad_sources import Case
 
 
 class _Silent:
-    def begin(self, total: int, headway: Callable[[str], Headway | None]) -> None:
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         pass
 
     def started(self, name: str) -> None:

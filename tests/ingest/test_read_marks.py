@@ -15,7 +15,7 @@ DATASET = DatasetId(bytes(range(32)))
 HERE = FetchStepFilesGlob(path="*")
 
 
-def read(path: Path, step: object = HERE) -> read_marks.Mark | None:
+def read(path: Path, step: object = HERE) -> read_marks.FileMark | None:
     return look_at(step, Fetched(path, None, None, path.name))  # type: ignore[arg-type]
 
 

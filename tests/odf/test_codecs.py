@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.odf import catalogue
+from odfbuild.odf import registry as catalogue
 from odfbuild.odf.flatbuffers.form import (
     MalformedBlock,
     UnsupportedVersion,

@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from odfbuild.odf.catalogue import enums, objects, unions
 from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.generate import DEFAULT_FOLDER, differences, generated_files, main
 from odfbuild.odf.introspect import fields_of
 from odfbuild.odf.json_schema import manifest_schema, schema_of
 from odfbuild.odf.model import MetadataBlock
+from odfbuild.odf.registry import enums, objects, unions
 from odfbuild.odf.yaml_form import from_manifest, to_manifest
 from tests.odf.values import objects as values
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odfbuild.odf.identity import DatasetAlias
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformInput, TransformSql
-from odfbuild.plan.changes.equality import Likeness, UncertainWords, compare, tokens, words
+from odfbuild.plan.changes.equality import EventMatch, UncertainWords, compare, tokens, words
 
 WORDS = ("select", "SELECT", "a", "ab", "a1", "1", "10L", "1e5", ".5", "1.", "_x", "é", "from")
 LITERALS = ("'it''s'", '"it\'s"', "'a b'", "`a b`", "`a`", "r'x'", "R'x'", "x'1F'", "X'1f'", "''")
@@ -57,19 +57,19 @@ def transform(query: str) -> SetTransform:
 @pytest.mark.parametrize(
     ("before", "after", "likeness"),
     [
-        ("SELECT a FROM b", "SELECT a FROM b", Likeness.SAME),
-        ("SELECT a FROM b", "SELECT a\n  FROM b", Likeness.COSMETIC),
-        ("SELECT a FROM b", "SELECT a FROM b -- all", Likeness.COSMETIC),
-        ("SELECT a FROM b", "SELECT a /* c */ FROM b", Likeness.COSMETIC),
-        ("SELECT 'a'  , b", "SELECT 'a', b", Likeness.COSMETIC),
-        ("SELECT 'a b'", 'SELECT "a b"', Likeness.COSMETIC),
-        ("SELECT a FROM b", "SELECT A FROM b", Likeness.DIFFERENT),
-        ("SELECT a <= b", "SELECT a < b", Likeness.DIFFERENT),
-        ("SELECT 'a  b'", "SELECT 'a b'", Likeness.DIFFERENT),
-        ("SELECT a -- b", "SELECT a, b", Likeness.DIFFERENT),
+        ("SELECT a FROM b", "SELECT a FROM b", EventMatch.SAME),
+        ("SELECT a FROM b", "SELECT a\n  FROM b", EventMatch.COSMETIC),
+        ("SELECT a FROM b", "SELECT a FROM b -- all", EventMatch.COSMETIC),
+        ("SELECT a FROM b", "SELECT a /* c */ FROM b", EventMatch.COSMETIC),
+        ("SELECT 'a'  , b", "SELECT 'a', b", EventMatch.COSMETIC),
+        ("SELECT 'a b'", 'SELECT "a b"', EventMatch.COSMETIC),
+        ("SELECT a FROM b", "SELECT A FROM b", EventMatch.DIFFERENT),
+        ("SELECT a <= b", "SELECT a < b", EventMatch.DIFFERENT),
+        ("SELECT 'a  b'", "SELECT 'a b'", EventMatch.DIFFERENT),
+        ("SELECT a -- b", "SELECT a, b", EventMatch.DIFFERENT),
     ],
 )
-def test_queries_are_alike(before: str, after: str, likeness: Likeness) -> None:
+def test_queries_are_alike(before: str, after: str, likeness: EventMatch) -> None:
     assert compare(transform(before), transform(after)) is likeness
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from odfbuild.plan.explain import Standing, explain
+from odfbuild.plan.explain import DatasetStatus, explain
 from odfbuild.report.explanation import explanation_to_data, render_explanation
 
 from ..report.golden import assert_golden
@@ -74,13 +74,13 @@ def test_every_standing_is_told_from_the_plan() -> None:
     del world.definitions["gone"]
     projections = {each: chain.now for each, chain in world.chains.items()}
     plan = world.plan()
-    standings = {d.name: explain(plan, d.name, projections).standing for d in plan.datasets}
+    standings = {d.name: explain(plan, d.name, projections).status for d in plan.datasets}
     assert standings == {
-        "flights": Standing.STALE,
-        "late": Standing.STALE,
-        "worst": Standing.STALE,
-        "push.only": Standing.NEW,
-        "gone": Standing.FORGOTTEN,
+        "flights": DatasetStatus.STALE,
+        "late": DatasetStatus.STALE,
+        "worst": DatasetStatus.STALE,
+        "push.only": DatasetStatus.NEW,
+        "gone": DatasetStatus.FORGOTTEN,
     }
 
 

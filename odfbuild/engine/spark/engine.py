@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from odfbuild.engine.contract import (
+    EngineInfo,
     EngineResult,
-    Headway,
     IngestTask,
     InputSlices,
     Provenance,
     ProvenanceTask,
     QueryTask,
-    Surroundings,
+    StepProgress,
     TransformResult,
     TransformTask,
     Vocabulary,
 )
 from odfbuild.engine.release import engine_version
-from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, in_force
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.merging.merge import merge
 from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
 
 
-def start_engine(settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> SparkEngine:
+def start_engine(
+    settings: EngineSettings = DEFAULTS, reach: FileAccess | None = None
+) -> SparkEngine:
     """Start Spark as `settings` say, fenced in to `reach`; takes seconds.
 
     Raises `EnvironmentProblem` when there is no usable Java, or no such cluster.
@@ -156,7 +158,7 @@ class SparkEngine:
 
         return self._recovery.carry_out(work)
 
-    def progress(self, dataset: str) -> Headway | None:
+    def progress(self, dataset: str) -> StepProgress | None:
         """See `contract.Engine`."""
         remote = self._session.remote
         there = remote.progress(dataset) if remote is not None else None
@@ -169,11 +171,11 @@ class SparkEngine:
                 raise
             return None
 
-    def about(self) -> Surroundings:
+    def about(self) -> EngineInfo:
         """See `contract.Engine`."""
         session = self._session
         found = session.fences
-        return Surroundings(session.settings.address, engine_version(), str(found), found.lacking)
+        return EngineInfo(session.settings.address, engine_version(), str(found), found.lacking)
 
     def stop(self) -> None:
         """See `contract.Engine`."""
@@ -215,7 +217,7 @@ def _afresh(task: Task) -> Task:
     return replace(task, scratch=Path(tempfile.mkdtemp(dir=task.scratch)))
 
 
-def headway_of(session: Session, dataset: str) -> Headway | None:
+def headway_of(session: Session, dataset: str) -> StepProgress | None:
     """Stages and tasks of the jobs for `dataset` that Spark still remembers."""
     context = session.spark.sparkContext
     tracker = context.statusTracker()
@@ -228,7 +230,7 @@ def headway_of(session: Session, dataset: str) -> Headway | None:
             stages.append(store.lastStageAttempt(number))
     if not stages:
         return None
-    return Headway(
+    return StepProgress(
         stages_done=sum(each.numCompleteTasks() == each.numTasks() for each in stages),
         stages=len(numbers),
         tasks_done=sum(each.numCompleteTasks() for each in stages),

@@ -31,7 +31,7 @@ class Flink(Dialect):  # type: ignore[misc]
         }
 
 
-class AsSpark(Spark):  # type: ignore[misc]
+class SparkWithTemporalJoins(Spark):  # type: ignore[misc]
     """Spark SQL in which odfbuild's own form of temporal joins stays what it is."""
 
     class Generator(Spark.Generator):  # type: ignore[misc]

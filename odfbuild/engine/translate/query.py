@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from odfbuild.engine.translate.allowed import problem_with
-from odfbuild.engine.translate.dialects import READ, AsSpark
+from odfbuild.engine.translate.dialects import READ, SparkWithTemporalJoins
 from odfbuild.engine.translate.rewrite import rewritten
 from odfbuild.engine.translate.spark_calls import is_call
 from odfbuild.engine.translate.windows import Refuse, to_spark_windows
@@ -45,7 +45,7 @@ def translate(engine: str, sql: str, step: int) -> str:
     if errors:
         raise Errors(errors.values())
     tree = tree.transform(lambda node: rewritten(node, engine))
-    text: str = tree.sql(AsSpark, pretty=True, normalize_functions=False)
+    text: str = tree.sql(SparkWithTemporalJoins, pretty=True, normalize_functions=False)
     return text
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from odfbuild.engine.translate.allowed import FIXED_MICROS, is_fraction
-from odfbuild.engine.translate.dialects import AsSpark
+from odfbuild.engine.translate.dialects import SparkWithTemporalJoins
 from odfbuild.engine.translate.spark_calls import call, start_of_bin
 
 _NUMBERED_TIMES = {
@@ -66,7 +66,7 @@ def _function(node: exp.Expression, engine: str) -> exp.Expression:
 
 def _type(node: exp.Expression, engine: str) -> exp.Expression:
     if node.is_type("TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMP"):
-        return exp.DataType.build("TIMESTAMP", dialect=AsSpark)
+        return exp.DataType.build("TIMESTAMP", dialect=SparkWithTemporalJoins)
     if engine == "datafusion" and node.is_type("DECIMAL") and not node.expressions:
         return exp.DataType.build("DECIMAL(38, 10)")
     return node

@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
-from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import Fetched, last_modified
 from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
@@ -105,7 +105,7 @@ def _attempt(
         if moment is not None and last_modified(moment) == state:
             kept.forget()
             return moment
-        about = About(
+        about = ResponseValidators(
             last_modified=None if moment is None else str(moment),
             total=size,
             resumable=moment is not None and size is not None,

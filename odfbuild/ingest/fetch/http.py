@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.headers import resolved_header
-from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
 from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
@@ -192,10 +192,10 @@ def _take(response: httpx.Response, request: _Request, kept: KeptDownload) -> bo
     return True
 
 
-def _about(headers: httpx.Headers) -> About:
+def _about(headers: httpx.Headers) -> ResponseValidators:
     tag, modified = headers.get("etag"), headers.get("last-modified")
     length = headers.get("content-length", "")
-    return About(
+    return ResponseValidators(
         etag=tag,
         last_modified=modified,
         total=int(length) if length.isdecimal() else None,
@@ -216,7 +216,7 @@ def _is_strong(tag: str | None, modified: str | None, date: str | None) -> bool:
     return age >= timedelta(seconds=1)
 
 
-def _state_of(about: About) -> SourceState | None:
+def _state_of(about: ResponseValidators) -> SourceState | None:
     """What tells this version from others, best first."""
     if about.etag is not None:
         return etag(about.etag)
@@ -224,7 +224,7 @@ def _state_of(about: About) -> SourceState | None:
     return None if moment is None else last_modified(moment)
 
 
-def _modified(about: About) -> Timestamp | None:
+def _modified(about: ResponseValidators) -> Timestamp | None:
     """`Last-Modified`, if it is there and a date."""
     if about.last_modified is None:
         return None

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.download_cache import KeptDownload
 from odfbuild.ingest.fetch.event_time import event_time_from_path
 from odfbuild.ingest.fetch.files_glob import last_name, new_files
-from odfbuild.ingest.fetch.kept import KeptDownload
 from odfbuild.ingest.fetch.object_store import download, look_at, open_store, talking_about
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.odf.model import (

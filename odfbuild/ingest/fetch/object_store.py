@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.context import FetchContext
+from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
-from odfbuild.ingest.fetch.kept import About, KeptDownload
 from odfbuild.ingest.fetch.result import Fetched, etag
 from odfbuild.ingest.secrets import scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
@@ -69,19 +69,23 @@ def talking_about(shown: str) -> Iterator[None]:
         raise _failed(shown, error) from None
 
 
-def look_at(store: Any, path: str) -> tuple[About, Timestamp | None]:
+def look_at(store: Any, path: str) -> tuple[ResponseValidators, Timestamp | None]:
     """What the store says of an object: validators and size, and when it was changed."""
     info = {key.lower().replace("_", ""): value for key, value in store.info(path).items()}
     if info.get("type") == "directory":
         raise IsADirectoryError("it is a folder of objects, not one object")
-    about = About(etag=info.get("etag"), total=info.get("size"), resumable="etag" in info)
+    about = ResponseValidators(
+        etag=info.get("etag"), total=info.get("size"), resumable="etag" in info
+    )
     moment = info.get("lastmodified") or info.get("updated") or info.get("mtime")
     if isinstance(moment, str):
         return about, Timestamp.parse(moment)
     return about, None if moment is None else Timestamp.from_datetime(moment)
 
 
-def download(store: Any, path: str, about: About, kept: KeptDownload, shown: str) -> None:
+def download(
+    store: Any, path: str, about: ResponseValidators, kept: KeptDownload, shown: str
+) -> None:
     """Bring the object that `about` describes to `kept`, going on where an earlier run stopped."""
     if kept.about == about and kept.is_complete:
         return

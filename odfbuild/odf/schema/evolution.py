@@ -17,7 +17,7 @@ from odfbuild.odf.schema.compare import incompatibilities
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class SchemaGrowth:
     """What becomes of a schema: `added` columns, or the `problems` that make the change breaking.
 
     `schema` has the columns in the order of the new records; it is the committed one when nothing
@@ -30,7 +30,7 @@ class Growth:
     broken: tuple[str, ...] = ()
 
 
-def grow(committed: arrow.Schema, new: arrow.Schema) -> Growth:
+def grow(committed: arrow.Schema, new: arrow.Schema) -> SchemaGrowth:
     """Let records with schema `new` join a dataset with the schema `committed`.
 
     Records that exist have no value in an added column, so it must be optional.
@@ -44,11 +44,11 @@ def grow(committed: arrow.Schema, new: arrow.Schema) -> Growth:
     ]
     if problems:
         broken = tuple(name for name in committed.names if _is_broken(name, committed, new))
-        return Growth(committed, added, tuple(problems), broken)
+        return SchemaGrowth(committed, added, tuple(problems), broken)
     if not added:
-        return Growth(committed)
+        return SchemaGrowth(committed)
     fields = [new.field(n) if n in added else committed.field(n) for n in new.names]
-    return Growth(arrow.schema(fields, committed.metadata), added)
+    return SchemaGrowth(arrow.schema(fields, committed.metadata), added)
 
 
 def required_as(schema: arrow.Schema, committed: arrow.Schema) -> arrow.Schema:
@@ -101,7 +101,7 @@ def _counterparts(new: arrow.Type, old: arrow.Type) -> list[arrow.Field | None]:
 _SEQUENCES = (*arrow.LISTS, "fixed_size_list")
 
 
-def grown_event(committed: SetDataSchema, growth: Growth) -> SetDataSchema:
+def grown_event(committed: SetDataSchema, growth: SchemaGrowth) -> SetDataSchema:
     """The event that commits a schema that grew, in the form of the one before."""
 
     if committed.schema is None:

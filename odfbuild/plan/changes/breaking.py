@@ -24,7 +24,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.attributes import only_redescribes
 from odfbuild.plan.model import EventChange
-from odfbuild.plan.place import Path, Place, path_of
+from odfbuild.plan.places import Path, Place, path_of
 
 
 def source_conflict(snapshot: DatasetSnapshot, place: Place) -> PlanError | None:

@@ -18,7 +18,7 @@ from odfbuild.odf.model import (
     MetadataEvent,
     SetPollingSource,
 )
-from odfbuild.plan.changes.equality import Likeness, compare
+from odfbuild.plan.changes.equality import EventMatch, compare
 from odfbuild.project.model import Definition
 
 
@@ -134,10 +134,10 @@ def _events(
     different, cosmetic = [], False
     for slot, event in new.items():
         base = old.get(slot)
-        likeness = Likeness.DIFFERENT if base is None else compare(base, event)
-        if likeness is Likeness.DIFFERENT:
+        likeness = EventMatch.DIFFERENT if base is None else compare(base, event)
+        if likeness is EventMatch.DIFFERENT:
             different.append(EventDifference(before=base, after=event))
-        cosmetic = cosmetic or likeness is Likeness.COSMETIC
+        cosmetic = cosmetic or likeness is EventMatch.COSMETIC
     gone = [event for slot, event in old.items() if slot not in new]
     different += [EventDifference(before=event, after=None) for event in gone]
     return different, cosmetic

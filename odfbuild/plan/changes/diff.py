@@ -33,10 +33,10 @@ from odfbuild.odf.model import (
 )
 from odfbuild.plan.changes.breaking import breaking_change, source_conflict
 from odfbuild.plan.changes.chain_rules import broken_rule
-from odfbuild.plan.changes.equality import Likeness, compare, unpinned
+from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.columns.described import described_otherwise
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
-from odfbuild.plan.place import Place, path_of
+from odfbuild.plan.places import Place, path_of
 
 Identities = Mapping[str, DatasetId]
 """DIDs by alias in lower case, of every dataset that has a chain."""
@@ -165,10 +165,10 @@ def _changes(
             continue
         # An absent vocabulary is the default one, not a missing event.
         base = SetVocab() if before is None and isinstance(after, SetVocab) else before
-        likeness = Likeness.DIFFERENT if base is None else compare(base, after)
-        if likeness is Likeness.DIFFERENT:
+        likeness = EventMatch.DIFFERENT if base is None else compare(base, after)
+        if likeness is EventMatch.DIFFERENT:
             changes.append(EventChange(before=before, after=after))
-        elif likeness is Likeness.COSMETIC:
+        elif likeness is EventMatch.COSMETIC:
             cosmetic.append(after)
     if snapshot.kind is DatasetKind.Root:
         # A source that goes makes room for the one that comes.

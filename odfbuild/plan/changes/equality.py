@@ -16,7 +16,7 @@ from odfbuild.odf.introspect import fields_of, is_object
 from odfbuild.odf.model import MetadataEvent, SetTransform, SqlQueryStep, TransformSql
 
 
-class Likeness(Enum):
+class EventMatch(Enum):
     """How much two events have in common."""
 
     SAME = "same"
@@ -24,15 +24,15 @@ class Likeness(Enum):
     DIFFERENT = "different"
 
 
-def compare(before: MetadataEvent, after: MetadataEvent) -> Likeness:
+def compare(before: MetadataEvent, after: MetadataEvent) -> EventMatch:
     """How `after` relates to `before`; inputs of transformations must be resolved in both."""
     if before == after or canonical(before) == canonical(after):
-        return Likeness.SAME
+        return EventMatch.SAME
     if _differ_in_words(before, after):
-        return Likeness.DIFFERENT
+        return EventMatch.DIFFERENT
     if canonical(before, tokens) == canonical(after, tokens):
-        return Likeness.COSMETIC
-    return Likeness.DIFFERENT
+        return EventMatch.COSMETIC
+    return EventMatch.DIFFERENT
 
 
 def _differ_in_words(before: MetadataEvent, after: MetadataEvent) -> bool:

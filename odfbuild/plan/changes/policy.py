@@ -8,7 +8,7 @@ from odfbuild.errors import PlanError
 from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.changes.diff import Diff
 from odfbuild.plan.model import DatasetPlan, Reason, ReasonCode
-from odfbuild.plan.place import Place, path_of
+from odfbuild.plan.places import Place, path_of
 from odfbuild.project.settings.policy import Policy, refusing
 
 _REASONS = {

@@ -27,10 +27,10 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
-from odfbuild.plan.place import Path, Place, path_of
+from odfbuild.plan.places import Path, Place, path_of
 
 if TYPE_CHECKING:
-    from odfbuild.odf.schema.evolution import Growth
+    from odfbuild.odf.schema.evolution import SchemaGrowth
 
 Source = SetPollingSource | AddPushSource
 
@@ -137,7 +137,7 @@ def _declared(read: ReadStep) -> arrow.Schema | None:
 
 def _growth(
     columns: Columns, projection: Projection, vocab: Vocabulary, *, is_root: bool
-) -> Growth:
+) -> SchemaGrowth:
     """The committed schema joined by `columns`; what is not known of one is taken as committed."""
 
     from odfbuild.odf.schema.arrow_form import read_schema
@@ -186,7 +186,7 @@ def _without_columns(source: Source) -> Source:
 # --- Refusals ---
 
 
-def _breaking(snapshot: DatasetSnapshot, growth: Growth, place: Location) -> PlanError:
+def _breaking(snapshot: DatasetSnapshot, growth: SchemaGrowth, place: Location) -> PlanError:
     name = snapshot.name
     ways = [
         "keep these columns as they are and add new ones beside them",

@@ -126,7 +126,7 @@ class Impact:
         )
 
 
-class Broken:
+class BrokenReaders:
     """Tells with refused changes who reads the columns that they would break."""
 
     def __init__(self, lineages: Lineages) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import Errors, OdfbuildError, PlanError
 from odfbuild.project.config import FILE
 from odfbuild.project.git.repository import repository
-from odfbuild.project.given import Given
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Config, Project
+from odfbuild.project.overrides import Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SHARED_FOLDERS = ("macros", "templates", "vars")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class RevisionPair:
     """A project at two revisions, with the definitions of files that differ."""
 
     before: Project
@@ -37,7 +37,7 @@ class Sides:
 
 
 @contextmanager
-def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
+def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
     """The project around `config` at the revisions `old` and `new` (`None`: as the files are now).
 
     While it is open, files of both sides can be read. Raises `PlanError`: E0340 for an unknown
@@ -53,10 +53,10 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[Sides]:
         with _exported(before, prefix, files, config.given, old) as left:
             if after is None:
                 now = load_project(config.root, config.given)
-                yield Sides(before=left, after=_only(now, files))
+                yield RevisionPair(before=left, after=_only(now, files))
                 return
             with _exported(after, prefix, files, config.given, str(new)) as right:
-                yield Sides(before=left, after=right)
+                yield RevisionPair(before=left, after=right)
 
 
 def _commit(repo: Repo, revision: str) -> Commit:
@@ -101,7 +101,7 @@ def _is_shared(path: str) -> bool:
 
 @contextmanager
 def _exported(
-    commit: Commit, prefix: Path, files: Collection[str] | None, given: Given, revision: str
+    commit: Commit, prefix: Path, files: Collection[str] | None, given: Overrides, revision: str
 ) -> Iterator[Project]:
     """The project of a commit, in a folder of its own with these definitions (`None`: all)."""
     with tempfile.TemporaryDirectory(prefix="odfbuild-") as folder:

@@ -33,19 +33,19 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class Ownership:
     """Datasets whose name matches have these owners."""
 
     match: tuple[str, ...]
     owners: tuple[str, ...]
 
 
-def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Owned, ...]:
+def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Ownership, ...]:
     """Entries from what `SCHEMA` lets through."""
-    return tuple(Owned(patterns_of(each), tuple(each["owners"])) for each in data)
+    return tuple(Ownership(patterns_of(each), tuple(each["owners"])) for each in data)
 
 
-def owners_of(declared: Iterable[Owned], name: str) -> tuple[str, ...]:
+def owners_of(declared: Iterable[Ownership], name: str) -> tuple[str, ...]:
     """Whom to ask about a dataset; nobody where nothing is said."""
     found = last_matching(declared, name)
     return found.owners if found else ()

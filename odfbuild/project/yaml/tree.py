@@ -3,7 +3,7 @@
 For what rewrites files that people maintain. `parse` reads, the classes are edited in place,
 `render` writes. Indentation comes out as two spaces; everything else that was not edited comes out
 as it was. Anchors, tags and other things outside the JSON-compatible part of YAML are not kept:
-`parse` says so with `NotKept`.
+`parse` says so with `UnsupportedYaml`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ITEM_COMMENT = re.compile(r"#\s*- ")
 _KEY_ONLY = re.compile(r"\s*:(\s+#.*)?\s*$")
 
 
-class NotKept(ValueError):
+class UnsupportedYaml(ValueError):
     """The text uses a part of YAML that a tree cannot keep; the message names it."""
 
 
@@ -156,7 +156,7 @@ class File:
 
 
 def parse(text: str, file: str) -> File:
-    """The trees of a text; `ProjectError` as of `read_documents` when it is not YAML, `NotKept`."""
+    """The trees of a text; `ProjectError` as of `read_documents` when it is not YAML, `UnsupportedYaml`."""
     nodes = [node for node in compose(text, file) if node is not None]
     _refuse_what_is_not_kept(text)
     reader = _Reader(text, file)
@@ -210,9 +210,9 @@ def _refuse_what_is_not_kept(text: str) -> None:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for token in yaml.scan(text, Loader=loader):
         if isinstance(token, yaml.AnchorToken | yaml.AliasToken):
-            raise NotKept("anchors and aliases (& and *)")
+            raise UnsupportedYaml("anchors and aliases (& and *)")
         if isinstance(token, yaml.TagToken):
-            raise NotKept("tags (!)")
+            raise UnsupportedYaml("tags (!)")
 
 
 class _Reader:
@@ -272,13 +272,13 @@ class _Reader:
     def _entry(self, key: Any, value: Any, *, in_flow: bool) -> Entry:
         line, end = key.start_mark.line, key.end_mark
         if not isinstance(key, yaml.ScalarNode) or end.line != line:
-            raise NotKept("keys that are not plain text on one line")
+            raise UnsupportedYaml("keys that are not plain text on one line")
         if in_flow:
             written = self.text[key.start_mark.index : key.end_mark.index]
             return Entry(str(key.value), self.node(value), text=written)
         before = self.lines[line][: key.start_mark.column].strip()
         if before.strip("- "):
-            raise NotKept("keys with a question mark")
+            raise UnsupportedYaml("keys with a question mark")
         lead = self.lead(line)
         text = self.lines[line][key.start_mark.column : end.column]
         behind = _KEY_ONLY.match(self.lines[line][end.column :])
@@ -315,7 +315,7 @@ class _Reader:
         first = node.start_mark.line
         header = self.lines[first][node.start_mark.column :].rstrip(_SPACE)
         if re.match(r"[|>][-+]?[0-9]", header):
-            raise NotKept("block scalars with a digit for their indentation")
+            raise UnsupportedYaml("block scalars with a digit for their indentation")
         body: list[str] = []
         indent: int | None = None
         for line in self.lines[first + 1 :]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from odfbuild.plan.saved import SavedPlan
-from odfbuild.project.settings.owners import Owned, owners_of
+from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.rows import EventView, Row
@@ -24,7 +24,9 @@ _RESERVE = 200
 """Characters kept for the lines that say what was left out."""
 
 
-def render_markdown(saved: SavedPlan, *, owners: Sequence[Owned] = (), budget: int = BUDGET) -> str:
+def render_markdown(
+    saved: SavedPlan, *, owners: Sequence[Ownership] = (), budget: int = BUDGET
+) -> str:
     """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
     seen = view(saved.plan)
     head = [*_head(seen, saved), *_drift(seen, budget // 4)]
@@ -57,7 +59,7 @@ def _drift(seen: PlanView, room: int) -> list[str]:
     return [*shown, *more, ""] if lines else []
 
 
-def _whom_to_ask(seen: PlanView, declared: Sequence[Owned], room: int) -> list[str]:
+def _whom_to_ask(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[str]:
     """Owners and their datasets in the plan; as code, so that nobody is notified by each push."""
     found: dict[str, list[str]] = {}
     for row in seen.rows:

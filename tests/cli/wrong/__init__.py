@@ -1,9 +1,9 @@
 """A wrong input for each code of an error."""
 
 from tests.cli.wrong.chains import BROKEN, BYTES, FOREIGN_TWICE, STORES
+from tests.cli.wrong.engine_info import FETCHES, MACHINES
 from tests.cli.wrong.projects import FILES, GRAPH, MORE_SOURCES, PLANS, SOURCES
 from tests.cli.wrong.spoil import Case, Flaw
-from tests.cli.wrong.surroundings import FETCHES, MACHINES
 
 _ALL: tuple[Case | Flaw, ...] = (
     *(*FILES, *GRAPH, *PLANS, *SOURCES, *MORE_SOURCES),

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from odfbuild.store import holders
+from odfbuild.store import lock_holders as holders
 from odfbuild.store.claims import Claim
 from tests.apply.tiny import Tiny
 from tests.cli.wrong.projects import polled

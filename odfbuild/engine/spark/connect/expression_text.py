@@ -18,7 +18,7 @@ _JAVA = frozenset({"Invoke", "StaticInvoke", "NewInstance"})
 _HELD_NAME = re.compile(f"`?{_HELD}(\\d+)`?")
 
 
-class NotText(Exception):
+class NotExpressible(Exception):
     """A plan cannot be said in SQL; the message is a noun phrase, or says why."""
 
 
@@ -74,7 +74,7 @@ class Expressions:
             to = str(expression.dataType().typeName())
             found = self._build.micros(expression.child(), to)
             if found is None:
-                raise NotText("windows over times without time zone")
+                raise NotExpressible("windows over times without time zone")
             return found
         if self._catalyst.kind_of(expression).holds_plan:
             made, text = self._query(expression.plan())
@@ -103,7 +103,7 @@ class Expressions:
         if own is not None:
             return self._hold(expression, own)
         if self._catalyst.kind_of(expression).holds_plan:
-            raise NotText(f"{kind} in its query")
+            raise NotExpressible(f"{kind} in its query")
         if self._build.inherits(expression):
             return self._standing_in(expression)
         children = list(items(expression.children()))
@@ -143,7 +143,7 @@ class Expressions:
             return self._shown(replacement)
         name, values = str(function.prettyName()), function.parameters()
         if not all(each.resolved() for each in items(values)):
-            raise NotText(f"{name} in its query")
+            raise NotExpressible(f"{name} in its query")
         return self._hold(function, f"{name}({self._list(values)})")
 
     def inner(self, subquery: Node) -> str:
@@ -162,7 +162,7 @@ def _variable(variable: Node) -> str:
 def _refuse_meaning(named: Node) -> None:
     """Spark hides in a column's metadata that sessions are to be merged; no text says so."""
     if not json.loads(named.metadata().json()).keys() <= _HARMLESS:
-        raise NotText("columns that Spark treats in a way of their own")
+        raise NotExpressible("columns that Spark treats in a way of their own")
 
 
 def _inside(expression: Node) -> Iterator[Node]:

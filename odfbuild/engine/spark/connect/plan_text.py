@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.connect.expression_text import Expressions, NotText, column
+from odfbuild.engine.spark.connect.expression_text import Expressions, NotExpressible, column
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
 from odfbuild.engine.spark.results.frames import quote
 
@@ -46,7 +46,7 @@ def text_of_plan(
     """The text for an analysed plan; views that it reads begin with `prefix`.
 
     `leaf_of` gives for a relation one that a server can read, with the same columns.
-    Raises `NotText` for a plan with parts that SQL cannot say.
+    Raises `NotExpressible` for a plan with parts that SQL cannot say.
     """
     writer = _Writer(catalyst, prefix, leaf_of)
     made, sql = writer.plan(catalyst.inline(plan))
@@ -60,10 +60,10 @@ def text_of_plan(
 
 
 def check_text(catalyst: Catalyst, text: PlanText, result: DataFrame) -> None:
-    """Raise `NotText` unless `result`, of the text, is the same as that of its plan."""
+    """Raise `NotExpressible` unless `result`, of the text, is the same as that of its plan."""
     expected = catalyst.optimised(catalyst.frame(text.plan))
     if not catalyst.optimised(result).sameResult(expected):
-        raise NotText("its text would not be read as the same plan")
+        raise NotExpressible("its text would not be read as the same plan")
 
 
 class _Writer:
@@ -84,7 +84,7 @@ class _Writer:
         made = [self.plan(child) for child in children]
         if name_of(node) in ("SubqueryAlias", "View"):
             if _names(node) != _names(children[0]):
-                raise NotText("a view with columns of its own")
+                raise NotExpressible("a view with columns of its own")
             return made[0]
         below = [plan for plan, _ in made]
         plain = self._text.plain(self._build.with_children(node, below))
@@ -134,20 +134,20 @@ class _Writer:
                 return f"SELECT *, {self._columns(node.windowExpressions())} FROM ({child})"
             case "LateralJoin":
                 return self._joined(node, child, f"LATERAL ({self._text.inner(node.right())})")
-        raise NotText(f"{name_of(node)} in its plan")
+        raise NotExpressible(f"{name_of(node)} in its plan")
 
     def _over_several(self, node: Node, texts: Sequence[str]) -> str:
         kind = name_of(node)
         if kind == "Join":
             return self._joined(node, texts[0], f"({texts[1]})")
         if _names(node) != _names(next(items(node.children()))):
-            raise NotText("records of several queries under names of their own")
+            raise NotExpressible("records of several queries under names of their own")
         if kind == "Union" and not node.byName():
             return " UNION ALL ".join(f"({text})" for text in texts)
         if kind in ("Intersect", "Except"):
             word = f" {kind.upper()}{' ALL' * node.isAll()} "
             return word.join(f"({text})" for text in texts)
-        raise NotText(f"{kind} in its plan")
+        raise NotExpressible(f"{kind} in its plan")
 
     def _joined(self, node: Node, left: str, right: str) -> str:
         condition = node.condition()

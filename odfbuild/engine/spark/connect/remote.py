@@ -19,11 +19,11 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 
-from odfbuild.engine import elsewhere
-from odfbuild.engine.contract import Headway
+from odfbuild.engine import shutdown as elsewhere
+from odfbuild.engine.contract import StepProgress
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.connect.cluster import check_reachable
-from odfbuild.engine.spark.connect.expression_text import NotText
+from odfbuild.engine.spark.connect.expression_text import NotExpressible
 from odfbuild.engine.spark.connect.plan_text import (
     PREFIX,
     PlanText,
@@ -33,7 +33,7 @@ from odfbuild.engine.spark.connect.plan_text import (
 )
 from odfbuild.engine.spark.connect.server import SessionLost, check_sees, connected, refused_by
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
-from odfbuild.engine.spark.results.executor import Here
+from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.errors import EngineProblem
 
@@ -64,16 +64,16 @@ class Remote:
         self._connecting = threading.Lock()
         self._session: Any = None
         self._dataset = threading.local()
-        self._headway: dict[str, Headway] = {}
+        self._step_progress: dict[str, StepProgress] = {}
         self._live()
 
-    def executor(self, dataset: str) -> There:
+    def executor(self, dataset: str) -> ConnectExecutor:
         """Who computes for `dataset`."""
-        return There(self, dataset)
+        return ConnectExecutor(self, dataset)
 
-    def progress(self, dataset: str) -> Headway | None:
+    def progress(self, dataset: str) -> StepProgress | None:
         """What the server said last of its work for `dataset`."""
-        return self._headway.get(dataset)
+        return self._step_progress.get(dataset)
 
     def cancel(self, dataset: str) -> None:
         """End what the server does for `dataset`."""
@@ -103,7 +103,7 @@ class Remote:
         folder: Path,
         options: Mapping[str, str],
     ) -> None:
-        """Compute a text there that reads as `here` does; raises `NotText` if it does not.
+        """Compute a text there that reads as `here` does; raises `NotExpressible` if it does not.
 
         A session that is lost meanwhile is opened again, once. The one that is gone may still
         write, so each writes to a folder of its own.
@@ -135,9 +135,9 @@ class Remote:
             with _views(session, text.relations):
                 result = session.sql(text.sql)
                 if _analysis(result._explain_string(extended=True)) != _analysis(_explained(here)):
-                    raise NotText("the server reads its text as another plan")
+                    raise NotExpressible("the server reads its text as another plan")
                 if not set(map(_path, result.inputFiles())) <= _files(text.relations):
-                    raise NotText("the server would read other files")
+                    raise NotExpressible("the server would read other files")
                 result.write.options(**options).parquet(folder.as_uri())
         except Exception as error:
             lost = refused_by(error, self._settings.address, dataset)
@@ -178,7 +178,7 @@ class Remote:
         found = list(stages or ())
         if name is None or not found:
             return
-        self._headway[name] = Headway(
+        self._step_progress[name] = StepProgress(
             stages_done=sum(bool(each.done) for each in found),
             stages=len(found),
             tasks_done=sum(each.num_completed_tasks for each in found),
@@ -189,7 +189,7 @@ class Remote:
 _MANY = "100000"
 
 
-class There:
+class ConnectExecutor:
     """Has the server compute the frames of a request for `dataset`, where it can."""
 
     def __init__(self, remote: Remote, dataset: str) -> None:
@@ -203,9 +203,9 @@ class There:
         try:
             text, here = self._told(frame, folder)
             self._remote.write(self._dataset, text, here, folder, options)
-        except NotText as why:
+        except NotExpressible as why:
             self.stayed.append(str(why))
-            Here().write(frame, folder, options)
+            LocalExecutor().write(frame, folder, options)
 
     def _told(self, frame: DataFrame, folder: Path) -> tuple[PlanText, DataFrame]:
         """The text of a frame, and what it means here."""
@@ -231,7 +231,7 @@ class There:
         try:
             here = spark.sql(text.sql)
         except AnalysisException as error:
-            raise NotText(f"Spark does not read its text: {error.getCondition()}") from None
+            raise NotExpressible(f"Spark does not read its text: {error.getCondition()}") from None
         check_text(catalyst, text, here)
         return text, here
 
@@ -243,7 +243,7 @@ def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
         _make_view(_read(session, each.leaf), each)
     try:
         yield
-    except NotText:
+    except NotExpressible:
         _drop(session, relations)
         raise
     _drop(session, relations)

@@ -17,7 +17,7 @@ from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.spark.merging.batch import check_types, conformed
 from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
-from odfbuild.engine.spark.merging.prior import Prior
+from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -48,7 +48,7 @@ def merge(
     Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
     """
     try:
-        with Prior(spark, task) as prior:
+        with EarlierRecords(spark, task) as prior:
             found, order = merged(frame, task, prior)
             parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
     except Exception as error:
@@ -65,7 +65,9 @@ def merge(
     )
 
 
-def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> tuple[DataFrame, Sequence[str]]:
+def merged(
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords
+) -> tuple[DataFrame, Sequence[str]]:
     """The lazy result of `merge` and the columns that give its order.
 
     Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
@@ -97,7 +99,7 @@ def merged(frame: DataFrame, task: IngestTask, prior: Prior) -> tuple[DataFrame,
 
 
 def _replaced(
-    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategySnapshot
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, strategy: MergeStrategySnapshot
 ) -> DataFrame:
     key = strategy.primary_key
     compared = strategy.compare_columns or _values(frame, key)
@@ -108,7 +110,7 @@ def _replaced(
 
 
 def _upserted(
-    frame: DataFrame, task: IngestTask, prior: Prior, strategy: MergeStrategyUpsertStream
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, strategy: MergeStrategyUpsertStream
 ) -> DataFrame:
     key = strategy.primary_key
     last = last_of_each_key(frame, key)

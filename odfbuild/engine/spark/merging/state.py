@@ -92,8 +92,8 @@ def _updated(
     if not slices:
         return state
     newest = latest(recent, key, vocab)
-    standing = newest.where(f"{quote(vocab.operation_type)} != {RETRACT}")
-    return unseen(state, newest, key).unionAll(standing)
+    status = newest.where(f"{quote(vocab.operation_type)} != {RETRACT}")
+    return unseen(state, newest, key).unionAll(status)
 
 
 def _keep(state: DataFrame, folder: SideCarFolder, committed: Committed) -> SideCars:

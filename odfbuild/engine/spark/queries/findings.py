@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.internals.catalyst import Node, position_of, text_of
-from odfbuild.engine.spark.results.at_hand import QUICK
+from odfbuild.engine.spark.results.local_rows import QUICK
 from odfbuild.errors import Location, QueryError
 
 if TYPE_CHECKING:

@@ -25,14 +25,14 @@ from odfbuild.engine.mode import Mode
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node
-from odfbuild.engine.spark.queries.carry import PREFIX
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.modes import stream
 from odfbuild.engine.spark.queries.modes.shape import Windowed
+from odfbuild.engine.spark.queries.row_sources import RowSources
 from odfbuild.engine.spark.queries.temporal import versions_of
 from odfbuild.engine.spark.queries.transform import Decision, decide, history_views, pairs, steps_of
 from odfbuild.engine.spark.queries.validate import result_of
-from odfbuild.engine.spark.queries.witnesses import Witnesses
-from odfbuild.engine.spark.results import few
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.engine.spark.results.order import committed_form
@@ -147,7 +147,7 @@ def _result(
 ) -> tuple[DataFrame | None, Mapping[int, str]]:
     """The rows of a step with what they come from behind them, and the inputs that count whole."""
     catalyst = Catalyst(spark)
-    witnesses = Witnesses(catalyst, len(step.inputs), _views(step))
+    witnesses = RowSources(catalyst, len(step.inputs), _views(step))
 
     def traced() -> tuple[Node, str]:
         plan, _ = result_of(spark, steps_of(step.transform))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.queries.carry import PREFIX
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.engine.sql_words import Word, closing, words_of
 from odfbuild.errors import QueryError

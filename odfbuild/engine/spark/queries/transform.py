@@ -25,7 +25,7 @@ from odfbuild.engine.spark.queries.modes.choose import choose, key_of
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
 from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
-from odfbuild.engine.spark.results import few
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
 from odfbuild.engine.spark.results.order import committed_form, time_first

@@ -20,7 +20,6 @@ from odfbuild.engine.spark.internals.catalyst import (
     text_of,
 )
 from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.carry import PREFIX
 from odfbuild.engine.spark.queries.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
 from odfbuild.engine.spark.queries.findings import (
     Findings,
@@ -31,6 +30,7 @@ from odfbuild.engine.spark.queries.findings import (
     words,
 )
 from odfbuild.engine.spark.queries.function_list import ALLOWED
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class TypeMismatch:
     """SQL for the condition under which a value of `column` is not of the type called `kind`.
 
     `value` is SQL for its text.
@@ -67,7 +67,7 @@ def with_values(frame: DataFrame, schema: StructType, form: Text) -> DataFrame:
     # each value once for the record, and once more for each condition on it.
     once = frame.selectExpr(*converted, *texts, f"monotonically_increasing_id() AS {ROW}")
     misfits = [
-        Misfit(
+        TypeMismatch(
             _misfit(text, quote(name), kinds[name], form),
             name,
             kinds[name].simpleString().upper(),
@@ -79,7 +79,7 @@ def with_values(frame: DataFrame, schema: StructType, form: Text) -> DataFrame:
     return once.selectExpr(*names, ROW, f"{misfit(misfits)} AS {MISFIT}")
 
 
-def misfit(found: Sequence[Misfit], row: str = "''") -> str:
+def misfit(found: Sequence[TypeMismatch], row: str = "''") -> str:
     """SQL for `MISFIT`; `row` is SQL for the number of the row where the source is no text."""
     cases = [
         f"WHEN {each.condition} THEN concat({literal(each.column + SEPARATOR + each.kind)}, "
@@ -89,7 +89,7 @@ def misfit(found: Sequence[Misfit], row: str = "''") -> str:
     return f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
 
 
-def converted(column: str, before: DataType, after: DataType) -> tuple[str, Misfit]:
+def converted(column: str, before: DataType, after: DataType) -> tuple[str, TypeMismatch]:
     """SQL that converts a column, and how values that have no counterpart in that type are told.
 
     A number that is declared FLOAT is the nearest one, as everywhere.
@@ -110,7 +110,7 @@ def converted(column: str, before: DataType, after: DataType) -> tuple[str, Misf
         back = f"try_cast({result} AS {sql_type(before)})"
         lost = f"({lost} OR NOT ({back} <=> {value}))"
     shown = f"hex({value})" if isinstance(before, types.BinaryType) else f"CAST({value} AS STRING)"
-    return result, Misfit(lost, column, kind.upper(), shown)
+    return result, TypeMismatch(lost, column, kind.upper(), shown)
 
 
 def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
@@ -124,7 +124,7 @@ def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
     names = [quote(each) for each in frame.columns if each not in (MISFIT, ROW)]
     values = [f"{value} AS {name}" if each == name else each for each in names]
     once = frame.selectExpr(*values, f"{name} AS {text}", number, before)
-    lost = Misfit(
+    lost = TypeMismatch(
         f"({text} IS NOT NULL AND ({name} IS NULL OR {flaws}))",
         column,
         "a time (RFC 3339, or seconds since 1970)",

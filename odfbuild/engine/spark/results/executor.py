@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-from odfbuild.engine.spark.results import few
+from odfbuild.engine.spark.results import small_jobs as few
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ class Executor(Protocol):
         ...
 
 
-class Here:
+class LocalExecutor:
     """Computes in the session that made the frame, or on the cluster that it drives."""
 
     stayed: Sequence[str] = ()
@@ -59,7 +59,7 @@ class Here:
             frame.write.options(**options).parquet(str(folder))
 
 
-_HERE = Here()
+_HERE = LocalExecutor()
 _others: WeakKeyDictionary[SparkSession, Executor] = WeakKeyDictionary()
 
 

@@ -12,8 +12,8 @@ from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.results.at_hand import handed_over
 from odfbuild.engine.spark.results.executor import computes_here
+from odfbuild.engine.spark.results.local_rows import handed_over
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfbuild.engine.settings import EngineSettings, Reach, Sandbox
+from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
 from odfbuild.engine.spark.session import confine
 from odfbuild.errors import EngineProblem
 
@@ -81,7 +81,7 @@ def fenced(
     command: Sequence[str],
     found: Fences,
     programs: Iterable[Path],
-    reach: Reach,
+    reach: FileAccess,
     scratch: Iterable[Path],
 ) -> list[str]:
     """`command` behind `found` fences; it may run `programs`, and write to `scratch` too."""
@@ -99,7 +99,7 @@ def fenced(
     return [*_program(found.network, read if found.files else None, write), *command]
 
 
-def beyond(file: Path, reach: Reach) -> bool:
+def beyond(file: Path, reach: FileAccess) -> bool:
     """Whether `file` lies outside of what is in reach."""
     real = file.resolve()
     return not any(real.is_relative_to(each.resolve()) for each in (*reach.read, *reach.write))

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import PINNED
-from odfbuild.engine.settings import DEFAULTS, EngineSettings, Reach, Sandbox, in_force
+from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, Sandbox, in_force
 from odfbuild.engine.spark.connect.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.results.at_hand import BY_JOBS_ONLY
+from odfbuild.engine.spark.results.local_rows import BY_JOBS_ONLY
 from odfbuild.engine.spark.session import sandbox
 from odfbuild.engine.spark.session.gateway import (
     LOOPBACK,
@@ -70,7 +70,9 @@ class Session:
     Without `reach` any file may be read and written.
     """
 
-    def __init__(self, settings: EngineSettings = DEFAULTS, reach: Reach | None = None) -> None:
+    def __init__(
+        self, settings: EngineSettings = DEFAULTS, reach: FileAccess | None = None
+    ) -> None:
         self.settings = in_force(settings)
         self.memory = self.settings.memory or _memory()
         self.reach = reach
@@ -213,7 +215,7 @@ class Session:
     def _confine(
         self, command: Sequence[str], programs: Iterable[Path], scratch: Iterable[Path]
     ) -> list[str]:
-        reach = self.reach or Reach()
+        reach = self.reach or FileAccess()
         return sandbox.fenced(command, self.fences, programs, reach, scratch)
 
 

@@ -36,7 +36,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class FileAccess:
     """Entries that the node is asked for: blocks `first` to `last`, and values of columns."""
 
     first: int = 0
@@ -49,20 +49,20 @@ class Reach:
         """Whether no entry at all can be meant."""
         return self.first > self.last or frozenset() in (self.address, *self.topics)
 
-    def both(self, other: Reach) -> Reach:
+    def both(self, other: FileAccess) -> FileAccess:
         """Entries within this and `other`."""
-        return Reach(
+        return FileAccess(
             max(self.first, other.first),
             min(self.last, other.last),
             _common(self.address, other.address),
             _four(map(_common, self.topics, other.topics)),
         )
 
-    def either(self, other: Reach) -> Reach:
+    def either(self, other: FileAccess) -> FileAccess:
         """At least the entries within this or `other`."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
-        return Reach(
+        return FileAccess(
             min(self.first, other.first),
             max(self.last, other.last),
             _united(self.address, other.address),
@@ -75,11 +75,11 @@ class LogFilter:
     """`accepts` is the condition (`None`: unknown, which is no); `reach` covers what it accepts."""
 
     accepts: Callable[[Log], bool | None]
-    reach: Reach
+    reach: FileAccess
 
 
-EVERYTHING = LogFilter(lambda log: True, Reach())
-_NOTHING = Reach(first=1, last=0)
+EVERYTHING = LogFilter(lambda log: True, FileAccess())
+_NOTHING = FileAccess(first=1, last=0)
 
 
 def parse_filter(text: str) -> LogFilter:
@@ -129,7 +129,7 @@ def _condition(node: exp.Expression) -> LogFilter:
             return _not(_condition(node.this))
         case exp.Boolean():
             value = bool(node.this)
-            return LogFilter(lambda log: value, Reach() if value else _NOTHING)
+            return LogFilter(lambda log: value, FileAccess() if value else _NOTHING)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _comparison(node)
         case exp.Between():
@@ -164,14 +164,14 @@ def _comparison(node: exp.Binary) -> LogFilter:
     if name == "eq":
         return _equal_to(column, [value])
     if column != "block_number":
-        return LogFilter(accepts, Reach())
+        return LogFilter(accepts, FileAccess())
     reach = {
-        "lt": Reach(last=value - 1),
-        "lte": Reach(last=value),
-        "gt": Reach(first=value + 1),
-        "gte": Reach(first=value),
+        "lt": FileAccess(last=value - 1),
+        "lte": FileAccess(last=value),
+        "gt": FileAccess(first=value + 1),
+        "gte": FileAccess(first=value),
     }
-    return LogFilter(accepts, reach.get(name, Reach()))
+    return LogFilter(accepts, reach.get(name, FileAccess()))
 
 
 def _equal_to(column: str, values: Sequence[Any]) -> LogFilter:
@@ -181,19 +181,19 @@ def _equal_to(column: str, values: Sequence[Any]) -> LogFilter:
         found = getattr(log, column)
         return None if found is None else found in wanted
 
-    reach = Reach()
+    reach = FileAccess()
     if column == "block_number":
-        reach = Reach(first=min(wanted), last=max(wanted))
+        reach = FileAccess(first=min(wanted), last=max(wanted))
     elif column == "address":
-        reach = Reach(address=wanted)
+        reach = FileAccess(address=wanted)
     elif column in TOPICS:
         position = TOPICS.index(column)
-        reach = Reach(topics=_four(wanted if n == position else None for n in range(4)))
+        reach = FileAccess(topics=_four(wanted if n == position else None for n in range(4)))
     return LogFilter(accepts, reach)
 
 
 def _is_null(column: str) -> LogFilter:
-    return LogFilter(lambda log: getattr(log, column) is None, Reach())
+    return LogFilter(lambda log: getattr(log, column) is None, FileAccess())
 
 
 def _and(one: LogFilter, other: LogFilter) -> LogFilter:
@@ -217,7 +217,7 @@ def _not(inner: LogFilter) -> LogFilter:
         result = inner.accepts(log)
         return None if result is None else not result
 
-    return LogFilter(accepts, Reach())
+    return LogFilter(accepts, FileAccess())
 
 
 def _column(node: exp.Expression) -> str:

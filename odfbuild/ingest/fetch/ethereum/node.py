@@ -14,7 +14,7 @@ from typing import Any, Self
 import httpx
 
 from odfbuild.errors import IngestError
-from odfbuild.ingest.fetch.ethereum.filter import Reach, Values
+from odfbuild.ingest.fetch.ethereum.filter import FileAccess, Values
 from odfbuild.ingest.fetch.ethereum.log import Log, parse_log, unhex
 from odfbuild.ingest.secrets import scrub
 from odfbuild.ingest.settings import IngestSettings
@@ -62,7 +62,7 @@ class Node:
         block = self._answer("eth_getBlockByNumber", hex(number), False)
         return None if block is None else unhex(block["hash"])
 
-    def logs(self, reach: Reach) -> list[Log]:
+    def logs(self, reach: FileAccess) -> list[Log]:
         """Entries within `reach`, in order. Raises `Refusal` when the node finds that too much."""
         topics = [_listed(values) for values in reach.topics]
         while topics and topics[-1] is None:

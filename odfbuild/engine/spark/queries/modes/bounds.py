@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
-from odfbuild.engine.spark.queries.carry import is_input, name_of_input
+from odfbuild.engine.spark.queries.hidden_columns import is_input, name_of_input
 from odfbuild.engine.spark.queries.modes.times import Times
 
 Column = tuple[str, int]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.queries.carry import PREFIX
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
 from odfbuild.engine.spark.results.executor import write_parts

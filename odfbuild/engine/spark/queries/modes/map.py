@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, TransformTask
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node
-from odfbuild.engine.spark.queries.carry import PREFIX, Carrier, hide
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import new_records
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from odfbuild.engine.spark.internals.catalyst import Node, items, name_of
-from odfbuild.engine.spark.queries.carry import is_input, name_of_input
+from odfbuild.engine.spark.queries.hidden_columns import is_input, name_of_input
 
 _ABOVE = frozenset({"Project", "Filter", "SubqueryAlias", "View"})
 _BELOW = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Union", "Generate", "Expand"})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
 from odfbuild.engine.spark.internals.catalyst import Builder, Catalyst, Node, items, name_of
-from odfbuild.engine.spark.queries.carry import PREFIX, Carrier, hide
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import from_first, upto_last
 from odfbuild.engine.spark.queries.modes.bounds import Bounds
 from odfbuild.engine.spark.queries.modes.shape import Windowed

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.results.at_hand import IN_PLACE, MOST_BYTES, computed
+from odfbuild.engine.spark.results.local_rows import IN_PLACE, MOST_BYTES, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,7 +21,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ExpectedInput:
     """A dataset that will run (`certain`) or that will run if a source has news.
 
     `records` is how many new records are to be expected, `None` when that cannot be told; unless
@@ -42,7 +42,7 @@ class Outlook:
         return Amount(self.records or 0 if known else 0, self.records)
 
 
-def together(outlooks: list[Outlook]) -> Amount:
+def together(outlooks: list[ExpectedInput]) -> Amount:
     """How many new records several datasets bring.
 
     Those that keep different values of one column share the records of their source.

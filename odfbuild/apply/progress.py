@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable
 from threading import Event, Lock, Thread
 
-from odfbuild.engine.contract import Headway
+from odfbuild.engine.contract import StepProgress
 
 SECONDS = 2.0
 
 
-class Pulse:
+class ProgressReporter:
     """Calls `tell(name, headway, elapsed seconds)` whenever an answer is another than before."""
 
-    def __init__(self, tell: Callable[[str, Headway, float], None]) -> None:
+    def __init__(self, tell: Callable[[str, StepProgress, float], None]) -> None:
         self._tell = tell
         self._since: dict[str, float] = {}
         self._lock = Lock()
         self._ended = Event()
 
-    def begin(self, ask: Callable[[str], Headway | None]) -> None:
+    def begin(self, ask: Callable[[str], StepProgress | None]) -> None:
         """Begin to ask; ends with `end`, or with the process."""
         Thread(target=self._beat, args=(ask,), name="pulse", daemon=True).start()
 
@@ -42,14 +42,14 @@ class Pulse:
         """Ask no more."""
         self._ended.set()
 
-    def _beat(self, ask: Callable[[str], Headway | None]) -> None:
-        told: dict[str, Headway] = {}
+    def _beat(self, ask: Callable[[str], StepProgress | None]) -> None:
+        told: dict[str, StepProgress] = {}
         while not self._ended.wait(SECONDS):
             with self._lock:
                 now = dict(self._since)
             for name, since in now.items():
                 elapsed = time.monotonic() - since
-                found: Headway | None = None
+                found: StepProgress | None = None
                 # The engine may end at any time; whoever works with it says so.
                 with contextlib.suppress(Exception):
                     found = ask(name) if elapsed >= SECONDS else None

@@ -28,7 +28,7 @@ from odfbuild.odf.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ResponseValidators:
     """What the server said of the bytes: validators, and their number if it told."""
 
     etag: str | None = None
@@ -49,8 +49,8 @@ class KeptDownload:
         self._context = context
         self._address = address
         self._deadline = time.monotonic() + context.settings.total_seconds
-        self.about = self._load() or About()
-        if self.about == About():
+        self.about = self._load() or ResponseValidators()
+        if self.about == ResponseValidators():
             self.forget()
 
     @property
@@ -66,7 +66,7 @@ class KeptDownload:
             return 0
         return self.part.stat().st_size
 
-    def begin(self, about: About) -> None:
+    def begin(self, about: ResponseValidators) -> None:
         """Start anew, with bytes that are what `about` says."""
         self.forget()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -109,14 +109,14 @@ class KeptDownload:
     def forget(self) -> None:
         """Delete everything; called once the data is committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.about = About()
+        self.about = ResponseValidators()
 
-    def _load(self) -> About | None:
+    def _load(self) -> ResponseValidators | None:
         try:
             data: dict[str, Any] = json.loads(self._about_file.read_text(encoding="utf-8"))
             if data.pop("address") != self._digest(data.pop("salt")):
                 return None
-            return About(**data)
+            return ResponseValidators(**data)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # a cache that is not understood is no cache
 

@@ -26,7 +26,7 @@ SMALL_BATCH_ROWS = 2_000_000
 """Keys of batches up to this size are looked up one by one, in the memory of one process."""
 
 
-class Prior:
+class EarlierRecords:
     """Earlier records for the one merge that `task` asks for."""
 
     def __init__(self, spark: SparkSession, task: IngestTask) -> None:
@@ -34,7 +34,7 @@ class Prior:
         self._task = task
         self._kept: list[DataFrame] = []
 
-    def __enter__(self) -> Prior:
+    def __enter__(self) -> EarlierRecords:
         return self
 
     def __exit__(

@@ -30,7 +30,7 @@ def ahead(items: Iterable[T], count: int = 2) -> Iterator[T]:
         pool.shutdown(cancel_futures=True)
 
 
-class Behind(Generic[T]):
+class Worker(Generic[T]):
     """Does the same with each item, in their order, in a thread of its own.
 
     Up to `count` items wait. What doing it raises is raised by one of the calls that follow.

@@ -20,7 +20,7 @@ from odfbuild.plan.model import Action, Plan
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
-from odfbuild.store.kept import Kept
+from odfbuild.store.incremental_cache import Kept
 from odfbuild.values import dataclass
 
 

@@ -10,7 +10,7 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.place import Place
+from odfbuild.plan.places import Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
 from odfbuild.project.settings.policy import Policy
@@ -77,7 +77,7 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class PlanInputs:
     """What decisions are made from; names are in lower case in `left_out` and `rebuilt`."""
 
     identities: ChainIdentities

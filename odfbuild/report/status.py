@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from odfbuild.inspect.status import ProjectStanding
+from odfbuild.inspect.status import ProjectStatus
 from odfbuild.report.forms.words import paint
 from odfbuild.report.holders import holders_to_data
 from odfbuild.wording import count
@@ -28,7 +28,7 @@ _COLORS = {
 }
 
 
-def render_standing(found: ProjectStanding, *, color: bool = False, full: bool = False) -> str:
+def render_status(found: ProjectStatus, *, color: bool = False, full: bool = False) -> str:
     """A line about the project, then a group of datasets each; `full` names all of them."""
     lines = [_head(found)]
     for group, names in found.groups.items():
@@ -51,7 +51,7 @@ def render_standing(found: ProjectStanding, *, color: bool = False, full: bool =
     return "\n".join(lines)
 
 
-def standing_to_data(found: ProjectStanding) -> dict[str, Any]:
+def status_to_data(found: ProjectStatus) -> dict[str, Any]:
     """The same as plain values, with all names."""
     return {
         "project": found.project,
@@ -74,7 +74,7 @@ def standing_to_data(found: ProjectStanding) -> dict[str, Any]:
     }
 
 
-def _head(found: ProjectStanding) -> str:
+def _head(found: ProjectStatus) -> str:
     parts = [f"Project {found.project}"]
     if found.env is not None:
         parts.append(f"environment {found.env}")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
-from odfbuild.engine.spark.queries.carry import PREFIX, name_of_input
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX, name_of_input
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _WORDS = {
 }
 
 
-class Witnesses:
+class RowSources:
     """Puts plans over the views of inputs in terms of where rows come from.
 
     `views` are the names of views and, for each, the number of the input whose records it shows

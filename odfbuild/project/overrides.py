@@ -8,7 +8,7 @@ from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Overrides:
     """The environment, files of variables, and variables as text by name.
 
     `process` are those of the process environment, without their prefix.
@@ -20,4 +20,4 @@ class Given:
     values: tuple[tuple[str, str], ...] = ()
 
 
-NOTHING_GIVEN = Given()
+NO_OVERRIDES = Overrides()

@@ -25,7 +25,7 @@ _beating: dict[Path, threading.Event] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """A process that works on datasets.
 
     `host` is empty when nothing but the id is known; `since` and `command` are, too. `silent` is
@@ -86,7 +86,7 @@ def withdraw(folder: Path) -> None:
         card.unlink(missing_ok=True)
 
 
-def holder_of(folder: Path, pid: int, aliases: tuple[str, ...] = ()) -> Holder:
+def holder_of(folder: Path, pid: int, aliases: tuple[str, ...] = ()) -> LockHolder:
     """What is known of the process with an id that the kernel gave."""
     found = [(path, host) for path, each, host in _cards(folder) if each == pid]
     # Of two machines with such a process, the one that was heard of last.
@@ -97,8 +97,8 @@ def holder_of(folder: Path, pid: int, aliases: tuple[str, ...] = ()) -> Holder:
             since, command = str(said["since"]), str(said["command"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        return Holder(pid, aliases, host, since, command, _silent(path))
-    return Holder(pid, aliases)
+        return LockHolder(pid, aliases, host, since, command, _silent(path))
+    return LockHolder(pid, aliases)
 
 
 def is_alive(pid: int) -> bool:
