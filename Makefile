@@ -3,6 +3,8 @@
 #   make example   install odfbuild with a Java runtime, build the example project
 #   make test      install what the tests need, run them
 #   make lint      style, types, imports between rooms, generated schemas
+#   make docs      the documentation as a site, in build/site
+#   make wheel     the package as a wheel, in dist
 #   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside other tools
 #   make clean     remove what the targets above made
 
@@ -13,7 +15,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow test-needs lint format bench lock clean system-packages
+.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -29,7 +31,7 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 # The two sets of packages share one environment: the locked one fits odfbuild's own needs too.
 .venv/.example: .venv/.made $(SOURCES)
 	@echo "Installing odfbuild with a Java runtime into .venv (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jre]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
 	@$(COMPILE)
 	@touch $@
 
@@ -71,10 +73,22 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m odfbuild.odf.generate --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# mkdocs looks for links and anchors that lead nowhere, and fails when it finds one.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-serve: .venv/.dev
+	$(BIN)/mkdocs serve
+
+wheel: .venv/.made
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist
 
 # Tools to compare with: each in an environment of its own, for they agree on few versions.
 $(BENCH_ENV)-%/.installed: tools/make_venv benchmarks/requirements-%.txt

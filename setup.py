@@ -17,7 +17,7 @@ setup(
     packages=[*find_packages(include=["odfbuild*"]), *RESOURCES],
     package_dir=FOLDERS,
     package_data={
-        "odfbuild": ["py.typed"],
+        "odfbuild": ["py.typed", "__init__.pyi"],
         "odfbuild.report": ["error_codes.yaml"],
         **{package: ["*"] for package in RESOURCES},
     },

@@ -1,22 +1,46 @@
-"""odfbuild: a declarative, GitOps-style build tool for data."""
+"""odfbuild: a declarative, GitOps-style build tool for data.
 
-from typing import TYPE_CHECKING, Any
+The names in `__all__` are the Python interface: documented, typed, and changed only where the
+changelog says so. Everything else may change with any release.
 
-if TYPE_CHECKING:
-    from odfbuild.api import Project
-    from odfbuild.version import __version__
+>>> project = odfbuild.Project("example_project")
+>>> plan = project.plan()
+>>> outcome = project.apply(plan)
+"""
 
-__all__ = ["Project", "__version__"]
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "odfbuild.api": ("Project",),
+    "odfbuild.plan.model": (
+        *("Plan", "DatasetPlan", "Action", "Reason", "ReasonCode"),
+        *("EventChange", "Pending", "ColumnEffect"),
+    ),
+    "odfbuild.plan.explain": ("Explanation",),
+    "odfbuild.survey.outcome": ("ApplyOutcome", "DatasetOutcome", "Status"),
+    "odfbuild.verify.check": ("Verdict",),
+    "odfbuild.verify.finding": ("Finding",),
+    "odfbuild.graph.dag": ("Graph",),
+    "odfbuild.errors": (
+        *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
+        *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
+        *("IntegrityError", "EnvironmentProblem", "EngineProblem"),
+    ),
+    "odfbuild.version": ("__version__",),
+}
+"""Where public names are defined: each is imported when it is first asked for."""
+
+_MODULES = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when it is asked for: the command line needs none of it to print its help.
-    if name == "Project":
-        from odfbuild.api import Project
-
-        return Project
-    if name == "__version__":
-        from odfbuild.version import __version__
-
-        return __version__
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odfbuild.api.base import Base
+from odfbuild.extras import needs_engine
 from odfbuild.store import transfer
 from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 class Checking(Base):
     """Questions to what is committed."""
 
+    @needs_engine
     def verify(
         self,
         *datasets: str,
@@ -29,6 +31,9 @@ class Checking(Base):
 
         With `integrity` no step is done again and no engine started. `since` is the end of a hash
         of a block, for one dataset; of each dataset at most `sample` steps are done again.
+
+        >>> project.verify(integrity=True).findings
+        ()
         """
         from odfbuild.verify.check import verify
         from odfbuild.verify.reproduce import Extent
@@ -46,6 +51,7 @@ class Checking(Base):
             factory=None if integrity else self._start_engine,
         )
 
+    @needs_engine
     def test(self, *datasets: str) -> dict[str, tuple[Violation, ...]]:
         """What committed records do not keep to, by dataset (default: all that have checks)."""
         from odfbuild.apply.audit import Audits

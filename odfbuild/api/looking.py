@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.survey.definitions import read_definitions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.drift import Drifted
+    from odfbuild.inspect.late import Late
     from odfbuild.inspect.proof import VerifiedProof
     from odfbuild.inspect.status import ProjectStatus
     from odfbuild.inspect.vintage import Vintage
@@ -49,8 +51,9 @@ class Looking(Base):
         `graph().dag` is a `networkx.DiGraph`. Its nodes have the attributes `definition` and
         `state`: what is defined, and what the chain says; `None` where there is no such thing.
 
-        >>> dag = Project("example_project").graph().dag
-        >>> sorted(networkx.descendants(dag, "us.faa.airports"))  # doctest: +SKIP
+        >>> dag = project.graph().dag
+        >>> sorted(networkx.descendants(dag, "root"))
+        ['derived']
         """
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
@@ -81,6 +84,14 @@ class Looking(Base):
         watermarks = {name: each.watermark for name, each in self.datasets().items()}
         return ages_of(watermarks, self.config().freshness, now)
 
+    def late(self, dataset: str) -> Late:
+        """Records that came too late: for windows of a dataset, or behind its own watermark."""
+        from odfbuild.inspect.late import late
+
+        workspace = self.workspace()
+        name = existing(workspace, dataset)
+        return late(workspace, name, workspace.projections()[name])
+
     def log(self, dataset: str) -> Iterator[tuple[Multihash, MetadataBlock]]:
         """Blocks of a chain with their hashes, newest first."""
         workspace = self.workspace()
@@ -95,10 +106,14 @@ class Looking(Base):
         workspace = self.workspace()
         return blame(self.config(), workspace.dataset(existing(workspace, dataset)))
 
+    @needs_engine
     def records(self, dataset: str, last: int | None = None) -> pa.Table | None:
         """The last records of a dataset, or all, in order of offset; `None`: there are none.
 
         Retractions and corrections are records, too: the column `op` tells them apart.
+
+        >>> project.records("derived", last=2)["value"].to_pylist()
+        [20, 30]
         """
         from odfbuild.store.committed import Committed
 
@@ -106,6 +121,7 @@ class Looking(Base):
         store = workspace.dataset(existing(workspace, dataset))
         return Committed(store, store.head()).newest(last)
 
+    @needs_engine
     def sql(
         self,
         query: str,
@@ -142,6 +158,7 @@ class Looking(Base):
             assert found.schema is not None
             return read_answer(found.parts, found.schema)
 
+    @needs_engine
     def corrections(self, dataset: str, since: datetime) -> Corrections:
         """Which records were corrected, retracted or came late since a system time."""
         from odfbuild.inspect.corrections import corrections
@@ -150,6 +167,7 @@ class Looking(Base):
         workspace = self.workspace()
         return corrections(workspace, existing(workspace, dataset), PointInTime(timestamp(since)))
 
+    @needs_engine
     def provenance(
         self, dataset: str, records: Sequence[int] | str, *, recursive: bool = False
     ) -> list[TracedRecords]:
@@ -165,6 +183,7 @@ class Looking(Base):
         extent = Extent(recursive=recursive)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
+    @needs_engine
     def prove(self, query: str, *, history: bool = False) -> dict[str, Any]:
         """Ask like `sql`, and sign the answer: the document that `sql --prove` writes.
 
@@ -177,6 +196,7 @@ class Looking(Base):
         question = understand(query, workspace.aliases())
         return prove(workspace, question, self._start_engine, history=history)
 
+    @needs_engine
     def check_proof(self, document: Any, *, signer: str | None = None) -> VerifiedProof:
         """Check somebody's proof by asking again, at the blocks that it names.
 
@@ -200,6 +220,10 @@ class Looking(Base):
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows.
+
+        >>> plan = project.plan(select=["root+"])
+        >>> plan.has_changes, plan.count(Action.CREATE)
+        (True, 2)
         """
         return self._survey(select, exclude, fetch_uncacheable, rebuild, delete).plan
 
@@ -210,7 +234,11 @@ class Looking(Base):
         return load_plan(Path(file)).plan
 
     def explain(self, dataset: str) -> Explanation:
-        """Why a dataset is stale or not, down to the root causes."""
+        """Why a dataset is stale or not, down to the root causes.
+
+        >>> project.explain("derived").status.value
+        'up to date: nothing will happen'
+        """
         from odfbuild.inspect.receipts import with_receipts
         from odfbuild.plan.explain import explain
 

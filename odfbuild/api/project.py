@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time as clock
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,10 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
+from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
+from odfbuild.extras import needs_engine
 from odfbuild.store import transfer
 from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
     from odfbuild.apply.reset import Reset
     from odfbuild.apply.run import Listener
-    from odfbuild.engine.contract import StepProgress
     from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
     from odfbuild.survey.approved import Approved
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 class Project(Looking, Checking, Authoring):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
-    Raises `ProjectError` E0100 when there is none.
+    Raises `ProjectError` E0100 when there is none. What runs is logged below `odfbuild.apply`.
+
+    >>> project = Project()
+    >>> sorted(project.definitions())
+    ['derived', 'root']
     """
 
     def save_plan(self, plan: Plan, file: str | Path) -> str:
@@ -50,6 +54,7 @@ class Project(Looking, Checking, Authoring):
         Path(file).write_text(text + "\n", encoding="utf-8")
         return saved.digest
 
+    @needs_engine
     def apply(
         self,
         plan: Plan | None = None,
@@ -65,6 +70,12 @@ class Project(Looking, Checking, Authoring):
         `jobs` datasets at once (default: cores); none begins once `cancel` is set. `listener` hears
         of datasets as they start and end, from several threads. `lock_timeout` is in seconds.
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
+
+        >>> outcome = project.apply(project.plan())
+        >>> [(each.name, each.status.value, each.records) for each in outcome.datasets]
+        [('root', 'committed', 3), ('derived', 'committed', 3)]
+        >>> outcome.exit_code
+        0
         """
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
@@ -78,7 +89,7 @@ class Project(Looking, Checking, Authoring):
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
             engine_version=engine_version(),
-            listener=listener or _Silent(),
+            listener=listener or Logged(),
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),
@@ -87,6 +98,7 @@ class Project(Looking, Checking, Authoring):
         )
         return apply_recorded(found, options)
 
+    @needs_engine
     def push(
         self,
         dataset: str,
@@ -105,21 +117,18 @@ class Project(Looking, Checking, Authoring):
         workspace = self.workspace()
         name = existing(workspace, dataset)
         config = self.config()
-        settings = config.ingest
         request = Push(
             dataset=name,
             source=source,
             data=Path(data) if isinstance(data, str) else data,
             event_time=None if event_time is None else timestamp(event_time),
             key=idempotency_key,
-            skip_bad_records=settings.skips_bad_records(name),
-            on_schema_change=settings.schema_policy(name),
-        )
+        ).under(config)
         outcome = push(
             request,
             workspace,
             factory=self._start_engine,
-            listener=_Silent(),
+            listener=Logged(),
             locate=_as_it_is,
             config=config,
         )
@@ -196,22 +205,6 @@ class Project(Looking, Checking, Authoring):
             self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
         )
         return done.datasets
-
-
-class _Silent:
-    """A listener that says nothing."""
-
-    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
-        pass
-
-    def started(self, name: str) -> None:
-        pass
-
-    def progressed(self, name: str, blocks: int, records: int) -> None:
-        pass
-
-    def finished(self, outcome: DatasetOutcome) -> None:
-        pass
 
 
 def _as_it_is(dataset: str, error: OdfbuildError) -> OdfbuildError:

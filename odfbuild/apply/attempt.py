@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -31,6 +32,7 @@ class Progress:
         self.renamed_from: str | None = None
         self.deleted = False
         self.warnings: tuple[str, ...] = ()
+        self.late: Counter[str] = Counter()
         self._read: dict[Path, int] = {}
 
     @property
@@ -93,6 +95,7 @@ def attempt(
             skipped=progress.skipped,
             drift=progress.drift,
             warnings=progress.warnings,
+            late=dict(progress.late),
             error=error,
         )
 

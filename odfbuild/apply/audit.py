@@ -146,6 +146,7 @@ class Audit:
         kept = self.audits.workspace.cache / FOLDER / f"{self.dataset.replace('/', '-')}.parquet"
         with contextlib.suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.unlink(missing_ok=True)  # a link would lead the copy elsewhere
             shutil.copyfile(file, kept)
             return kept
         return None

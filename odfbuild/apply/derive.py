@@ -6,17 +6,19 @@ Source: Open Data Fabric, "Derivative Transformations"; what a step reads is dec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
+from odfbuild.engine.contract import Engine, TransformTask, Vocabulary, vocabulary_of
+from odfbuild.engine.event_windows import count_late, windows_of
 from odfbuild.engine.forecast import expected_mode
-from odfbuild.engine.mode import Choice
+from odfbuild.engine.mode import WINDOWS, Choice
 from odfbuild.engine.request import StepInput, is_computed, transform_task
 from odfbuild.errors import ChainError, PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -109,10 +111,12 @@ class Derived:
     """What a step gave, and the data files of inputs that it `read`.
 
     `note` says so where it was computed otherwise than plans told.
+    `late` counts the records that came behind a window, by input.
     """
 
     records: int = 0
     note: str = ""
+    late: Mapping[str, int] = field(default_factory=dict)
     read: frozenset[Path] = frozenset()
 
 
@@ -142,7 +146,8 @@ def stage_transform(
         data = staged.data if staged else None
         notes = (_other_than_planned(task.transform, result.choice), result.note)
         note = "; ".join(filter(None, notes))
-        derived = Derived(staged.records if staged else 0, note, result.read)
+        late = _late(result.choice, task, inputs)
+        derived = Derived(staged.records if staged else 0, note, late, result.read)
     if data is None and not any(step.advances for step in steps):
         return derived
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])
@@ -167,6 +172,17 @@ def _other_than_planned(transform: TransformSql, choice: Choice) -> str:
     if choice.mode is expected_mode(transform).mode:
         return ""
     return f"kept up to date as {choice.mode.value}: {choice.reason}"
+
+
+def _late(choice: Choice, task: TransformTask, inputs: Sequence[StepInput]) -> Mapping[str, int]:
+    """How many new records of each input came behind a window, where there are any."""
+    windows = windows_of(task.transform) if choice == WINDOWS else None
+    if windows is None:
+        return {}
+    found: Counter[str] = Counter()
+    for read, each in zip(task.inputs, inputs, strict=True):
+        found[each.store.name] += count_late(read.slices, read.vocab, windows)
+    return +found
 
 
 def _stage_positions(

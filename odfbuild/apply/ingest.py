@@ -48,7 +48,9 @@ from odfbuild.odf.schema.arrow_schema import from_odf, schema_of
 from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
+from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
 from odfbuild.store.workspace import Workspace
+from odfbuild.wording import count
 
 _CONTENT = "odfbuild/content"
 """Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
@@ -60,8 +62,8 @@ class Arrival:
 
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
-    the bytes that it stands for. Records that do not
-    fit are an error unless `skip_bad_records`; `on_schema_change` is about other columns.
+    the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
+    `on_schema_change` is about other columns, and `watermark` says how it moves.
     """
 
     source: SetPollingSource | AddPushSource
@@ -72,6 +74,7 @@ class Arrival:
     content: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
+    watermark: WatermarkRule = BY_RECORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,9 @@ def stage_polled(
     config: Config,
 ) -> Ingested:
     """Prepare a fetched file and stage it; returns what came of it."""
+    rule = rule_of(config.watermarks, transaction.alias)
     if fetched.file is None:
-        _add_event(transaction, None, fetched.state, _recorded(fetched.content))
+        _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))
         return Ingested(note=fetched.note)
     source = transaction.state.polling_source
     if source is None:
@@ -144,6 +148,7 @@ def stage_polled(
         content=fetched.content,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
+        watermark=rule,
     )
     return stage_ingest(transaction, get_engine(), arrival, scratch)
 
@@ -177,7 +182,10 @@ def stage_ingest(
     try:
         result = engine.ingest(task)
         may_grow = arrival.on_schema_change == "append_new_columns"
-        staged = stage_slice(transaction, result, vocab, scratch, may_grow=may_grow)
+        counts_until = arrival.watermark.counts_until(transaction.system_time)
+        staged = stage_slice(
+            transaction, result, vocab, scratch, may_grow=may_grow, counts_until=counts_until
+        )
     except QueryError as error:
         error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
         raise
@@ -185,9 +193,24 @@ def stage_ingest(
     if staged is not None and transaction.state.schema is not None:
         store = transaction.workspace.dataset(transaction.alias)
         extra |= linked_objects(store, schema_of(transaction.state.schema), staged.path) or {}
-    _add_event(transaction, staged, arrival.source_state, extra)
+    _add_event(transaction, staged, arrival.source_state, arrival.watermark, extra)
     records = staged.records if staged else 0
-    return Ingested(records, result.skipped, result.drift, result.note)
+    notes = (result.note, _ahead(staged.ahead) if staged and staged.ahead else "")
+    return Ingested(records, result.skipped, result.drift, "; ".join(filter(None, notes)))
+
+
+def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:
+    """Move the watermark without records where the clock has come so far; says so."""
+    state = transaction.state
+    if not rule.is_due(state, transaction.system_time):
+        return ""
+    transaction.add(_event(transaction, None, state.source_state, rule))
+    return f"the watermark moved to {transaction.state.watermark} by the clock"
+
+
+def _ahead(records: int) -> str:
+    verb = "lies" if records == 1 else "lie"
+    return f"{count(records, 'record')} {verb} too far ahead of the clock to move the watermark"
 
 
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:
@@ -206,22 +229,34 @@ def _add_event(
     transaction: Transaction,
     staged: StagedSlice | None,
     source_state: SourceState | None,
+    rule: WatermarkRule,
     extra: dict[str, Any],
 ) -> None:
-    state = transaction.state
-    if staged is None and source_state == state.source_state:
+    if staged is None and source_state == transaction.state.source_state:
         return
-    event = AddData(
+    event = _event(transaction, staged, source_state, rule, extra)
+    if event.new_data or event.new_watermark or event.new_source_state:
+        transaction.add(event)
+
+
+def _event(
+    transaction: Transaction,
+    staged: StagedSlice | None,
+    source_state: SourceState | None,
+    rule: WatermarkRule,
+    extra: dict[str, Any] | None = None,
+) -> AddData:
+    state = transaction.state
+    newest = staged.max_event_time if staged else None
+    return AddData(
         prev_checkpoint=state.last_checkpoint,
         prev_offset=state.last_offset,
         new_data=staged.data if staged else None,
-        new_watermark=_later(state.watermark, staged.max_event_time if staged else None),
+        new_watermark=rule.watermark(state.watermark, newest, transaction.system_time),
         # Carried in every block, because a peer resumes from the last one only.
         new_source_state=source_state,
         extra=extra or None,
     )
-    if event.new_data or event.new_watermark or event.new_source_state:
-        transaction.add(event)
 
 
 def validate_source(
@@ -261,9 +296,3 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
 def _recorded(content: str | None) -> dict[str, Any]:
     """The attribute by which a block says what bytes its source state stands for."""
     return {} if content is None else {_CONTENT: content}
-
-
-def _later(one: Timestamp | None, other: Timestamp | None) -> Timestamp | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)

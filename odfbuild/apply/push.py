@@ -29,6 +29,7 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
+from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome
@@ -50,6 +51,14 @@ class Push:
     key: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
+
+    def under(self, config: Config) -> Push:
+        """The same with what a project says about bad records and other columns."""
+        return replace(
+            self,
+            skip_bad_records=config.ingest.skips_bad_records(self.dataset),
+            on_schema_change=config.ingest.schema_policy(self.dataset),
+        )
 
 
 def push(
@@ -80,7 +89,7 @@ def push(
                 if config is not None:
                     audits = Audits(config.root, config.checks, workspace, engine.get)
                     audit = audits.of(name, progress.warn)
-                return _append(request, workspace, engine, file, scratch, progress, audit)
+                return _append(request, workspace, engine, file, scratch, progress, audit, config)
 
     started = time.monotonic()
     listener.begin(1, lambda each: _step_progress(engine, each))
@@ -108,6 +117,7 @@ def _append(
     scratch: Path,
     progress: Progress,
     audit: Audit | None,
+    config: Config | None,
 ) -> str:
     base = _state(workspace, request.dataset)
     source = choose_source(request.dataset, base, request.source)
@@ -126,6 +136,7 @@ def _append(
         source_state=state,
         skip_bad_records=request.skip_bad_records,
         on_schema_change=request.on_schema_change,
+        watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)
     progress.add(transaction.commit(), found.records)

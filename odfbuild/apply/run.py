@@ -20,6 +20,7 @@ from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import (
     fetch_context,
     keep_side_cars,
+    stage_by_clock,
     stage_polled,
     validate_source,
 )
@@ -42,6 +43,7 @@ from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
+from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
@@ -102,7 +104,7 @@ def apply_plan(
             scratch_folder(project.config.cache, "apply") as scratch,
         ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
-            if any(Action.RUN in item.actions and name in claim.won for name, item in todo.items()):
+            if any(_takes_engine(item) and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
             run.check_queries()
             options.listener.begin(len(todo), run.step_progress)
@@ -124,6 +126,12 @@ def apply_plan(
         datasets=tuple(results[name] for name in todo if name in results),
         interrupted=options.cancel.is_set(),
     )
+
+
+def _takes_engine(item: DatasetPlan) -> bool:
+    """Whether it is certain to compute something; a watermark can move by the clock alone."""
+    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
+    return Action.RUN in item.actions and not idle
 
 
 def _waits_for(items: Iterable[DatasetPlan]) -> dict[str, Sequence[str]]:
@@ -310,11 +318,11 @@ class _Run:
                 )
             if progress.records:
                 keep_side_cars(self.workspace, item.name, source.merge)
-        if not transaction.is_empty:
-            for event in transaction.events:
-                if isinstance(event, SetPollingSource | AddPushSource):
-                    validate_source(transaction, event, self.engine.get)
-            progress.add(transaction.commit())
+        for event in transaction.events:
+            if isinstance(event, SetPollingSource | AddPushSource):
+                validate_source(transaction, event, self.engine.get)
+        note = stage_by_clock(transaction, rule_of(config.watermarks, item.name)) or note
+        progress.add(transaction.commit())
         return note if progress.blocks else "the source has nothing new"
 
     def _derive(
@@ -334,6 +342,7 @@ class _Run:
             derived = stage_transform(transaction, self.engine.get, inputs, scratch)
             progress.add(transaction.commit(), derived.records)
             progress.read(derived.read)
+            progress.late.update(derived.late)
             note = derived.note or note
             shutil.rmtree(scratch, ignore_errors=True)
             if all(each.step.complete for each in inputs):

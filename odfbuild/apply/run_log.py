@@ -24,9 +24,10 @@ from odfbuild.errors import CheckError
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.document import dataset_reasons, pending_data
 from odfbuild.plan.model import DatasetPlan, Plan
+from odfbuild.store.machine_key import seal
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
-from odfbuild.survey.runs import last_seconds, run_folders
+from odfbuild.survey.runs import SEAL, last_seconds, run_folders
 
 if TYPE_CHECKING:
     from odfbuild.apply.reset import Reset
@@ -259,6 +260,8 @@ def _write_results(folder: Path, results: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError):
         text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
         (folder / "run_results.json").write_text(text, encoding="utf-8")
+        sealed = seal(folder.name, text.encode())
+        (folder / SEAL).write_bytes(sealed or b"")
 
 
 def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.slice import StagedSlice, write_slice
+from odfbuild.odf.timestamp import Timestamp
 
 
 def stage_slice(
@@ -17,12 +18,13 @@ def stage_slice(
     scratch: Path,
     *,
     may_grow: bool = False,
+    counts_until: Timestamp | None = None,
 ) -> StagedSlice | None:
     """Write the records behind those of the dataset and hand the file to the transaction.
 
-    Adds the schema if there is none yet, and with `may_grow` new columns. `None` when the result
-    has no records. Raises `QueryError` when the result does not fit the dataset,
-    `CheckError` when its records do not keep to a check.
+    Adds the schema if there is none yet, and with `may_grow` new columns. See `write_slice` for
+    `counts_until`. `None` when the result has no records. Raises `QueryError` when the result does
+    not fit the dataset, `CheckError` when its records do not keep to a check.
     """
     if result.schema is None:
         return None
@@ -36,6 +38,7 @@ def stage_slice(
         first_offset=0 if last is None else last + 1,
         system_time=transaction.system_time,
         target=scratch / "slice.parquet",
+        counts_until=counts_until,
     )
     if staged is not None:
         if transaction.audit is not None:

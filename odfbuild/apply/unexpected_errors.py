@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 from odfbuild.errors import EnvironmentProblem, OdfbuildError
+from odfbuild.extras import missing_library
 from odfbuild.ingest.secrets import scrub
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -16,13 +17,15 @@ _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 def unforeseen(
     error: Exception, folder: Path, doing: str, dataset: str | None = None
 ) -> OdfbuildError:
-    """What a user is told: E0910 for a full or forbidden disk, else E0999.
+    """What a user is told: E0910 for a full or forbidden disk, E0903 for an extra, else E0999.
 
     The traceback of a defect goes to a file in `folder`. `doing` says at what work it came, such as
     `verify`. Secrets are left out of both.
     """
     if isinstance(error, OSError) and error.errno in (*_FULL, *_FORBIDDEN):
         return _of_disk(error, doing, dataset)
+    if absent := missing_library(error, doing.removeprefix("doing ")):
+        return absent
     return _defect(error, folder, doing, dataset)
 
 

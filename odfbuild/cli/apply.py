@@ -121,6 +121,10 @@ def apply(
 
         console.result(render_plan(made, color=console.color, full=False))
     todo = any(item.actions or item.refusal for item in made.datasets)
+    if todo:
+        from odfbuild.extras import require_engine
+
+        require_engine("`odfbuild apply`")
     ask = todo and made.has_changes and not auto_approve and console.interactive
     if ask and not console.confirm("Do this?"):
         console.note("Nothing was done.")

@@ -169,9 +169,10 @@ def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
 
     from odfbuild.apply.unexpected_errors import unforeseen
     from odfbuild.cli import github
+    from odfbuild.store.disposable import cache_folder
 
     root = github.root_of_project(arguments)
-    cache = root / ".odfbuild" if root is not None else None
+    cache = cache_folder(root) if root is not None else None
     folder = cache if cache is not None and cache.is_dir() else Path(tempfile.gettempdir())
     return unforeseen(error, folder, f"doing `odfbuild {' '.join(arguments[:1])}`")
 

@@ -56,16 +56,13 @@ def push(
     workspace = state.workspace()
     name = existing(workspace, dataset)
     config = state.config()
-    settings = config.ingest
     request = Push(
         dataset=name,
         source=source,
         data=sys.stdin.buffer if file == "-" else Path(file),
         event_time=parse_time(event_time, "--event-time") if event_time else None,
         key=idempotency_key,
-        skip_bad_records=settings.skips_bad_records(name),
-        on_schema_change=settings.schema_policy(name),
-    )
+    ).under(config)
     with listener_for(state.console) as listener:
         outcome = carry_out(
             request,

@@ -20,6 +20,7 @@ def tail(
     as_json: JsonOption = False,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
+    from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.records import records_to_data
     from odfbuild.report.records import render_records
     from odfbuild.store.as_of import states_at
@@ -28,16 +29,16 @@ def tail(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    store = workspace.dataset(name)
-    head = store.head()
-    if as_of is not None:
+    if as_of is None:
+        then = workspace.projection(name)
+    else:
         then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
-        head = then.head if then is not None else None
-    table = Committed(store, head).newest(count)
+    table = Committed(workspace.dataset(name), then.head if then else None).newest(count)
+    operation = vocabulary_of(then.vocab if then else None).operation_type
     if as_json or format is Format.json:
-        state.console.data(records_to_data(table) if table is not None else [])
+        state.console.data(records_to_data(table, operation) if table is not None else [])
     elif table is None:
         state.console.note(f"'{name}' has no records yet.")
     else:
-        state.console.result(render_records(table))
+        state.console.result(render_records(table, operation))
     return 0

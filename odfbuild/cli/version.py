@@ -13,14 +13,21 @@ def version(
 ) -> int:
     """Show the version of odfbuild and of what it computes with."""
     import platform
+    from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
     from odfbuild.version import __version__
 
+    def release(name: str) -> str:
+        try:
+            return installed(name)
+        except PackageNotFoundError:
+            return "not installed"
+
     versions = {
         "odfbuild": __version__,
         "python": platform.python_version(),
-        **{name: installed(name) for name in ("pyspark", "pyarrow", "flatbuffers")},
+        **{name: release(name) for name in ("pyspark", "pyarrow", "flatbuffers")},
     }
     state: Context = context.obj
     if as_json or format is Format.json:

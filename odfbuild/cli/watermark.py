@@ -25,7 +25,7 @@ class _ShowByDefault(TyperGroup):
 watermark = typer.Typer(
     cls=_ShowByDefault,
     no_args_is_help=True,
-    help="Show or set the time before which no more records are expected.",
+    help="Show or set the time before which no more records are expected; list what came later.",
 )
 
 
@@ -48,6 +48,37 @@ def show(
         state.console.note(f"'{name}' has no watermark yet.")
     else:
         state.console.result(str(found))
+    return 0
+
+
+@watermark.command()
+def late(
+    context: typer.Context,
+    dataset: DatasetArgument,
+    count: Annotated[
+        int, typer.Option("--num", "-n", min=1, help="Show so many, the newest of them.")
+    ] = 10,
+    format: FormatOption = Format.text,
+    as_json: JsonOption = False,
+) -> int:
+    """List records that came too late.
+
+    For a dataset that closes windows those of its inputs that a window leaves out, for others their
+    own records that came behind the watermark. Reads event times only.
+    """
+    from odfbuild.inspect.late import late as find
+    from odfbuild.report.late import late_to_data, render_late
+
+    state: Context = context.obj
+    workspace = state.workspace()
+    name = existing(workspace, dataset)
+    projection = workspace.projection(name)
+    assert projection is not None
+    found = find(workspace, name, projection)
+    if as_json or format is Format.json:
+        state.console.data(late_to_data(found, count))
+    else:
+        state.console.result(render_late(found, count))
     return 0
 
 

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+SPARK = "4.3.0"
+"""The release that `pyproject.toml` pins."""
 PINNED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -36,12 +38,13 @@ def engine_version() -> str:
 
 
 def _release_of_spark() -> str:
-    """As the installed package says it; neither imported nor looked up in the list of packages."""
+    """As the installed package says it; neither imported nor looked up in the list of packages.
+
+    Where none is installed, the one that the extra `spark` would install: plans are the same then.
+    """
     spec = find_spec("pyspark")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         found = _VERSION.search(Path(folder, "version.py").read_text(encoding="utf-8"))
         if found:
             return found.group(1)
-    from importlib.metadata import version
-
-    return version("pyspark")
+    return SPARK

@@ -43,7 +43,7 @@ class StepInput:
             last=interval.end if interval else None,
             watermark_before=self.step.watermark_before,
             watermark=self.step.watermark,
-            earlier=cache(lambda: _files(self.store, _history(self.store, self.step.prev_block))),
+            earlier=cache(lambda: history_files(self.store, self.step.prev_block)),
         )
 
 
@@ -83,17 +83,17 @@ def transform_task(
         scratch=scratch,
         watermark_before=state.watermark,
         previous=cache(
-            lambda: tuple(
-                each.path for each in (_files(history[0], _history(*history)) if history else ())
-            )
+            lambda: tuple(each.path for each in (history_files(*history) if history else ()))
         ),
     )
 
 
-def _history(store: DatasetStore, head: Multihash | None) -> Sequence[PromisedSlice]:
+def history_files(store: DatasetStore, head: Multihash | None) -> tuple[SliceFile, ...]:
+    """The data files of a chain up to a block, oldest first."""
     if head is None:
         return ()
-    return Interval(tuple(reversed(list(store.walk(head)))), None).promised_slices
+    links = tuple(reversed(list(store.walk(head))))
+    return _files(store, Interval(links, None).promised_slices)
 
 
 def _files(store: DatasetStore, slices: Sequence[PromisedSlice]) -> tuple[SliceFile, ...]:

@@ -33,11 +33,15 @@ _MILLIS_UTC = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class StagedSlice:
-    """A data file that is complete but not yet part of any chain."""
+    """A data file that is complete but not yet part of any chain.
+
+    `ahead` records lie too far in the future to count in `max_event_time`.
+    """
 
     path: Path
     data: DataSlice
     max_event_time: Timestamp | None
+    ahead: int = 0
 
     @property
     def records(self) -> int:
@@ -83,16 +87,18 @@ def write_slice(
     first_offset: int,
     system_time: Timestamp,
     target: Path,
+    counts_until: Timestamp | None = None,
 ) -> StagedSlice | None:
     """Write the records of `result` to `target` with offsets from `first_offset`.
 
-    `schema` is the dataset's. Returns `None`, and leaves no file, when there are no records.
+    `schema` is the dataset's. Records of a time after `counts_until` do not count in the largest
+    event time. Returns `None`, and leaves no file, when there are no records.
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
     hashed = Worker(hasher.update)
     file: SliceFile | None = None
-    rows = 0
+    rows = ahead_of_time = 0
     latest: int | None = None
     try:
         # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
@@ -103,9 +109,14 @@ def write_slice(
             hashed.give(batch)
             file.give(batch)
             rows += batch.num_rows
-            highest = _max_millis(batch.column(vocab.event_time))
-            latest = highest if latest is None else max(latest, highest)
-        if file is None or latest is None:
+            times = batch.column(vocab.event_time)
+            if counts_until is not None:
+                times = times.filter(pc.less_equal(times, _as_time(counts_until, times.type)))
+                ahead_of_time += batch.num_rows - len(times)
+            if len(times):
+                highest = _max_millis(times)
+                latest = highest if latest is None else max(latest, highest)
+        if file is None:
             return None
         hashed.finish()
         digest, size = file.finish()
@@ -121,7 +132,8 @@ def write_slice(
             offset_interval=OffsetInterval(start=first_offset, end=first_offset + rows - 1),
             size=size,
         ),
-        max_event_time=Timestamp.from_millis(latest),
+        max_event_time=None if latest is None else Timestamp.from_millis(latest),
+        ahead=ahead_of_time,
     )
 
 
@@ -239,6 +251,11 @@ def _max_millis(values: pa.Array) -> int:
         return int(top.value)
     # A date counts as its midnight in UTC.
     return int(top.cast(pa.timestamp("ms")).value)
+
+
+def _as_time(moment: Timestamp, kind: pa.DataType) -> pa.Scalar:
+    """A moment as a value of a column of event times, rounded down."""
+    return pa.scalar(moment.millis, _MILLIS_UTC).cast(kind, safe=False)
 
 
 def _null_in_required(dataset: str, column: str, count: int) -> QueryError:

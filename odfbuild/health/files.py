@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.health.check import Check, fail, ok, warn
+from odfbuild.store.machine_key import machine_key
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Config
@@ -117,6 +118,11 @@ def cache(config: Config, now: float) -> Iterator[Check]:
         yield warn(
             "cache", f"cannot be written, so everything is computed anew: {config.cache}", mend
         )
+        return
+    if machine_key() is None:
+        mend = "set XDG_STATE_HOME to a folder that you may write to"
+        detail = "there is no place for the key that seals it, so nothing is kept"
+        yield warn("cache", detail, mend)
         return
     total = _total(config.cache)
     left = [

@@ -21,9 +21,10 @@ from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
 from odfbuild.health.check import Check, fail, ok, warn
 
-_HASHED = ("pyspark", "pyarrow", "flatbuffers", "multiformats")
-"""Libraries whose bytes or values go into hashes."""
-_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?\s*(==|>=)\s*([\d.]+)[^;]*$")
+_PLANNING = ("flatbuffers", "multiformats")
+_HASHED = ("pyspark", "pyarrow", *_PLANNING)
+"""Libraries whose bytes or values go into hashes; the first two come with the extra `spark`."""
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?\s*(==|>=)\s*([\d.]+)[^;]*(?:;\s*extra\b.*)?$")
 _COMPLETIONS = (
     ".bash_completions/odfbuild.sh",
     ".zfunc/_odfbuild",
@@ -51,7 +52,8 @@ def libraries() -> Iterator[Check]:
         try:
             present = version(name)
         except PackageNotFoundError:
-            wrong.append(f"{name} is not installed")
+            if name in _PLANNING:
+                wrong.append(f"{name} is not installed")
             continue
         found.append(f"{name} {present}")
         fits = present == least if sign == "==" else _numbers(present) >= _numbers(least)

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.settings import DEFAULTS
+from odfbuild.engine.settings import DEFAULTS, EngineSettings
 from odfbuild.errors import OdfbuildError
+from odfbuild.extras import INSTALL, has_engine
 from odfbuild.health import files, machine, project, repository
 from odfbuild.health.check import Check, look, warn
 from odfbuild.project.config import find_root, load_config
@@ -30,8 +31,7 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
     checks = [
         *look("odfbuild", machine.programs),
         *look("libraries", machine.libraries),
-        *look("java", machine.java),
-        *look("engine", partial(machine.engine, settings)),
+        *_of_engine(settings),
         *look("git", partial(repository.git, config)),
         *look("completion", machine.completion),
         *about_project,
@@ -42,6 +42,12 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
         reach = config.reach if config else None
         checks += look("session", partial(machine.running_engine, settings, reach))
     return checks
+
+
+def _of_engine(settings: EngineSettings) -> list[Check]:
+    if not has_engine():
+        return [warn("spark", "not installed: odfbuild plans here, and cannot apply", INSTALL)]
+    return [*look("java", machine.java), *look("engine", partial(machine.engine, settings))]
 
 
 def _config(directory: Path | None, given: Overrides) -> tuple[Config | None, list[Check]]:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
+from odfbuild.ingest.parquet_rows import rows_of
 from odfbuild.odf.model import (
     CompressionFormat,
     PrepStep,
@@ -138,10 +139,5 @@ def _unzip(path: str, sub_path: str | None) -> Iterator[bytes]:
 
 
 def _parquet_rows(path: str) -> int | None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except pa.ArrowException:
-        return None
+    with open(path, "rb") as file:  # noqa: PTH123  # as above
+        return rows_of(file)

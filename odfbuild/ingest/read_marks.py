@@ -18,6 +18,7 @@ from typing import NamedTuple
 from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
+from odfbuild.store.machine_key import is_sealed, seal
 from odfbuild.store.remote import scheme_of
 
 _FOLDER = "files-read"
@@ -60,28 +61,33 @@ class ReadMarks:
 
     def __init__(self, cache: Path, dataset: DatasetId) -> None:
         self._file = cache / _FOLDER / f"{key_of(dataset)}.jsonl"
+        self._place = f"{_FOLDER} {key_of(dataset)}"
 
     def add(self, mark: FileMark) -> None:
         """Keep a mark of a file that was read. A cache that cannot be written keeps nothing."""
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(mark)
+            sealed = seal(self._place, text.encode())
+            if sealed is None or self._file.is_symlink():
+                return
             # The line break goes first too, for the last line may not be whole.
             with self._file.open("a", encoding="ascii") as file:
-                file.write(f"\n{json.dumps(mark)}\n")
+                file.write(f"\n{sealed.hex()} {text}\n")
 
     def load(self) -> dict[str, FileMark]:
-        """All marks by base name. A line that is not whole, because of a crash, is no mark."""
+        """All marks by base name. A line that is not whole, or not written here, is no mark."""
         try:
             lines = self._file.read_text("utf-8", "surrogateescape").splitlines()
         except OSError:
             return {}
         found: dict[str, FileMark] = {}
         for line in lines:
-            try:
-                mark = FileMark(*json.loads(line))
-            except (ValueError, TypeError):
-                continue
-            found[mark.name] = mark
+            sealed, _, text = line.partition(" ")
+            with contextlib.suppress(ValueError):
+                if is_sealed(bytes.fromhex(sealed), self._place, text.encode()):
+                    mark = FileMark(*json.loads(text))
+                    found[mark.name] = mark
         return found
 
     def edited(self, paths: Iterable[str]) -> list[str]:

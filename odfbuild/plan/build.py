@@ -49,6 +49,7 @@ def build_plan(
     place_of: Callable[[Definition], Place] = FileOnly,
     memory: Memory | None = None,
     engine_version: str = "",
+    due: Collection[str] = (),
 ) -> Plan:
     """Plan a whole project.
 
@@ -59,8 +60,9 @@ def build_plan(
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
     and chains that are `deleted` (in the order of `to_delete`) go. `engine_version` is the
-    release that would compute: another one than recorded is said, and no reason to run. `memory`
-    gives what was decided last time and learns what is decided now.
+    release that would compute: another one than recorded is said, and no reason to run. `due` are
+    roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
+    is decided now.
     """
     planner = _Planner(
         PlanInputs(
@@ -75,6 +77,7 @@ def build_plan(
             project.config.policies,
             project.config.engines,
             engine_version,
+            frozenset(due),
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}

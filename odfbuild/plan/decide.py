@@ -24,7 +24,7 @@ from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.plan.places import Path, Place, path_of
-from odfbuild.plan.sources import NOT_PROBED, root_verdict
+from odfbuild.plan.sources import NOT_PROBED, root_verdict, with_watermark
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition
@@ -93,8 +93,7 @@ class Decider:
             path = path_of(snapshot, transform)
             verdict = self._derive(name, transform, inputs, state, _Inputs(place, path))
         else:
-            known = self.given.facts.get(name, NOT_PROBED)
-            verdict = root_verdict(name, source, state, known)
+            verdict = self._ingest(name, source, state)
             if verdict.refusal is not None and source is not None:
                 path = (*path_of(snapshot, source), "fetch")
                 verdict.refusal.location = place.of((*path, "path"), (*path, "url"), path)
@@ -110,6 +109,13 @@ class Decider:
             return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
         self.columns.settle(name, evolution)
         return made, verdict.outlook
+
+    def _ingest(
+        self, name: str, source: SetPollingSource | None, state: Projection | None
+    ) -> Verdict:
+        verdict = root_verdict(name, source, state, self.given.facts.get(name, NOT_PROBED))
+        is_due = name in self.given.due and verdict.refusal is None
+        return with_watermark(verdict) if is_due else verdict
 
     def _derive(
         self,

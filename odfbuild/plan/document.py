@@ -29,8 +29,11 @@ from odfbuild.plan.model import (
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
 
-UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version"})
-"""Keys of a plan's JSON form that the digest does not cover: who made it, when, and from where."""
+UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version", "windows"})
+"""Keys of a plan's JSON form that the digest does not cover: who made it, when, and from where.
+
+And what is told only where the data is.
+"""
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

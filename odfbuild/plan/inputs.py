@@ -78,7 +78,10 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What decisions are made from; names are in lower case in `left_out` and `rebuilt`."""
+    """What decisions are made from; names are in lower case in `left_out` and `rebuilt`.
+
+    `due` are roots whose watermark the clock moves.
+    """
 
     identities: ChainIdentities
     facts: Mapping[str, SourceFacts]
@@ -91,3 +94,4 @@ class PlanInputs:
     policies: Sequence[Policy]
     engines: Mapping[str, str]
     engine_version: str
+    due: Set[str] = frozenset()

@@ -14,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
 
 
@@ -46,6 +47,7 @@ class ReasonCode(Enum):
     SOURCE_HAS_NEWS = "source_has_news"
     SOURCE_UNCHANGED = "source_unchanged"
     SOURCE_NOT_CHECKED = "source_not_checked"
+    WATERMARK_DUE = "watermark_due"
     INPUT_ADDED = "input_added"
     INPUT_REMOVED = "input_removed"
     INPUT_ADVANCED = "input_advanced"
@@ -194,7 +196,8 @@ class Plan:
 
     `complete` is false when only some datasets were selected. `env` names the environment whose
     variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
-    of the plan. `drift` is what can be told of it without looking for it.
+    of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
+    is here tells of records and windows.
     """
 
     project: str
@@ -203,6 +206,7 @@ class Plan:
     env: str | None = None
     pins: tuple[tuple[str, Multihash | None], ...] = ()
     drift: tuple[ChainDrift, ...] = ()
+    windows: tuple[WindowRecords, ...] = ()
 
     @property
     def applyable(self) -> bool:

@@ -7,7 +7,7 @@ apply and reports look at. Nothing is looked up: no definitions, no chains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from odfbuild.engine.mode import Choice, Mode
@@ -31,6 +31,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.windows import WindowRecords
 
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
 
@@ -62,7 +63,8 @@ def read_plan(data: Any, name: str) -> SavedPlan:
             help=_NEW_PLAN,
         )
     try:
-        plan = _plan(document)
+        windows = tuple(map(WindowRecords.from_data, data.get("windows", ())))
+        plan = replace(_plan(document), windows=windows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_plan(name, f"it cannot be read: {error!r}") from None
     return SavedPlan(

@@ -6,6 +6,8 @@ Reads no files and never the network: a remote source is left to apply (`POLL`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
@@ -20,6 +22,10 @@ NOT_PROBED = SourceFacts("unknown", message="the source is not looked at before 
 
 _UNCHANGED = Verdict(
     reasons=(Reason(code=ReasonCode.SOURCE_UNCHANGED, message="the source has nothing new"),)
+)
+
+_BY_CLOCK = Reason(
+    code=ReasonCode.WATERMARK_DUE, message="its watermark follows the clock, and is behind"
 )
 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never ingested")
@@ -61,6 +67,19 @@ def root_verdict(
             exact=pending.exact,
             causes=reasons,
         ),
+    )
+
+
+def with_watermark(verdict: Verdict) -> Verdict:
+    """The decision about a root whose watermark the clock moves, whatever its source holds."""
+    known = verdict.reasons if verdict.action is not None else ()
+    reasons = (*known, _BY_CLOCK)
+    outlook = verdict.outlook or ExpectedInput(certain=True, records=0, exact=True, causes=reasons)
+    return Verdict(
+        action=Action.RUN,
+        reasons=reasons,
+        pending=verdict.pending or Pending(records=0, bytes=0),
+        outlook=replace(outlook, certain=True, exact=outlook.exact and outlook.certain),
     )
 
 

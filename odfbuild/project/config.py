@@ -30,6 +30,8 @@ from odfbuild.project.settings.owners import SCHEMA as OWNERS
 from odfbuild.project.settings.owners import owners_from
 from odfbuild.project.settings.policy import SCHEMA as POLICIES
 from odfbuild.project.settings.policy import policies_from
+from odfbuild.project.settings.watermarks import SCHEMA as WATERMARKS
+from odfbuild.project.settings.watermarks import watermarks_from
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate
@@ -40,6 +42,7 @@ FILE = "odfbuild.yaml"
 STORAGE: dict[str, Any] = {
     "type": "string",
     "pattern": r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
+    "examples": ["s3://bucket/prefix", "../data"],
     "description": "Where all clones find the data: s3://bucket/prefix, gs:, az:, or a folder",
 }
 
@@ -108,6 +111,7 @@ SCHEMA: dict[str, Any] = {
                 },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
+                "watermarks": WATERMARKS,
                 "owners": OWNERS,
                 "lint": LINT,
             },
@@ -177,6 +181,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
         checks=checks_from(content.get("checks") or ()),
         freshness=freshness_from(content.get("freshness") or ()),
+        watermarks=watermarks_from(content.get("watermarks") or ()),
         owners=owners_from(content.get("owners") or ()),
         lint=content.get("lint") or {},
     )
@@ -268,7 +273,7 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
             continue
         errors.append(
             ProjectError(
-                _said(found.validator, found.validator_value, found.instance, found.message),
+                _said(found.validator, _wanted(found), found.instance, found.message),
                 code="E0105",
                 location=locate(text, FILE, 0, path),
                 help=f"see the form of {FILE} in docs/configuration.md",
@@ -286,10 +291,17 @@ _NAMES = {
 }
 
 
+def _wanted(found: Any) -> Any:
+    """What a rule asks for: of a pattern, values that have its form."""
+    return found.schema["examples"] if found.validator == "pattern" else found.validator_value
+
+
 def _said(rule: Any, value: Any, found: Any, message: str) -> str:
     """What is wrong in the words of all other errors; `message` is the library's."""
     if rule == "type":
         return f"expected {_NAMES[value]}; found {describe(found)}"
+    if rule == "pattern":
+        return f"expected something like {', '.join(value)}; found {describe(found)}"
     if rule in ("const", "enum"):
         allowed = (value,) if rule == "const" else value
         one_of = "one of " * (len(allowed) > 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 from odfbuild.errors import EnvironmentProblem
 from odfbuild.project.config import FILE, SCHEMA
 from odfbuild.project.resources import schema_text
-from odfbuild.store.disposable import prepare_cache_folder
+from odfbuild.store.disposable import is_linked, prepare_cache_folder
 from odfbuild.store.files import make_folder, write_file
 
 _DATASET = "DatasetSnapshot.json"
@@ -47,6 +47,8 @@ def write_definition(root: Path, file: Path, text: str) -> None:
 def provide_schemas(root: Path) -> None:
     """Write the schemas, unless they are there and those of this release."""
     folder = _folder(root)
+    if is_linked(folder):
+        return
     texts = {_DATASET: schema_text(_DATASET), _PROJECT: json.dumps(SCHEMA, indent=2) + "\n"}
     for name, text in texts.items():
         file = folder / name

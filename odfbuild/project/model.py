@@ -17,6 +17,7 @@ from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.watermarks import WatermarkRule
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
@@ -47,6 +48,7 @@ class Config:
     engines: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Declared, ...] = ()
     freshness: tuple[Freshness, ...] = ()
+    watermarks: tuple[WatermarkRule, ...] = ()
     owners: tuple[Ownership, ...] = ()
     lint: Mapping[str, str] = field(default_factory=dict)
     given: Overrides = NO_OVERRIDES
@@ -64,8 +66,7 @@ class Config:
     @property
     def cache(self) -> Path:
         """Disposable files of the environment: deleting them changes nothing but time."""
-        folder = cache_folder(self.root)
-        return folder if self.env is None else folder / "env" / self.env
+        return cache_folder(self.root, self.env)
 
     @property
     def inbox(self) -> Path:

@@ -26,9 +26,9 @@ _COLORS = {
 
 
 def render_explanation(explanation: Explanation, *, color: bool = False) -> str:
-    """The standing of the dataset, the tree of causes, and what is no cause."""
+    """The status of the dataset, the tree of causes, and what is no cause."""
     status = paint(explanation.status.value, _COLORS[explanation.status], on=color)
-    lines = [f"{explanation.name}  {standing}", *_tree(explanation.causes, "")]
+    lines = [f"{explanation.name}  {status}", *_tree(explanation.causes, "")]
     if explanation.settled:
         lines += ["", "Not because of:"]
         lines += [f"  {each.what}: {each.because}" for each in explanation.settled]

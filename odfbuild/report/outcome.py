@@ -7,7 +7,7 @@ from typing import Any
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
-from odfbuild.report.forms.words import paint
+from odfbuild.report.forms.words import behind_window, paint
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.wording import count
 
@@ -64,6 +64,7 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                     for bad in d.skipped.examples
                 ],
                 "warnings": list(d.warnings),
+                "late": dict(d.late),
                 "drift": {
                     "new": list(d.drift.new),
                     "missing": list(d.drift.missing),
@@ -106,12 +107,26 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
         parts.append(because)
     line = f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()
     return "\n".join(
-        [line, *_skipped(dataset.skipped), *_drift(dataset.drift), *_warnings(dataset)]
+        [
+            line,
+            *_skipped(dataset.skipped),
+            *_drift(dataset.drift),
+            *_late(dataset),
+            *_warnings(dataset),
+        ]
     )
 
 
 def _warnings(dataset: DatasetOutcome) -> list[str]:
     return [f"      warning: {each}" for each in dataset.warnings]
+
+
+def _late(dataset: DatasetOutcome) -> list[str]:
+    return [
+        f"             {behind_window(number, name)}; "
+        f"`odfbuild watermark late {dataset.name}` lists {'it' if number == 1 else 'them'}"
+        for name, number in dataset.late.items()
+    ]
 
 
 def _skipped(skipped: Skipped) -> list[str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _INTERVALS = 8
 _BLOCKS = 3
-_HIDDEN = "system_time"
 
 
 def render_provenance(trees: Sequence[TracedRecords]) -> str:
@@ -65,8 +64,9 @@ def _details(each: TracedRecords) -> Iterator[str]:
         yield f"what it comes from cannot be told here: {each.untold}"
     if each.sample is None:
         return
-    shown = each.sample.select([n for n in each.sample.column_names if n != _HIDDEN])
-    yield from render_records(shown).splitlines()
+    hidden = each.vocab.system_time
+    shown = each.sample.select([n for n in each.sample.column_names if n != hidden])
+    yield from render_records(shown, each.vocab.operation_type).splitlines()
     more = size_of(each.records) - shown.num_rows
     if more:
         yield f"… and {count(more, 'more record')}"
@@ -92,7 +92,9 @@ def _data(each: TracedRecords) -> dict[str, Any]:
         "takesBack": each.before,
         "untold": each.untold,
         "blocks": [_piece_data(piece) for piece in each.pieces],
-        "sample": [] if each.sample is None else records_to_data(each.sample),
+        "sample": []
+        if each.sample is None
+        else records_to_data(each.sample, each.vocab.operation_type),
         "inputs": [_data(origin) for origin in each.inputs],
     }
 

@@ -1,38 +1,38 @@
 """The disposable folder `.odfbuild/`, and files in it that may be lost, damaged or outdated.
 
-Such a file begins with a stamp, which says what it was made from, and a checksum. One that is not
-there, not whole or of another stamp is no file: deleting it changes nothing but time. Then come
-plain values, which are read at once, and bytes of which a part is looked at when it is needed.
+Such a file begins with a stamp, which says what it was made from, and a seal (`machine_key`). One
+that is not there, not whole, of another stamp, moved or not written by this user on this machine is
+no file: deleting it changes nothing but time. Then come plain values, which are read at once, and
+bytes of which a part is looked at when it is needed. `marshal` reads them faster than anything
+else, and is safe because nothing is read that is not sealed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import marshal
 import os
 import shutil
-import struct
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, reduce
+from functools import cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import odfbuild
 from odfbuild.store.files import stage
+from odfbuild.store.machine_key import SEAL_SIZE, is_sealed, seal
 
 RACY_NS = 2_000_000_000
 """Changes within this time after a file was written may not show in its time of modification."""
 
-_HEADER = struct.Struct("<IQ")
-"""Checksum of all that follows it, size of the plain values."""
+_NAME = ".odfbuild"
+_SIZE = 8
+"""Bytes that tell, after the seal, how long the plain values are."""
 Buffer: TypeAlias = bytes | memoryview
-
-_LAYOUT = 2
-"""Where the checksum begins: a file that was laid out in another way is not whole."""
 
 _CACHEDIR_TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # This folder is a cache of odfbuild; deleting it changes nothing but time.
@@ -45,16 +45,40 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odfbuild"
 
 
-def cache_folder(root: Path) -> Path:
-    """Disposable files of the project in `root`: beside the user's own where it is read-only."""
-    folder = root / ".odfbuild"
-    if os.access(folder if folder.is_dir() else root, os.W_OK):
-        return folder
-    return user_cache() / "projects" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+def cache_folder(root: Path, env: str | None = None) -> Path:
+    """Disposable files of the project in `root`, or of an environment of it.
+
+    Beside the user's own where the project is read-only, or where links lead out of the folder: Git
+    brings links, and what is written or cleared behind them would be somebody else's.
+    """
+    inside = Path(_NAME, *(("env", env) if env else ()))
+    if os.access(root / _NAME if (root / _NAME).is_dir() else root, os.W_OK):
+        folder = root / inside
+        if not (is_linked(folder) or _holds_links(folder)):
+            return folder
+    base = user_cache() / "projects" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    return base.joinpath(*inside.parts[1:])
+
+
+def is_linked(folder: Path) -> bool:
+    """Whether a link on the way from the project to `folder` leads out of the cache."""
+    depth = folder.parts.index(_NAME) if _NAME in folder.parts else len(folder.parts)
+    inside = (folder, *folder.parents)[: len(folder.parts) - depth]
+    return any(each.is_symlink() for each in inside)
+
+
+def _holds_links(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return any(entry.is_symlink() for entry in found)
+    except OSError:
+        return False
 
 
 def prepare_cache_folder(folder: Path) -> None:
-    """Create the cache folder, hidden from Git and from backups."""
+    """Create the cache folder, hidden from Git and from backups; `OSError` when it is no such."""
+    if is_linked(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
         file = folder / name
@@ -85,11 +109,11 @@ def read_disposable(file: Path, stamp: bytes) -> Any:
 
 
 class Mapped(NamedTuple):
-    """The plain values in a file, the bytes after them, and its checksum."""
+    """The plain values in a file, the bytes after them, and its seal."""
 
     plain: Any
     rest: memoryview
-    checksum: bytes
+    seal: bytes
 
 
 def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
@@ -103,28 +127,29 @@ def map_disposable(file: Path, stamp: bytes) -> Mapped | None:
             data = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
     except (OSError, ValueError):  # not there, or empty
         return None
-    start = len(stamp) + _HEADER.size
-    if len(data) < start or data[: len(stamp)] != stamp:
+    sealed = len(stamp) + SEAL_SIZE
+    if data[: len(stamp)] != stamp or len(data) < sealed + _SIZE:
         return None
-    checksum, size = _HEADER.unpack_from(data, len(stamp))
-    if zlib.crc32(data[len(stamp) + 4 :], _LAYOUT) != checksum:
+    found = bytes(data[len(stamp) : sealed])
+    if not is_sealed(found, str(file), stamp, data[sealed:]):
         return None
-    plain = marshal.loads(data[start : start + size])
-    return Mapped(plain, data[start + size :], bytes(data[len(stamp) : len(stamp) + 4]))
+    start = sealed + _SIZE
+    end = start + int.from_bytes(data[sealed:start], "little")
+    return Mapped(marshal.loads(data[start:end]), data[end:], found)
 
 
 def write_disposable(file: Path, stamp: bytes, plain: Any, parts: Iterable[Buffer] = ()) -> bool:
-    """Write plain values and bytes by rename; false when the folder cannot be written to."""
+    """Write plain values and bytes by rename; false when nothing can be kept there."""
     values = marshal.dumps(plain)
-    size = len(values).to_bytes(8, "little")
     # Parts of an older file are its pages: they are written from there, not copied before.
-    pieces = (size, values, *parts)
-    checksum = reduce(lambda known, piece: zlib.crc32(piece, known), pieces, _LAYOUT)
-    data = (stamp, checksum.to_bytes(4, "little"), *pieces)
+    pieces = (len(values).to_bytes(_SIZE, "little"), values, *parts)
+    sealed = seal(str(file), stamp, *pieces)
+    if sealed is None:
+        return False
     try:
         prepare_cache_folder(file.parent)
         # Without waiting for the disk: one that a power cut damages is not whole.
-        stage(file.parent, *data, durable=False).replace(file)
+        stage(file.parent, stamp, sealed, *pieces, durable=False).replace(file)
     except OSError:
         return False  # a read-only checkout: the next reader computes again
     return True

@@ -2,7 +2,7 @@
 
 Little changes from one plan to the next, and writing ten thousand entries for the sake of one took
 longer than finding it. The second file holds the entries that stand in for those of the first, to
-which it belongs by checksum; when they are many, all is written anew.
+which it belongs by its seal; when they are many, all is written anew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kept:
         whole = map_disposable(file, stamp)
         if whole is not None:
             self._base, self._bytes = whole.plain, whole.rest
-            self._base_stamp = stamp + whole.checksum
+            self._base_stamp = stamp + whole.seal
             found = map_disposable(self._changes_file, self._base_stamp)
             if found is not None:
                 changes, self._new_bytes = found.plain, found.rest

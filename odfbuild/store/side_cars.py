@@ -1,8 +1,9 @@
 """Side-cars: files made from the records of a dataset, so that a merge need not read them again.
 
 A folder of files with a manifest. The manifest names the block up to which the files cover the
-chain, and vouches for each of them by size and checksum. A folder that is damaged in any way counts
-as empty: deleting it changes nothing but time. One writer at a time, the holder of the claim.
+chain, and vouches for each of them by size and seal. A folder that is damaged in any way, or not of
+this user on this machine, counts as empty: deleting it changes nothing but time. One writer at a
+time, the holder of the claim.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import contextlib
 import os
 import shutil
 import time
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.disposable import RACY_NS, read_disposable, write_disposable
+from odfbuild.store.disposable import RACY_NS, is_linked, read_disposable, write_disposable
 from odfbuild.store.files import sync_folder
+from odfbuild.store.machine_key import sealer
 
 MANIFEST = "manifest.bin"
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")
@@ -37,7 +38,7 @@ class SideCar:
     records: int
     notes: Any
     size: int
-    checksum: int
+    seal: bytes
     seen: tuple[int, ...] | None = None
 
 
@@ -54,7 +55,7 @@ class SideCarFolder:
 
     def __init__(self, folder: Path, stamp: bytes) -> None:
         self.folder = folder
-        self._stamp = b"odfbuild side-cars 1\n" + stamp + b"\n"
+        self._stamp = b"odfbuild side-cars 2\n" + stamp + b"\n"
 
     def path(self, file: SideCar) -> Path:
         """Where a file is."""
@@ -63,7 +64,7 @@ class SideCarFolder:
     def load(self) -> SideCars | None:
         """What the folder holds; `None` unless it is whole."""
         plain = read_disposable(self.folder / MANIFEST, self._stamp)
-        if plain is None:
+        if plain is None or is_linked(self.folder):
             return None
         covered, entries = plain
         files = []
@@ -86,7 +87,7 @@ class SideCarFolder:
             os.fsync(fd)
         finally:
             os.close(fd)
-        return SideCar(name, records, notes, file.stat().st_size, _checksum(file))
+        return SideCar(name, records, notes, file.stat().st_size, _seal(file))
 
     def save(self, covered: Multihash, files: Sequence[SideCar]) -> SideCars:
         """Replace what the folder holds, in one step; `OSError` when it cannot be written to."""
@@ -107,7 +108,7 @@ class SideCarFolder:
 
     def _write(self, found: SideCars) -> bool:
         entries = [
-            (file.name, file.records, file.notes, file.size, file.checksum, file.seen)
+            (file.name, file.records, file.notes, file.size, file.seal, file.seen)
             for file in found.files
         ]
         return write_disposable(
@@ -122,7 +123,7 @@ def _checked(path: Path, known: SideCar) -> SideCar | None:
         seen = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if seen == known.seen:
             return known
-        if status.st_size != known.size or _checksum(path) != known.checksum:
+        if status.st_size != known.size or _seal(path) != known.seal:
             return None
     except OSError:
         return None
@@ -131,9 +132,12 @@ def _checked(path: Path, known: SideCar) -> SideCar | None:
     return replace(known, seen=seen if settled else None)
 
 
-def _checksum(path: Path) -> int:
-    checksum = 0
+def _seal(path: Path) -> bytes:
+    """`OSError` where nothing can be kept."""
+    made = sealer(str(path))
+    if made is None:
+        raise PermissionError("there is no key to seal files with")
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):
-            checksum = zlib.crc32(chunk, checksum)
-    return checksum
+            made.update(chunk)
+    return made.digest()

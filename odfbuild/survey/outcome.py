@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
@@ -26,7 +27,7 @@ class DatasetOutcome:
     `records_read` are those of inputs that a derivative went over, each counted once.
     `LOST` means that another writer holds or has moved the dataset; nothing was written then.
     `skipped` are bad records that were left out; `drift` is about columns of a source that were not
-    the expected ones.
+    the expected ones; `late` counts records that came behind a window, by input.
     """
 
     name: str
@@ -38,6 +39,7 @@ class DatasetOutcome:
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()
+    late: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     error: OdfbuildError | None = None
 

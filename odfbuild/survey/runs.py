@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import PlanError
+from odfbuild.store.machine_key import is_sealed
 from odfbuild.survey.outcome import Status
 
 _LOOKED_AT = 10
+SEAL = "seal"
+"""The file that tells, beside the results, that they were written by this user on this machine."""
 
 
 def run_folders(cache: Path) -> list[Path]:
@@ -35,12 +38,15 @@ class PastRun:
 def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
     """All runs that are kept and ended, or of the `newest` so many (0: all), oldest first.
 
-    What cannot be read is passed over.
+    What cannot be read, or comes from elsewhere, is passed over.
     """
     found = []
     for folder in run_folders(cache)[-newest:]:
         try:
-            data = json.loads((folder / "run_results.json").read_bytes())
+            text = (folder / "run_results.json").read_bytes()
+            if not is_sealed((folder / SEAL).read_bytes(), folder.name, text):
+                continue
+            data = json.loads(text)
             datasets = {each["name"]: each for each in data["datasets"]}
             found.append(PastRun(id=data["run_id"], exit_code=data["exit_code"], datasets=datasets))
         except (OSError, ValueError, KeyError, TypeError):

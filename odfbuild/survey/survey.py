@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.graph.build import build_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
 from odfbuild.plan.memory import Memory
@@ -25,6 +27,7 @@ from odfbuild.project.git.repository import has_notes
 from odfbuild.project.load import load_project
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.places import Place
+    from odfbuild.store.dataset import DatasetStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,9 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         graph = build_graph(project, projections, KnownOrder(project.config))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
+        due = _due_by_clock(project, project.definitions, projections)
+        for definition in due.values():
+            memory.watched(definition, None)  # what follows from the clock is not remembered
         places = partial(_place_of, project)
         plan = build_plan(
             project,
@@ -131,6 +138,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             engine_version=engine_version(),
             place_of=places,
             memory=memory,
+            due=due,
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if plan_request:
@@ -165,10 +173,12 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             places,
             fresh,
             engine_version(),
+            due,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
+    plan = _with_windows(plan, found, slices)
     if probed.edited:
         drift = sorted((*plan.drift, *probed.edited), key=lambda each: each.dataset)
         plan = replace(plan, drift=tuple(drift))
@@ -179,6 +189,26 @@ def _place_of(project: Project, definition: Definition) -> Place:
     from odfbuild.project.locate import DefinitionPlace
 
     return DefinitionPlace(project, definition)
+
+
+def _due_by_clock(
+    project: Project, definitions: Sequence[Definition], chains: Mapping[str, Projection]
+) -> dict[str, Definition]:
+    """The roots whose watermark is behind what `nowMinus` says, by name."""
+    rules = project.config.watermarks
+    if not any(rule.now_minus is not None for rule in rules):
+        return {}
+    now = Timestamp.now()
+    aliases = {name.lower(): name for name in chains}
+    found = {}
+    for each in definitions:
+        chain = chains.get(aliases.get(each.folded, ""))
+        rule = rule_of(rules, each.name)
+        if rule.now_minus is None or chain is None or chain.kind is not DatasetKind.Root:
+            continue
+        if rule.is_due(chain, now):
+            found[each.name] = each
+    return found
 
 
 def _with_places(plan: Plan, project: Project) -> Plan:
@@ -197,6 +227,25 @@ def _with_places(plan: Plan, project: Project) -> Plan:
     from odfbuild.survey.places import with_places
 
     return with_places(plan, changed, project)
+
+
+def _with_windows(plan: Plan, found: Survey, slices: ChainSlices) -> Plan:
+    """The plan with what data that is here tells of records and windows."""
+    busy = [
+        each
+        for each in plan.datasets
+        if each.inputs and not {Action.RUN, Action.POLL, Action.APPEND}.isdisjoint(each.actions)
+    ]
+    if not busy or not found.projections:
+        return plan
+    from odfbuild.plan.inputs import States
+    from odfbuild.survey.windows import Chains, window_records
+
+    def store_of(name: str) -> DatasetStore:
+        return found.workspace.dataset(found.renames.get(name, name))
+
+    chains = Chains(States(found.projections), slices, store_of)
+    return replace(plan, windows=window_records(busy, chains))
 
 
 def _with_drift(plan: Plan, found: Survey, heads: Mapping[str, bytes]) -> Plan:

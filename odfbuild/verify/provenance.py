@@ -14,7 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.contract import Engine, Origin, Provenance, ProvenanceTask, vocabulary_of
+from odfbuild.engine.contract import (
+    Engine,
+    Origin,
+    Provenance,
+    ProvenanceTask,
+    Vocabulary,
+    vocabulary_of,
+)
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
 from odfbuild.engine.request import StepInput, transform_task
@@ -61,15 +68,16 @@ class TracedRecords:
     """Records of a dataset, and the records of its inputs that they come from.
 
     `whole`: why these are all records that were read, and not those that were needed. `sample` are
-    the first few of the records, with the system columns. `before`: a record among them takes
-    another one back, and `inputs` tell what that one came from. `untold`: why the steps cannot be
-    done again here.
+    the first few of the records, with the system columns, which `vocab` names. `before`: a record
+    among them takes another one back, and `inputs` tell what that one came from. `untold`: why the
+    steps cannot be done again here.
     """
 
     dataset: str
     records: Ranges
     pieces: tuple[BlockRecords, ...] = ()
     sample: pa.Table | None = None
+    vocab: Vocabulary = field(default_factory=Vocabulary)
     whole: str | None = None
     before: bool = False
     inputs: tuple[TracedRecords, ...] = ()
@@ -192,6 +200,7 @@ class _Tracer:
             records=ranges,
             pieces=tuple(each.piece for each in slices),
             sample=self._sample(name, slices),
+            vocab=self._vocab(name, slices),
             whole=whole,
             before=isinstance(found, _Found) and found.before,
             inputs=inputs,
@@ -199,6 +208,12 @@ class _Tracer:
         )
 
     # --- What chains tell ---
+
+    def _vocab(self, name: str, slices: Sequence[_Slice]) -> Vocabulary:
+        """The names of system columns in the last of some slices."""
+        if not slices:
+            return Vocabulary()
+        return vocabulary_of(self._histories.of(name).state(slices[-1].piece.block).vocab)
 
     def _slices(self, name: str, ranges: Ranges) -> list[_Slice]:
         history = self._histories.of(name)

@@ -363,6 +363,6 @@ def test_a_secret_in_what_becomes_the_state_is_refused(tmp_path, monkeypatch):
             Poller(tmp_path, step).poll()
         assert caught.value.code == "E0413"
         assert "key=geheim-9999" in server.requests[0]
-    kept = b"".join(f.read_bytes() for f in (tmp_path / ".odfbuild").rglob("*.json"))
+    kept = b"".join(f.read_bytes() for f in (tmp_path / ".odfbuild").rglob("*.*"))
     assert kept
     assert b"key=" not in kept

@@ -1,23 +1,19 @@
 """Downloads that outlive the run that began them.
 
 A folder of the cache for each dataset holds `part`, the bytes so far, or `data`, all of them, and
-`about.json`: what the server said they are. The next run goes on where the last one stopped, and
+`about.bin`: what the server said they are. The next run goes on where the last one stopped, and
 asks for a finished download only whether it is still current. What belongs to another address is
-thrown away; the address itself, which may hold a secret, is stored as a salted hash only.
+thrown away; of the address, which may hold a secret, only a seal is stored.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.content import content_of
@@ -25,6 +21,10 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.model import SourceState
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.disposable import read_disposable, write_disposable
+from odfbuild.store.machine_key import seal
+
+_STAMP = b"odfbuild download 1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,16 @@ class KeptDownload:
     """The download of one dataset from one address."""
 
     def __init__(self, context: FetchContext, address: str) -> None:
-        key = hashlib.sha256(context.dataset.lower().encode()).hexdigest()[:32]
-        self.folder = context.cache / "downloads" / key
+        # Nobody else can tell what it is called, and so put anything into it.
+        name = seal("downloads", context.dataset.lower().encode())
+        self.folder = (
+            context.cache / "downloads" / name.hex()[:32] if name else context.scratch / "download"
+        )
         self.data = self.folder / "data"
         self.part = self.folder / "part"
-        self._about_file = self.folder / "about.json"
+        self._about_file = self.folder / "about.bin"
         self._context = context
-        self._address = address
+        self._sealed_address = seal("address of a download", address.encode())
         self._deadline = time.monotonic() + context.settings.total_seconds
         self.about = self._load() or ResponseValidators()
         if self.about == ResponseValidators():
@@ -70,11 +73,7 @@ class KeptDownload:
         """Start anew, with bytes that are what `about` says."""
         self.forget()
         self.folder.mkdir(parents=True, exist_ok=True)
-        salt = secrets.token_hex(16)
-        data = {"salt": salt, "address": self._digest(salt), **asdict(about)}
-        staged = self._about_file.with_suffix(".new")
-        staged.write_text(json.dumps(data), encoding="utf-8")
-        staged.replace(self._about_file)
+        write_disposable(self._about_file, _STAMP, (self._sealed_address, *astuple(about)))
         self.about = about
 
     def write(self, chunks: Iterable[bytes], shown: str) -> None:
@@ -112,16 +111,10 @@ class KeptDownload:
         self.about = ResponseValidators()
 
     def _load(self) -> ResponseValidators | None:
-        try:
-            data: dict[str, Any] = json.loads(self._about_file.read_text(encoding="utf-8"))
-            if data.pop("address") != self._digest(data.pop("salt")):
-                return None
-            return ResponseValidators(**data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None  # a cache that is not understood is no cache
-
-    def _digest(self, salt: str) -> str:
-        return hashlib.scrypt(self._address.encode(), salt=salt.encode(), n=4096, r=8, p=1).hex()
+        found = read_disposable(self._about_file, _STAMP)
+        return (
+            ResponseValidators(*found[1:]) if found and found[0] == self._sealed_address else None
+        )
 
 
 def check_size(size: int, limit: int, shown: str) -> None:

@@ -10,8 +10,16 @@ from typing import Any
 from odfbuild.project.settings.by_name import MATCH, last_matching, patterns_of
 from odfbuild.values import dataclass
 
-_AGE = re.compile(r"(\d+)([smhdw])")
+_AGE = re.compile(r"(\d{1,5})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+AGE: dict[str, Any] = {
+    "type": "string",
+    "pattern": f"^{_AGE.pattern}$",
+    "examples": ["45s", "30m", "36h", "2d", "1w"],
+    "description": "A number and a unit: 45s, 30m, 36h, 2d, 1w",
+}
+"""How long something takes or lasts."""
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
@@ -22,11 +30,7 @@ SCHEMA: dict[str, Any] = {
         "required": ["match", "maxAge"],
         "properties": {
             "match": MATCH,
-            "maxAge": {
-                "type": "string",
-                "pattern": f"^{_AGE.pattern}$",
-                "description": "A number and a unit: 45s, 30m, 36h, 2d, 1w",
-            },
+            "maxAge": AGE,
         },
     },
 }

@@ -156,7 +156,7 @@ class File:
 
 
 def parse(text: str, file: str) -> File:
-    """The trees of a text; `ProjectError` as of `read_documents` when it is not YAML, `UnsupportedYaml`."""
+    """The trees of a text; `ProjectError` as of `read_documents`, or `UnsupportedYaml`."""
     nodes = [node for node in compose(text, file) if node is not None]
     _refuse_what_is_not_kept(text)
     reader = _Reader(text, file)

@@ -50,3 +50,9 @@ def sentence(text: str) -> str:
         f"`{part.replace('|', chr(92) + '|')}`" if number % 2 else escaped(part)
         for number, part in enumerate(parts)
     )
+
+
+def behind_window(records: int, of: str = "") -> str:
+    """That records came too late for a window; `of` names where they came."""
+    which = f"{count(records, 'record')}{f' of {of}' if of else ''}"
+    return f"{which} came after a window of theirs was closed; it stays as it is"

@@ -31,7 +31,7 @@ def stamp(
 def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
     """The plan as plain values, ready for `json.dumps`; `schemas/plan.schema.json` describes it.
 
-    `plan_digest` covers everything but itself, `git`, `created_at` and `tool_version`.
+    `plan_digest` covers everything but itself, `git`, `created_at`, `tool_version` and `windows`.
     """
     document = plan_document(saved.plan)
     return {
@@ -45,4 +45,5 @@ def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
         "env": document.pop("env"),
         "created_at": saved.created_at,
         **document,
+        "windows": [each.to_data() for each in saved.plan.windows],
     }

@@ -30,8 +30,9 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.windows import WindowRecords
 from odfbuild.report.forms.rows import EventView, Row
-from odfbuild.report.forms.words import short, size
+from odfbuild.report.forms.words import behind_window, short, size
 from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
@@ -79,7 +80,7 @@ def view(plan: Plan) -> PlanView:
         project=plan.project,
         head=f"Plan for {plan.project}: {total}, {affected} affected",
         drift=plan.drift,
-        rows=_Rows(found, Readers(plan)),
+        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
@@ -105,10 +106,18 @@ def _is_cosmetic(dataset: DatasetPlan) -> bool:
 class _Rows(Sequence[Row]):
     """Rows that are made up to the last one looked at: most of a large plan is never shown."""
 
-    def __init__(self, datasets: Sequence[DatasetPlan], readers: Readers) -> None:
+    def __init__(
+        self,
+        datasets: Sequence[DatasetPlan],
+        readers: Readers,
+        windows: Mapping[str, WindowRecords],
+    ) -> None:
         self._length = len(datasets)
         self._made: list[Row] = []
-        self._rest = grouped((_row(dataset, readers), dataset.location) for dataset in datasets)
+        self._rest = grouped(
+            (_row(dataset, readers, windows.get(dataset.name)), dataset.location)
+            for dataset in datasets
+        )
 
     def __len__(self) -> int:
         return self._length
@@ -124,7 +133,7 @@ class _Rows(Sequence[Row]):
         return self._made[index]
 
 
-def _row(dataset: DatasetPlan, readers: Readers) -> Row:
+def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) -> Row:
     action = dataset.actions[0] if dataset.actions else None
     place = str(dataset.location) if dataset.location else None
     if dataset.refusal is not None or action in (None, Action.FORGET):
@@ -157,6 +166,7 @@ def _row(dataset: DatasetPlan, readers: Readers) -> Row:
             *readers.of(dataset),
             *_mode(dataset),
             *_vintage(dataset),
+            *(_windows(windows) if windows else ()),
         ),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
@@ -291,6 +301,23 @@ def _vintage(dataset: DatasetPlan) -> list[str]:
     if blocks:
         return [f"{stay} {verb} with the queries of blocks {', '.join(blocks)}"]
     return [f"{stay} {verb} with the old query"]
+
+
+def _windows(windows: WindowRecords) -> Iterable[str]:
+    """What is known of records that lie in closed windows, or in open ones of another query."""
+    if windows.late is None:
+        yield f"how many records came after a window of theirs was closed {_NOT_HERE}"
+    elif windows.late:
+        yield behind_window(windows.late)
+    if windows.for_new_query is None:
+        yield f"how many records that were read before the new query gets {_NOT_HERE}"
+    elif windows.for_new_query:
+        again = count(windows.for_new_query, "record")
+        were = "was" if windows.for_new_query == 1 else "were"
+        yield f"the new query also gets {again} that {were} read before: their windows are open"
+
+
+_NOT_HERE = "cannot be told here: the data is in the storage"
 
 
 def _amount(dataset: DatasetPlan) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.java import Java
 from odfbuild.errors import EngineProblem
+from odfbuild.extras import missing_engine
 
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
@@ -57,9 +58,7 @@ def spark_home() -> Path:
     """The folder of the installed Spark; nothing of it is imported."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise EngineProblem(
-            "PySpark is not installed", code="E0903", help="pip install --upgrade odfbuild"
-        )
+        raise missing_engine("the engine")
     return Path(found.origin).parent
 
 

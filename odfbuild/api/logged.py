@@ -1,0 +1,48 @@
+"""What runs, told to the `logging` of Python: for programs that show no progress of their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odfbuild.engine.contract import StepProgress
+    from odfbuild.survey.outcome import DatasetOutcome
+
+_LOG = logging.getLogger("odfbuild.apply")
+
+
+class Logged:
+    """A listener that logs datasets as they start, commit and end; called from several threads."""
+
+    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
+        """`total` datasets are going to be worked on."""
+        _LOG.info("%d datasets to work on", total)
+
+    def started(self, name: str) -> None:
+        """Work on a dataset begins."""
+        _LOG.info("%s: started", name)
+
+    def progressed(self, name: str, blocks: int, records: int) -> None:
+        """So much of a dataset is committed by now."""
+        _LOG.debug("%s: %d blocks, %d records so far", name, blocks, records)
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """Work on a dataset has ended."""
+        name, seconds = outcome.name, outcome.seconds
+        for warning in outcome.warnings:
+            _LOG.warning("%s: %s", name, warning)
+        if outcome.error is not None:
+            _LOG.error(
+                "%s: %s after %.1f s: %s", name, outcome.status.value, seconds, outcome.error
+            )
+        else:
+            _LOG.info(
+                "%s: %s %d records in %d blocks after %.1f s",
+                name,
+                outcome.status.value,
+                outcome.records,
+                outcome.blocks,
+                seconds,
+            )

@@ -1,0 +1,179 @@
+"""Windows of event time as a query's text tells them, and the records that matter to them.
+
+Which records came behind a window follows from the chains of the inputs alone, as the windows
+themselves do: a record counts in a window that ends after the watermark that its input had just
+before. Reads one column of the files that hold such records. Source: Open Data Fabric, "Watermark".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import WINDOWS
+from odfbuild.engine.sql_words import closing, words_of
+from odfbuild.engine.translate.runnable import if_runnable, is_spark
+from odfbuild.odf.model import TransformSql
+from odfbuild.odf.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.engine.contract import SliceFile, Vocabulary
+
+_UNITS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
+_PART = re.compile(rf"(-?\d+)\s*({'|'.join(_UNITS)})s?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class EventWindows:
+    """Windows of `length` that begin every `slide`, one of them at `start`; all in microseconds."""
+
+    length: int
+    slide: int
+    start: int = 0
+
+    def first_end(self, times: Any) -> Any:
+        """The end of the first window that holds a time: microseconds since 1970, or many."""
+        return self._first_start(times) + self.length
+
+    def last_end(self, times: Any) -> Any:
+        """The end of the last window that holds a time."""
+        return (times - self.start) // self.slide * self.slide + self.start + self.length
+
+    def _first_start(self, times: Any) -> Any:
+        # The first multiple of `slide` behind the time minus the length.
+        return ((times - self.length - self.start) // self.slide + 1) * self.slide + self.start
+
+
+def windows_of(transform: TransformSql) -> EventWindows | None:
+    """The windows that a query closes one by one; `None` where it has none, or tells no length."""
+    if expected_mode(transform) != WINDOWS:
+        return None
+    ours = transform if is_spark(transform) else if_runnable(transform)
+    query = (ours.queries or ())[-1].query if ours else ""
+    words = words_of(query)
+    texts = [word.text for word in words]
+    begin = next((n for n, pair in enumerate(pairwise(texts)) if pair == ("group", "by")), 0)
+    opening = next(
+        n for n, pair in enumerate(pairwise(texts)) if n > begin and pair == ("window", "(")
+    )
+    end = closing(words, opening + 1)
+    if end is None:
+        return None
+    _, *given = query[words[opening + 1].end : words[end].start].split(",")
+    lengths = [_micros(each) for each in given]
+    if not 1 <= len(lengths) <= 3 or None in lengths:
+        return None
+    length, slide, start = (*lengths, *(lengths[0], 0)[len(lengths) - 1 :])
+    return EventWindows(length, slide, start)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class LateRecords:
+    """Records of one file that came too late: offsets, times, and the watermark that they missed.
+
+    Both are arrays, times in microseconds since 1970.
+    """
+
+    offsets: Any
+    micros: Any
+    watermark: Timestamp
+
+
+def late_records(
+    files: Iterable[SliceFile], vocab: Vocabulary, windows: EventWindows | None
+) -> Iterator[LateRecords]:
+    """The records that came behind a window, file by file, where there are any.
+
+    Without `windows` those of a time before the watermark that held when they came.
+    """
+    for file in files:
+        if file.promised is None:
+            continue
+        promised = file.promised.millis * 1000
+        first, _ = _span(file, vocab.event_time)
+        if first is not None and not _is_late(first, promised, windows):
+            continue
+        table = _read(file, [vocab.offset, vocab.event_time])
+        times = _times(table, vocab.event_time)
+        late = _is_late(times, promised, windows)
+        if late.any():
+            yield LateRecords(table[vocab.offset].to_numpy()[late], times[late], file.promised)
+
+
+def count_late(files: Iterable[SliceFile], vocab: Vocabulary, windows: EventWindows | None) -> int:
+    """How many records `late_records` finds."""
+    return sum(len(each.offsets) for each in late_records(files, vocab, windows))
+
+
+def count_open(
+    files: Iterable[SliceFile],
+    vocab: Vocabulary,
+    windows: EventWindows,
+    reached: Timestamp | None,
+) -> int:
+    """How many records count in a window that the watermark of the result has not closed yet."""
+    total = 0
+    for file in files:
+        passed = max((each.millis for each in (reached, file.promised) if each), default=None)
+        _, last = _span(file, vocab.event_time)
+        if passed is not None and last is not None and windows.last_end(last) <= passed * 1000:
+            continue
+        times = _times(_read(file, [vocab.event_time]), vocab.event_time)
+        is_open = windows.last_end(times) > (-inf if passed is None else passed * 1000)
+        total += int(is_open.sum())
+    return total
+
+
+def _is_late(times: Any, promised: int, windows: EventWindows | None) -> Any:
+    return times < promised if windows is None else windows.first_end(times) <= promised
+
+
+def _micros(text: str) -> int | None:
+    """A length of time as Spark's windows take it: `'1 day'`, `'90 minutes'`, `INTERVAL 1 HOUR`."""
+    plain = re.sub(r"['\"]|\binterval\b", " ", text.lower()).strip()
+    parts = list(_PART.finditer(plain))
+    if not parts or "".join(part[0] for part in parts) != plain:
+        return None
+    return sum(int(part[1]) * _UNITS[part[2]] for part in parts)
+
+
+# --- Files ---
+
+
+def _read(file: SliceFile, columns: list[str]) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file.path) as data:
+        return data.read(columns=columns)
+
+
+def _times(table: pa.Table, column: str) -> Any:
+    """Event times in microseconds; a date counts as its midnight in UTC."""
+    import pyarrow as pa
+
+    values = table[column].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    return values.to_numpy()
+
+
+def _span(file: SliceFile, column: str) -> tuple[int | None, int | None]:
+    """The first and the last event time of a file in microseconds, where statistics tell them."""
+    from odfbuild.engine.spark.queries.modes.times import event_times
+
+    span = event_times(file.path, column)
+    first, last = (int(each * 1000) if isfinite(each) else None for each in (span.first, span.last))
+    return first, last

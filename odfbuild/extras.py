@@ -1,0 +1,71 @@
+"""What `pip install odfbuild` leaves out: libraries that read and compute records.
+
+Planning needs none of them, so they come with the extra `spark` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib.util import find_spec
+from typing import ParamSpec, TypeVar
+
+from odfbuild.errors import EngineProblem
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ENGINE = {
+    "pyspark": "PySpark",
+    "pyarrow": "PyArrow",
+    "numpy": "NumPy",
+    "cryptography": "cryptography",
+    "ijson": "ijson",
+    "shapefile": "pyshp",
+}
+"""Of the extra `spark`: how libraries are imported, and what they are called."""
+
+INSTALL = "pip install 'odfbuild[spark,jre]'"
+"""All that is needed to build, a Java runtime included."""
+
+
+def missing_engine(doing: str, library: str = "PySpark") -> EngineProblem:
+    """The error for work that needs the extra `spark`."""
+    return EngineProblem(
+        f"{doing} needs {library}, which is not installed",
+        code="E0903",
+        notes=("planning works without it; reading and computing records does not",),
+        help=f"run `{INSTALL}`, or leave `jre` out if Java 17 or newer is installed",
+    )
+
+
+def missing_library(error: BaseException, doing: str) -> EngineProblem | None:
+    """The error for a library of the extra `spark` that could not be imported, if it is one."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return missing_engine(doing, _ENGINE[name]) if name in _ENGINE else None
+
+
+def has_engine() -> bool:
+    """Whether the extra `spark` is installed; imports nothing of it."""
+    return not _absent()
+
+
+def require_engine(doing: str) -> None:
+    """Raise `EngineProblem` E0903 where the extra `spark` is not installed."""
+    if absent := _absent():
+        raise missing_engine(doing, absent[0])
+
+
+def needs_engine(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that raises `EngineProblem` E0903 where the extra `spark` is not installed."""
+
+    @wraps(method)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        require_engine(f"`{method.__name__}()`")
+        return method(*args, **kwargs)
+
+    return checked
+
+
+def _absent() -> list[str]:
+    return [title for name, title in _ENGINE.items() if find_spec(name) is None]

@@ -1,0 +1,100 @@
+"""Count the records that matter to windows before a plan is carried out.
+
+Reads the event times of data files that are here already; asks no storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import SliceFile, vocabulary_of
+from odfbuild.engine.event_windows import EventWindows, count_late, count_open, windows_of
+from odfbuild.odf.model import SetTransform
+from odfbuild.plan.model import Action, DatasetPlan
+from odfbuild.plan.windows import WindowRecords
+from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    from odfbuild.odf.chain.projection import Projection
+    from odfbuild.odf.chain.step import PromisedSlice
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.plan.slices import SliceIndex
+    from odfbuild.store.dataset import DatasetStore
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The committed chains: by alias in lower case what they say, their slices, their folders."""
+
+    states: Mapping[str, Projection]
+    slices: SliceIndex
+    store_of: Callable[[str], DatasetStore]
+
+
+def window_records(datasets: Sequence[DatasetPlan], chains: Chains) -> tuple[WindowRecords, ...]:
+    """What is to be told of the windows of those of `datasets` that have any."""
+    counted = (_of_dataset(each, chains) for each in datasets)
+    return tuple(each for each in counted if each is not None)
+
+
+def _of_dataset(dataset: DatasetPlan, chains: Chains) -> WindowRecords | None:
+    changed = any(isinstance(each.after, SetTransform) for each in dataset.changes)
+    runs = not {Action.RUN, Action.POLL}.isdisjoint(dataset.actions)
+    if not (runs or changed) or dataset.snapshot is None or dataset.refusal is not None:
+        return None
+    transform = next((e for e in dataset.snapshot.metadata if isinstance(e, SetTransform)), None)
+    inputs = [each for each in dataset.inputs if each.lower() in chains.states]
+    windows = windows_of(transform.transform) if transform is not None and inputs else None
+    if windows is None:
+        return None
+    state = None if Action.REBUILD in dataset.actions else chains.states.get(dataset.name.lower())
+    read = {each.dataset_id: each.new_block_hash for each in state.inputs} if state else {}
+    blocks = [(name, read.get(chains.states[name.lower()].dataset_id)) for name in inputs]
+    late = _total(_late(name, after, chains, windows) for name, after in blocks) if runs else 0
+    again: int | None = 0
+    if changed and state is not None:
+        again = _total(
+            _open(name, upto, chains, windows, state) for name, upto in blocks if upto is not None
+        )
+    if late == again == 0:
+        return None
+    return WindowRecords(dataset=dataset.name, late=late, for_new_query=again)
+
+
+def _late(name: str, after: Multihash | None, chains: Chains, windows: EventWindows) -> int | None:
+    files = _files(name, after, chains)
+    vocab = vocabulary_of(chains.states[name.lower()].vocab)
+    return None if files is None else count_late(files, vocab, windows)
+
+
+def _open(
+    name: str, upto: Multihash, chains: Chains, windows: EventWindows, state: Projection
+) -> int | None:
+    now = _files(name, None, chains)
+    later = _files(name, upto, chains)
+    if now is None or later is None:
+        return None
+    vocab = vocabulary_of(chains.states[name.lower()].vocab)
+    before = now[: len(now) - len(later)]
+    return count_open(before, vocab, windows, state.watermark)
+
+
+def _files(name: str, after: Multihash | None, chains: Chains) -> Sequence[SliceFile] | None:
+    """The data files of the blocks after `after`; `None` when one of them is not here."""
+    interval = chains.slices.since(name, after)
+    if interval is None:
+        return ()
+    store = chains.store_of(name)
+    files = [_file(store, each) for each in interval.promised_slices]
+    return files if all(each.path.exists() for each in files) else None
+
+
+def _file(store: DatasetStore, found: PromisedSlice) -> SliceFile:
+    data, promised = found
+    return SliceFile(store.object_path("data", data.physical_hash), promised)
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    found = list(numbers)
+    return None if None in found else sum(each or 0 for each in found)
