@@ -28,6 +28,7 @@ from odfbuild.engine.contract import (
     vocabulary_of,
 )
 from odfbuild.engine.key_index import key_index
+from odfbuild.engine.precision import micros_in
 from odfbuild.engine.slice import StagedSlice
 from odfbuild.errors import QueryError
 from odfbuild.ingest.fetch import FetchContext, Fetched
@@ -41,6 +42,7 @@ from odfbuild.odf.model import (
     MergeStrategyLedger,
     MergeStrategyUpsertStream,
     ReadStep,
+    SetDataSchema,
     SetPollingSource,
     SourceState,
 )
@@ -195,7 +197,8 @@ def stage_ingest(
         extra |= linked_objects(store, schema_of(transaction.state.schema), staged.path) or {}
     _add_event(transaction, staged, arrival.source_state, arrival.watermark, extra)
     records = staged.records if staged else 0
-    notes = (result.note, _ahead(staged.ahead) if staged and staged.ahead else "")
+    cut = _cut(source, transaction.state.schema, vocab.event_time) if staged else ""
+    notes = (result.note, cut, _ahead(staged.ahead) if staged and staged.ahead else "")
     return Ingested(records, result.skipped, result.drift, "; ".join(filter(None, notes)))
 
 
@@ -206,6 +209,18 @@ def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:
         return ""
     transaction.add(_event(transaction, None, state.source_state, rule))
     return f"the watermark moved to {transaction.state.watermark} by the clock"
+
+
+def _cut(
+    source: SetPollingSource | AddPushSource, committed: SetDataSchema | None, event_time: str
+) -> str:
+    """Declared times that lose digits, since the chain was begun by a release that cut them."""
+    declared = declared_columns(source.read)
+    if declared is None or source.preprocess is not None or committed is None:
+        return ""
+    fine = micros_in(declared) - micros_in(schema_of(committed)) - {event_time}
+    names = ", ".join(sorted(fine))
+    return f"milliseconds are kept of {names}, as in its first records" if fine else ""
 
 
 def _ahead(records: int) -> str:

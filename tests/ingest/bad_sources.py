@@ -305,6 +305,15 @@ BINARY = [
         lines("Parquet", "n BIGINT"),
     ),
     Case(
+        "parquet-with-nanoseconds",
+        _parquet(pa.table({"n": [1], "t": pa.array([1], pa.timestamp("ns", "UTC"))})),
+        PARQUET,
+        "E0488",
+        "times with nanoseconds in column 't'",
+        None,
+        lines("Parquet"),
+    ),
+    Case(
         "parquet-with-columns-of-one-name",
         _parquet(pa.table([[1], [2]], names=["n", "N"])),
         PARQUET,

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.operation import APPEND, RETRACT
-from odfbuild.engine.spark.merging.batch import check_types, conformed
+from odfbuild.engine.precision import Micros
+from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
@@ -49,7 +50,8 @@ def merge(
     """
     try:
         with EarlierRecords(spark, task) as prior:
-            found, order = merged(frame, task, prior)
+            micros = kept_micros(frame, task, source.columns)
+            found, order = merged(frame, task, prior, micros)
             parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
     except Exception as error:
         explained = explain(error, task, source, bad)
@@ -59,20 +61,20 @@ def merge(
     return EngineResult(
         parts=parts,
         order=runs,
-        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns),
+        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns, micros),
         skipped=bad.skipped,
         drift=source.drift,
     )
 
 
 def merged(
-    frame: DataFrame, task: IngestTask, prior: EarlierRecords
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords, micros: Micros
 ) -> tuple[DataFrame, Sequence[str]]:
     """The lazy result of `merge` and the columns that give its order.
 
     Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
     """
-    frame = conformed(frame, task)
+    frame = conformed(frame, task, micros)
     strategy, vocab = task.merge, task.vocab
     if not isinstance(strategy, MergeStrategyAppend) and vocab.event_time in strategy.primary_key:
         # Committed records have an event time, so a key without one would never be found again.
@@ -161,10 +163,12 @@ def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
     )
 
 
-def _result_schema(result: DataFrame, task: IngestTask, declared: pa.Schema | None) -> pa.Schema:
+def _result_schema(
+    result: DataFrame, task: IngestTask, declared: pa.Schema | None, micros: Micros
+) -> pa.Schema:
     """Schema of the result; without preprocessing columns are as declared, attributes included."""
     vocab = task.vocab
-    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time])
+    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros)
     if declared is None or task.preprocess is not None:
         return schema
     fields = []

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 from odfbuild.engine.contract import (
     InputSlices,
     TransformResult,
@@ -15,6 +17,7 @@ from odfbuild.engine.contract import (
     Vocabulary,
 )
 from odfbuild.engine.mode import SUBQUERY, Choice, Mode
+from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.foreign import as_written, differences
@@ -79,7 +82,10 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
     found = decide(spark, task)
     task = found.task
-    schema = to_arrow_schema(_result(found.report), [task.vocab.event_time])
+    names = [name for name in _result(found.report).columns if name != task.vocab.event_time]
+    committed = _committed(task) if found.choice.mode is Mode.CHANGELOG else None
+    micros = micros_of_step(names, task.inputs, committed)
+    schema = to_arrow_schema(_result(found.report), [task.vocab.event_time], micros)
     match found.choice.mode:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
@@ -92,7 +98,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.STREAM:
             made = _pairs(spark, task)
         case Mode.CHANGELOG:
-            made = _changelog(spark, task, schema)
+            made = _changelog(spark, task, schema, micros)
     parts, files = made
     if found.choice.mode is Mode.MAP:  # few records are handed over, not read by Spark
         files = {file.resolve() for each in task.inputs for file in each.files}
@@ -174,12 +180,18 @@ def _in_order_of_time(frame: DataFrame, task: TransformTask) -> Made:
     return ordered_parts(frame, order, task.scratch / "parts"), files
 
 
-def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema) -> Made:
+def _committed(task: TransformTask) -> pa.Schema | None:
+    """The schema of the last records, which a changelog is compared with."""
+    previous = task.previous()
+    return pq.read_schema(previous[-1]) if previous else None
+
+
+def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros) -> Made:
     history_views(spark, task)
     plan, result = result_of(spark, steps_of(task.transform))
     if not task.previous():
-        return _in_order_of_time(committed_form(result), task)
-    frame = changelog.difference(spark, task, result, schema)
+        return _in_order_of_time(committed_form(result, micros), task)
+    frame = changelog.difference(spark, task, committed_form(result, micros), schema)
     files = _tuned(frame, task) - {file.resolve() for file in task.previous()}
     return changelog.write_changes(frame, task, key_of(plan)), files
 
