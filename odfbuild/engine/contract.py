@@ -251,9 +251,13 @@ class EngineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResult(EngineResult):
-    """The records of one step, the mode that made them, and why it is that one."""
+    """The records of one step, the mode that made them, and why it is that one.
+
+    `read` are the data files of inputs that it read.
+    """
 
     choice: Choice
+    read: frozenset[Path] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
