@@ -14,8 +14,8 @@ from odfbuild.plan.queries.subjects import errors_in, subjects_of
 from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Definition, Project
-from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.decision_cache import right_queries_file
+from odfbuild.survey.definitions import Definitions
 
 
 def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
