@@ -119,8 +119,8 @@ def _comment_around(drawing: Drawing) -> None:
     frame = Drawing()
     frame.box(12.5, 12.5, WIDTH - 25, drawing.y - 12, "#ffffff", "#d1d9e0")
     frame.band(13, 13, WIDTH - 26, 34, "#f6f8fa")
-    frame.text(36, 35, "github-actions", "bold")
-    frame.text(140, 35, "commented on “Warm is 12 degrees; a dataset for each city”", "", "#59636e")
+    said = "`github-actions` commented on “Warm is 12 degrees; a dataset for each city”"
+    frame.text(36, 35, said, "", "#59636e")
     drawing.shapes[:0] = frame.shapes
     drawing.y += 16
 

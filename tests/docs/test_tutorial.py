@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
+
+from odfbuild.version import __version__
 
 from .console import commands, run_all
 from .environments import ROOT, run
@@ -31,6 +35,20 @@ def test_a_wheel_has_all_that_the_program_reads(builder: Path) -> None:
         ours = {str(p.relative_to(ROOT / folder)) for p in (ROOT / folder).rglob("*.*")}
         assert {str(p.relative_to(shipped)) for p in shipped.rglob("*.*")} >= ours
     assert (Path(where).parent / "py.typed").is_file()
+
+
+def test_links_of_a_package_page_lead_to_files_of_the_release(wheel: Path) -> None:
+    """A package page has no files beside it."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(each for each in archive.namelist() if each.endswith("/METADATA"))
+        text = archive.read(name).decode()
+    release = f"https://github.com/odfbuild/odfbuild/(blob|raw)/v{__version__}/"
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    ours = [re.sub(release, "", link) for link in links if re.match(release, link)]
+    assert len(ours) > 50
+    assert [link for link in ours if not (ROOT / link).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert f"/raw/v{__version__}/docs/images/plan.svg)" in text
 
 
 @pytest.mark.spark
