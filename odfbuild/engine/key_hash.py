@@ -28,7 +28,7 @@ def comparable_type(kind: pa.DataType) -> pa.DataType | None:
     if kind in _WIDER:
         return _WIDER[kind]
     if types.is_timestamp(kind):
-        return pa.timestamp("ms", "UTC")
+        return pa.timestamp("us" if kind.unit in ("us", "ns") else "ms", "UTC")
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):

@@ -3,7 +3,7 @@
 Adds offsets and system time, brings types to their committed form, and takes row count, largest
 event time and the logical hash in the same pass over the data. Writes to a staging file only.
 Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is what peers write
-(offset int64, op int32, timestamps in milliseconds UTC).
+(offset int64, op int32, system and event times in milliseconds UTC).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.pipeline import Worker, ahead
+from odfbuild.engine.precision import has_micros
 from odfbuild.engine.required import all_optional, as_required, missing_in
 from odfbuild.engine.slice_file import SliceFile
 from odfbuild.engine.sorted_runs import merged
@@ -53,7 +54,8 @@ def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
     """Schema of the data files made from engine results with schema `result`.
 
     System columns first, then data columns in the order of the result. Event time is required;
-    timestamps become milliseconds in UTC, the only form that the specification allows. Attributes
+    times of system columns are milliseconds in UTC, the only form that the specification allows;
+    others keep microseconds where they have them. Attributes
     stay.
     """
     event_time = result.field(vocab.event_time).type
@@ -224,7 +226,7 @@ def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
     if values.type == target:
         return values
     both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target)
-    if both and values.type.unit in ("us", "ns"):
+    if both and target.unit == "ms" and values.type.unit in ("us", "ns"):
         # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
         if pc.any(pc.less(values, pa.scalar(0, values.type))).as_py():
             values = pc.floor_temporal(values, unit="millisecond")
@@ -237,7 +239,7 @@ def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _committed_type(found: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(found):
-        return _MILLIS_UTC
+        return pa.timestamp("us", "UTC") if has_micros(found) else _MILLIS_UTC
     if pa.types.is_large_string(found) or pa.types.is_string_view(found):
         return pa.string()
     if pa.types.is_large_binary(found) or pa.types.is_binary_view(found):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import OnSchemaChange
+    from odfbuild.engine.contract import DuplicateKeys, OnSchemaChange
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _COUNT = {"type": "integer", "minimum": 1}
@@ -56,6 +56,18 @@ SCHEMA: dict[str, Any] = {
             },
             "description": "By pattern of dataset names, what becomes of a source with other "
             "columns than expected; the last pattern that matches counts; default: fail",
+        },
+        "duplicateKeys": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "enum": ["fail", "warn", "last"]},
+            "description": "By pattern of dataset names, what becomes of a snapshot in which a key "
+            "has several records; the last pattern that matches counts; default: fail",
+        },
+        "shapefileEncoding": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "By pattern of dataset names, the encoding of attributes of shapefiles, "
+            "whatever the archive says; the last pattern that matches counts",
         },
         "targetRecordsPerSlice": {
             **_COUNT,
@@ -125,6 +137,8 @@ class IngestSettings:
     max_unpacked_bytes: int = 50 << 30
     bad_records: Mapping[str, str] = field(default_factory=dict)
     on_schema_change: Mapping[str, str] = field(default_factory=dict)
+    duplicate_keys: Mapping[str, str] = field(default_factory=dict)
+    shapefile_encodings: Mapping[str, str] = field(default_factory=dict)
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
@@ -147,6 +161,19 @@ class IngestSettings:
                 return "append_new_columns"
         return "fail"
 
+    def key_policy(self, dataset: str) -> DuplicateKeys:
+        """What becomes of a snapshot of a dataset in which a key has several records."""
+        match _last_match(self.duplicate_keys, dataset):
+            case "warn":
+                return "warn"
+            case "last":
+                return "last"
+        return "fail"
+
+    def shapefile_encoding(self, dataset: str) -> str | None:
+        """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""
+        return _last_match(self.shapefile_encodings, dataset)
+
 
 def _last_match(patterns: Mapping[str, str], dataset: str) -> str | None:
     name = dataset.lower()
@@ -163,6 +190,8 @@ _KEYS = {
     "maxUnpackedBytes": "max_unpacked_bytes",
     "badRecords": "bad_records",
     "onSchemaChange": "on_schema_change",
+    "duplicateKeys": "duplicate_keys",
+    "shapefileEncoding": "shapefile_encodings",
     "targetRecordsPerSlice": "target_records",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",

@@ -16,6 +16,7 @@ from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.model import Config, Definition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
+from odfbuild.project.times import time_problems
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.values import dataclass
 
@@ -116,6 +117,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
             for each in error.errors
         ) from None
     found = list(_problems_of_sources(snapshot, document))
+    found += _problems_of_times(snapshot, document)
     try:
         normal = normalise_snapshot(snapshot)
     except SnapshotErrors as error:
@@ -139,6 +141,16 @@ def _problems_of_sources(snapshot: DatasetSnapshot, document: _Document) -> Iter
             for path, error in problems_of(event):
                 error.location = document.place(("content", "metadata", index, *path), value=True)
                 yield error
+
+
+def _problems_of_times(snapshot: DatasetSnapshot, document: _Document) -> Iterator[OdfbuildError]:
+    for path, error in time_problems(snapshot):
+        *before, last = path
+        # Columns in DDL may stand under either name.
+        ddl = (*before[:-1], "ddlSchema", last)
+        known = ddl if document.source.has(document.index, ddl) else path
+        error.location = document.place(known, value=True)
+        yield error
 
 
 def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:

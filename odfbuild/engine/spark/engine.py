@@ -25,6 +25,7 @@ from odfbuild.engine.contract import (
     TransformTask,
     Vocabulary,
 )
+from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.merging.merge import merge
@@ -87,9 +88,12 @@ class SparkEngine:
                 if preprocess:
                     for each in inputs:
                         empty_view(spark, each)
-                    return to_arrow_schema(_preprocess(spark, dataset, transform))
+                    frame = _preprocess(spark, dataset, transform)
+                    return to_arrow_schema(frame, (), micros_of_step(frame.columns, inputs))
                 report = checked(spark, dataset, transform, inputs, vocab)
-                return to_arrow_schema(report.result, [vocab.event_time])
+                names = report.result.columns if report.result is not None else ()
+                micros = micros_of_step(names, inputs)
+                return to_arrow_schema(report.result, [vocab.event_time], micros)
 
         return self._recovery.carry_out(work)
 

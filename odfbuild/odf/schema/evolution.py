@@ -55,6 +55,7 @@ def required_as(schema: arrow.Schema, committed: arrow.Schema) -> arrow.Schema:
     """`schema` with all that required which `committed` requires, in columns, members and items.
 
     A source or a query seldom knows that there are no nulls; the writer refuses those it meets.
+    Times get the unit of those that are committed, which the writer gives them.
     """
     fields = [
         _required_as(field, committed.field(field.name)) if field.name in committed.names else field
@@ -83,6 +84,8 @@ def _required_as(new: arrow.Field, old: arrow.Field) -> arrow.Field:
     both = zip(new.type.fields, _counterparts(new.type, old.type), strict=True)
     inner = tuple(_required_as(one, other) if other else one for one, other in both)
     kind = replace(new.type, fields=inner)
+    if new.type.name == old.type.name == "timestamp":
+        kind = replace(kind, unit=old.type.unit)
     return replace(new, type=kind, nullable=new.nullable and old.nullable)
 
 

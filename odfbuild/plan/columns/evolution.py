@@ -7,7 +7,7 @@ Source: Open Data Fabric, "Schema Evolution", "Query Evolution".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -73,11 +73,14 @@ def source_evolution(
     result = result_of_source(after)
     if result is None or projection.schema is None:
         return _UNKNOWN
-    growth = _growth(result.columns, projection, vocabulary_of(projection.vocab), is_root=True)
+    old = result_of_source(before) if before is not None else None
+    given = {column.name: column.type for column in old.columns} if old else {}
+    changed = [each.name for each in result.columns if given.get(each.name) != each.type]
+    vocab = vocabulary_of(projection.vocab)
+    growth = _growth(result.columns, projection, vocab, is_root=True, new_units=changed)
     if growth.problems:
         where = _place_in_source(snapshot, before, after, place)
         return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
-    old = result_of_source(before) if before is not None else None
     effect = _effect(old, result, growth.added)
     if before is None or _without_columns(before) != _without_columns(after):
         effect = replace(effect, records=True)
@@ -136,9 +139,17 @@ def _declared(read: ReadStep) -> arrow.Schema | None:
 
 
 def _growth(
-    columns: Columns, projection: Projection, vocab: Vocabulary, *, is_root: bool
+    columns: Columns,
+    projection: Projection,
+    vocab: Vocabulary,
+    *,
+    is_root: bool,
+    new_units: Sequence[str] = (),
 ) -> SchemaGrowth:
-    """The committed schema joined by `columns`; what is not known of one is taken as committed."""
+    """The committed schema joined by `columns`; what is not known of one is taken as committed.
+
+    So is how many digits times have, but for those in `new_units`.
+    """
 
     from odfbuild.odf.schema.arrow_form import read_schema
     from odfbuild.odf.schema.evolution import grow
@@ -155,17 +166,21 @@ def _growth(
     own += [replace(given[n], nullable=None) for n in leading if n in given]
     own.sort(key=lambda column: leading.index(column.name))
     rest = [column for column in columns if column.name not in leading]
-    return grow(committed, arrow.schema([_field(each, committed) for each in (*own, *rest)]))
+    fields = [_field(each, committed, each.name in new_units) for each in (*own, *rest)]
+    return grow(committed, arrow.schema(fields))
 
 
-def _field(column: Column, committed: arrow.Schema) -> arrow.Field:
+def _field(column: Column, committed: arrow.Schema, new_unit: bool) -> arrow.Field:
     if column.name not in committed.names:
         return arrow.Field(
             column.name, column.type or arrow.Type("null"), column.nullable is not False
         )
     old = committed.field(column.name)
     nullable = old.nullable if column.nullable is None else column.nullable
-    return arrow.Field(column.name, column.type or old.type, nullable, old.metadata)
+    kind = column.type or old.type
+    if kind.name == old.type.name == "timestamp" and not new_unit:
+        kind = old.type
+    return arrow.Field(column.name, kind, nullable, old.metadata)
 
 
 def _effect(old: Result | None, new: Result, added: tuple[str, ...]) -> ColumnEffect:

@@ -256,7 +256,7 @@ def _declared(text: str) -> arrow.Type | None:
 def _kept(kind: arrow.Type) -> arrow.Type | None:
     """The type of a column that Spark read as `kind` and handed on; `None` when it is not sure."""
     if kind.name == "timestamp":
-        return arrow.timestamp("ms")
+        return arrow.timestamp("us" if kind.unit in ("us", "ns") else "ms")
     if kind.name in arrow.TEXTS:
         return arrow.Type("string")
     if kind.name in ("binary", "large_binary"):

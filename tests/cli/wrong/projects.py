@@ -282,6 +282,8 @@ def earlier_file(tiny: Tiny) -> None:
 
 
 MORE_SOURCES = (
+    Case("E0670", "validate", swap(ROOT, "value BIGINT", "value TIMESTAMP(9)"), fresh=True),
+    Case("E0671", "plan", swap(ROOT, "event_time TIMESTAMP", "event_time TIMESTAMP(6)")),
     Case(
         "E0402",
         "plan",

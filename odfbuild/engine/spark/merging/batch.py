@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.precision import Micros, micros_in, micros_of_query
 from odfbuild.engine.spark.results.frames import quote, to_spark_type
 from odfbuild.engine.spark.results.hidden import OP, ROW
 from odfbuild.errors import IngestError
@@ -28,8 +29,20 @@ if TYPE_CHECKING:
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
-def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
-    """`frame` with timestamps in milliseconds UTC, an event time column, and `ROW` and `OP`.
+def kept_micros(frame: DataFrame, task: IngestTask, columns: pa.Schema | None) -> Micros:
+    """The columns of a batch whose times keep microseconds; `columns` are those of the source."""
+    history = task.history_schema
+    names = [name for name in frame.columns if name != task.vocab.event_time]
+    if task.preprocess is not None:
+        return micros_of_query(names, [columns], history)
+    own, known = micros_in(columns), history.names if history is not None else ()
+    return micros_in(history) | {name for name in names if name in own and name not in known}
+
+
+def conformed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
+    """`frame` with timestamps in UTC, an event time column, and `ROW` and `OP`.
+
+    Timestamps are cut to milliseconds but for those in `micros`.
 
     `OP` is what the data says where the strategy lets it, otherwise 0 (append). Raises
     `IngestError` for columns that are missing, reserved, or of a wrong type.
@@ -43,7 +56,10 @@ def conformed(frame: DataFrame, task: IngestTask) -> DataFrame:
         if field.name == task.vocab.operation_type:
             continue
         if field.dataType.typeName().startswith("timestamp"):
-            columns.append(f"date_trunc('MILLISECOND', CAST({name} AS TIMESTAMP)) AS {name}")
+            value = f"CAST({name} AS TIMESTAMP)"
+            if field.name not in micros:
+                value = f"date_trunc('MILLISECOND', {value})"
+            columns.append(f"{value} AS {name}")
         else:
             columns.append(name)
     if event_time not in frame.columns:

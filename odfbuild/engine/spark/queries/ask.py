@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import EngineResult, InputSlices, QueryTask
+from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.findings import Step, unfit_columns
 from odfbuild.engine.spark.queries.inputs import new_records, state
@@ -34,9 +35,8 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
     if twice:
         raise twice[0]
     frame = report.result if task.limit is None else report.result.limit(task.limit)
-    return EngineResult(
-        parts=write_parts(frame, task.scratch / "answer"), schema=to_arrow_schema(frame)
-    )
+    schema = to_arrow_schema(frame, (), micros_of_step(frame.columns, task.inputs))
+    return EngineResult(parts=write_parts(frame, task.scratch / "answer"), schema=schema)
 
 
 def _view(spark: SparkSession, each: InputSlices, chosen: Path | None, *, history: bool) -> None:

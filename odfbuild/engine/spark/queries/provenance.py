@@ -23,6 +23,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.engine.precision import Micros, micros_in
 from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark.internals.catalyst import Catalyst, Node
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
@@ -107,7 +108,10 @@ def _origins(
         committed = committed.where(f"{quote(step.vocab.operation_type)} IN ({kinds})")
     result, whole_inputs = _result(spark, step, decision)
     in_order = decision.choice.mode is Mode.MAP
-    found = _found(result, committed, step, asked, in_order=in_order) if result else _NO_RECORDS
+    micros = micros_in(task.schema)
+    found = _NO_RECORDS
+    if result is not None:
+        found = _found(result, committed, step, asked, micros=micros, in_order=in_order)
     whole = {step.inputs[number].alias: why for number, why in whole_inputs.items()}
     origins = []
     for question in range(len(task.asked)):
@@ -198,6 +202,7 @@ def _found(
     step: TransformTask,
     asked: pa.Table,
     *,
+    micros: Micros,
     in_order: bool,
 ) -> pa.Table:
     """For each record that is `asked` for, as far as `result` has it, its question and list.
@@ -224,7 +229,8 @@ def _found(
     )
     # Where it stands in no order, nothing must keep Spark from looking at the wanted rows alone.
     row = "monotonically_increasing_id()" if in_order else "0"
-    rows = committed_form(result.selectExpr("*", f"{row} AS {_ROW}")).alias("made")
+    values = committed_form(result.selectExpr("*", f"{row} AS {_ROW}"), micros)
+    rows = values.alias("made")
     made = (
         rows.join(kept, expr(same), "left_semi")
         .selectExpr("*", f"ROW_NUMBER() OVER ({equals} {_ROW} DESC, {_FROM} DESC) AS {_RANK}")

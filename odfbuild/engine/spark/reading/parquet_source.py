@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
+from odfbuild.engine.precision import micros_in
 from odfbuild.errors import IngestError, Location
 
 _BATCH_ROWS = 65_536
@@ -41,12 +42,14 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
             if same and not _is_old_or_strange(file):
                 return task.file, schema
             target = task.scratch / "readable.parquet"
+            exact = _to_be_exact(task, found)
             with pq.ParquetWriter(target, schema) as writer:
                 for batch in file.iter_batches(_BATCH_ROWS):
                     columns = [
                         _convert(column, field.type)
                         for column, field in zip(batch.columns, schema, strict=True)
                     ]
+                    _refuse_nanoseconds(task, batch, columns, exact)
                     writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             return target, schema
     except (pa.ArrowException, OSError) as error:
@@ -57,6 +60,32 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
             dataset=task.dataset,
             help="check the file and the `prepare` steps before it",
         ) from None
+
+
+def _to_be_exact(task: IngestTask, found: pa.Schema) -> list[str]:
+    """Columns of nanoseconds of which nothing says that fewer digits will do."""
+    if task.read.schema is not None or task.read.ddl_schema:
+        return []
+    kept = micros_in(task.history_schema) if task.history_schema is not None else found.names
+    fine = [f.name for f in found if pa.types.is_timestamp(f.type) and f.type.unit == "ns"]
+    return [name for name in fine if name in kept and name != task.vocab.event_time]
+
+
+def _refuse_nanoseconds(
+    task: IngestTask, batch: pa.RecordBatch, columns: Sequence[pa.Array], exact: Sequence[str]
+) -> None:
+    for name in exact:
+        number = batch.schema.names.index(name)
+        if not batch.columns[number].equals(columns[number].cast(batch.columns[number].type)):
+            raise IngestError(
+                f"'{task.source_name}' has times with nanoseconds in column '{name}', and a "
+                "dataset keeps microseconds",
+                code="E0488",
+                location=Location(task.source_name),
+                dataset=task.dataset,
+                help=f"declare the columns in `read.schema`, with `{name} TIMESTAMP(6)` to cut "
+                "them, or write the file with microseconds or with whole numbers",
+            )
 
 
 def _without_columns(task: IngestTask) -> IngestError:

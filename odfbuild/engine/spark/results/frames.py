@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.jvm import classes_in
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.local_rows import handed_over
@@ -84,21 +85,21 @@ def to_spark_schema(schema: pa.Schema) -> spark_types.StructType:
     )
 
 
-def to_arrow_type(kind: spark_types.DataType) -> pa.DataType:
-    """Arrow's type for a column of a Spark result."""
+def to_arrow_type(kind: spark_types.DataType, unit: str = "ms") -> pa.DataType:
+    """Arrow's type for a column of a Spark result; `unit` is that of its times."""
+    if isinstance(kind, spark_types.TimestampType | spark_types.TimestampNTZType):
+        return pa.timestamp(unit, "UTC")
     for arrow, spark in _SIMPLE:
         if type(kind) is type(spark):
             return arrow
     if isinstance(kind, spark_types.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, spark_types.TimestampNTZType):
-        return pa.timestamp("ms", "UTC")
     if isinstance(kind, spark_types.TimeType):
         return pa.time64("us")
     if isinstance(kind, spark_types.ArrayType):
-        return pa.list_(to_arrow_type(kind.elementType))
+        return pa.list_(to_arrow_type(kind.elementType, unit))
     if isinstance(kind, spark_types.StructType):
-        return pa.struct([pa.field(f.name, to_arrow_type(f.dataType)) for f in kind.fields])
+        return pa.struct([pa.field(f.name, to_arrow_type(f.dataType, unit)) for f in kind.fields])
     raise QueryError(
         f"results of type {kind.simpleString()} cannot be committed",
         code="E0510",
@@ -106,11 +107,20 @@ def to_arrow_type(kind: spark_types.DataType) -> pa.DataType:
     )
 
 
-def to_arrow_schema(frame: DataFrame, required: Sequence[str] = ()) -> pa.Schema:
-    """Arrow schema of a result; columns are optional unless they are in `required`."""
+def to_arrow_schema(
+    frame: DataFrame, required: Sequence[str] = (), micros: Micros = frozenset()
+) -> pa.Schema:
+    """Arrow schema of a result; columns are optional unless they are in `required`.
+
+    Times of columns in `micros` keep microseconds, others milliseconds.
+    """
     return pa.schema(
         [
-            pa.field(f.name, to_arrow_type(f.dataType), nullable=f.name not in required)
+            pa.field(
+                f.name,
+                to_arrow_type(f.dataType, "us" if f.name in micros else "ms"),
+                nullable=f.name not in required,
+            )
             for f in frame.schema.fields
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def time_first(columns: Sequence[str], event_time: str) -> list[str]:
     return sorted(columns, key=lambda column: column != event_time)
 
 
-def committed_form(frame: DataFrame) -> DataFrame:
-    """Values as a chain will hold them: milliseconds, one zero.
+def committed_form(frame: DataFrame, micros: Micros) -> DataFrame:
+    """Values as a chain will hold them: milliseconds but for columns in `micros`, one zero.
 
     A result compared with what was committed must not differ by what committing takes away.
     """
@@ -39,7 +40,7 @@ def committed_form(frame: DataFrame) -> DataFrame:
     for field in frame.schema.fields:
         name = quote(field.name)
         kind = field.dataType.typeName()
-        if kind in ("timestamp", "timestamp_ntz"):
+        if kind in ("timestamp", "timestamp_ntz") and field.name not in micros:
             value = f"date_trunc('MILLISECOND', CAST({name} AS TIMESTAMP))"
         elif kind in ("float", "double"):
             value = f"{name} + CAST(0 AS {kind})"  # -0.0 equals 0.0, and grouping keeps either

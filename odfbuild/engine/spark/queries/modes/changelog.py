@@ -23,7 +23,7 @@ from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
-from odfbuild.engine.spark.results.order import committed_form, time_first, total_order
+from odfbuild.engine.spark.results.order import time_first, total_order
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory, sorts_alike
 
 if TYPE_CHECKING:
@@ -45,15 +45,13 @@ def difference(
 ) -> DataFrame:
     """Distinct records, and by how many there are `MORE` of them in `result` than before.
 
-    `schema` is that of `result`.
+    `result` is in committed form, and `schema` its schema.
     """
     names = [quote(name) for name in result.columns]
     operation = pa.field(task.vocab.operation_type, pa.int32())
     before = read_slices(spark, task.previous(), schema.append(operation), task.vocab)
-    counted = (
-        committed_form(result)
-        .selectExpr(*names, f"1 AS {MORE}")
-        .unionAll(before.selectExpr(*names, f"-{weight(task.vocab)} AS {MORE}"))
+    counted = result.selectExpr(*names, f"1 AS {MORE}").unionAll(
+        before.selectExpr(*names, f"-{weight(task.vocab)} AS {MORE}")
     )
     return counted.groupBy(*names).agg(*_as_columns([f"SUM({MORE}) AS {MORE}"])).where(f"{MORE}<>0")
 
