@@ -59,9 +59,9 @@ class Progress:
         """Count bad records that were left out."""
         self.skipped = self.skipped.and_then(skipped)
 
-    def warn(self, violation: object) -> None:
-        """Note a check that was not kept and only warns."""
-        self.warnings = (*self.warnings, str(violation))
+    def warn(self, *found: object) -> None:
+        """Note what does not stop the work, such as a check that was not kept and only warns."""
+        self.warnings = (*self.warnings, *map(str, found))
 
     def tolerate(self, drift: Drift) -> None:
         """Note columns of a source that were not the expected ones."""

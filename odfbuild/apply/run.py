@@ -309,6 +309,7 @@ class _Run:
                 progress.add(transaction.commit(), came.records)
                 progress.skip(came.skipped)
                 progress.tolerate(came.drift)
+                progress.warn(*came.warnings)
                 note = came.note or note
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)

@@ -81,6 +81,7 @@ def build_plan(
             engine_version,
             frozenset(due),
             frozenset(corrected),
+            project.definitions,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}

@@ -96,3 +96,4 @@ class PlanInputs:
     engine_version: str
     due: Set[str] = frozenset()
     corrected: Set[str] = frozenset()
+    definitions: Sequence[Definition] = ()

@@ -21,6 +21,7 @@ from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.foreign import as_written, differences
+from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
@@ -247,14 +248,21 @@ def _refuse_operation(report: Report, task: TransformTask) -> None:
 
 
 def preprocess(
-    spark: SparkSession, dataset: str, transform: TransformSql
+    spark: SparkSession, dataset: str, transform: TransformSql, carried: Sequence[str] = ()
 ) -> tuple[DataFrame, bool]:
-    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows."""
+    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows.
+
+    Where it does, it has the hidden columns `carried` of that view, too.
+    """
     report = _checked_steps(spark, dataset, transform, ["input"])
     frame = _result(report)
     problems = unfit_columns(frame, dataset)
     if problems:
         raise Errors(problems)
+    if carried and report.row_wise:
+        catalyst = Catalyst(spark)
+        carrier = Carrier(catalyst, ["input"], carried)
+        frame = catalyst.frame(carrier.carry(catalyst.inline(report.plan)))
     return frame, report.row_wise
 
 
