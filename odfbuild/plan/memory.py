@@ -21,6 +21,7 @@ from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.expected_input import ExpectedInput, Share
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
+from odfbuild.plan.right_queries import RightQueries
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
 from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
@@ -52,13 +53,19 @@ class Memory:
     """What was decided last time (`entries`), and what is decided now (`kept`): by folded alias.
 
     `heads` are those of all chains now. How the source of a dataset looks now is told by `watched`;
-    a dataset of which that is not known is decided anew. `lineages` are kept by content beside.
+    a dataset of which that is not known is decided anew. `lineages` are kept by content beside, and
+    so are the queries that are `right`: without these, queries are not looked at.
     """
 
     def __init__(
-        self, entries: Mapping[str, Entry], heads: Heads, lineages: Lineages | None = None
+        self,
+        entries: Mapping[str, Entry],
+        heads: Heads,
+        lineages: Lineages | None = None,
+        right: RightQueries | None = None,
     ) -> None:
         self.lineages = lineages or Lineages()
+        self.right = right
         self._entries = entries
         self._heads = heads
         self._standing: dict[str, Entry] = {}
