@@ -59,8 +59,8 @@ def test_it_is_not_called_up_to_date_until_it_follows_its_query(program: Program
     assert values(program, "derived") == BEFORE
     plan = program.ok("plan", "--detailed-exitcode").out
     assert plan.splitlines() == [
-        "  = derived  its records follow the query of block #1 until an input brings something new; "
-        "to correct them now: odfbuild apply --allow correct:derived",
+        "  = derived  its records follow the query of block #1 until an input brings something "
+        "new; to correct them now: odfbuild apply --allow correct:derived",
         "",
         "No changes. 1 dataset of an earlier query, all others up to date.",
     ]
