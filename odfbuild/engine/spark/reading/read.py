@@ -38,6 +38,7 @@ from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
 from odfbuild.engine.spark.reading.splits import cut_evenly
 from odfbuild.engine.spark.reading.values import (
+    UUID,
     converted,
     misfit,
     with_text,
@@ -46,6 +47,7 @@ from odfbuild.engine.spark.reading.values import (
 )
 from odfbuild.engine.spark.results.frames import (
     empty_frame,
+    marked,
     quote,
     sql_type,
     to_spark_schema,
@@ -53,6 +55,7 @@ from odfbuild.engine.spark.results.frames import (
 )
 from odfbuild.engine.spark.results.hidden import CORRUPT, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.results.order import total_order
+from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
     ReadStep,
@@ -85,6 +88,7 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    frame = marked(frame, source.columns)
     if task.preprocess is None and declared_columns(task.read) is None:
         source = replace(source, columns=expected_columns(frame, task, source.columns))
         frame, drift = fitted(frame, task, convert=True)
@@ -161,7 +165,8 @@ def _csv(
         if not schema.fields:
             return None
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
-    return with_values(reader.csv(str(text.file)), schema, "csv"), Source(text, columns)
+    frame = with_values(reader.csv(str(text.file)), schema, "csv", uuids_in(columns))
+    return frame, Source(text, columns)
 
 
 def _csv_by_name(
@@ -185,7 +190,7 @@ def _csv_by_name(
     schema = to_spark_schema(in_file)
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
-    frame = with_values(frame, schema, "csv")
+    frame = with_values(frame, schema, "csv", uuids_in(in_file))
     hidden = [name for name in OF_READING if name in frame.columns]
     new = tuple(name for name in header.names if name not in known)
     drift = Drift(new, missing if header.names else ())
@@ -224,7 +229,8 @@ def _ndjson(
         if not schema.fields:
             return None
     reader = spark.read.schema(_with_corrupt(with_text(schema, "json"))).options(**options)
-    return with_values(reader.json(str(text.file)), schema, "json"), Source(text, columns)
+    frame = with_values(reader.json(str(text.file)), schema, "json", uuids_in(columns))
+    return frame, Source(text, columns)
 
 
 def _parquet(
@@ -248,10 +254,11 @@ def _parquet(
         name, kind = quote(field.name), to_spark_type(field.type)
         if field.name in found.names:
             before = frame.schema[field.name].dataType
-            if before == kind:
+            becomes_uuid = is_uuid(field.type) and not is_uuid(found.field(field.name).type)
+            if before == kind and not becomes_uuid:
                 expressions.append(name)
                 continue
-            value, lost = converted(field.name, before, kind)
+            value, lost = converted(field.name, before, UUID if becomes_uuid else kind)
             expressions.append(f"{value} AS {name}")
             misfits.append(lost)
         elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
