@@ -45,7 +45,8 @@ def test_uuids_go_from_text_through_queries_of_every_mode(odfbuild: Program) -> 
     )
     tiny.derive(
         "daily",
-        "SELECT window.start AS event_time, seen FROM source GROUP BY window(event_time, '1 day'), seen",
+        "SELECT window.start AS event_time, seen FROM source "
+        "GROUP BY window(event_time, '1 day'), seen",
     )
     odfbuild.apply()
     for name, column in (
