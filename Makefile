@@ -47,7 +47,7 @@ example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages git nginx mosquitto podman runc zsh fish flatc=flatbuffers-compiler
+	@tools/system_packages git nginx mosquitto podman runc zsh fish strace flatc=flatbuffers-compiler
 
 # Programs that are no packages of Debian, or not to be installed as such.
 .venv/.docker: .venv/.made tools/docker_client | system-packages

@@ -1,6 +1,13 @@
-"""Ships the templates and schemas of the repository's top level inside the package."""
+"""Ships templates and schemas inside the package, and a README whose links work on its page."""
+
+import re
+from pathlib import Path
 
 from setuptools import find_namespace_packages, find_packages, setup
+
+ROOT = Path(__file__).parent
+REPOSITORY = "https://github.com/odfbuild/odfbuild"
+VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "odfbuild" / "version.py").read_text())[1]
 
 FOLDERS = {f"odfbuild._resources.{name}": name for name in ("schemas", "templates")}
 # Setuptools takes every folder for a package, also one that holds only data.
@@ -13,12 +20,22 @@ RESOURCES = [
     ),
 ]
 
+
+def readme() -> str:
+    """The README for a package page, which has no files beside it: links lead to the release."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/raw/v{VERSION}/", text)
+    return re.sub(r"((?<!!)\[[^\]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/blob/v{VERSION}/", text)
+
+
 setup(
     packages=[*find_packages(include=["odfbuild*"]), *RESOURCES],
     package_dir=FOLDERS,
     package_data={
-        "odfbuild": ["py.typed", "__init__.pyi"],
+        "odfbuild": ["py.typed"],
         "odfbuild.report": ["error_codes.yaml"],
         **{package: ["*"] for package in RESOURCES},
     },
+    long_description=readme(),
+    long_description_content_type="text/markdown",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from odfbuild.apply.audit import Audit
@@ -33,6 +33,20 @@ class Progress:
         self.deleted = False
         self.warnings: tuple[str, ...] = ()
         self.late: Counter[str] = Counter()
+        self._read: dict[Path, int] = {}
+
+    @property
+    def records_read(self) -> int:
+        """How many records of its inputs were read, each counted once."""
+        return sum(self._read.values())
+
+    def read(self, files: Iterable[Path]) -> None:
+        """Count the records in data files of inputs."""
+        import pyarrow.parquet as pq
+
+        for file in files:
+            if file not in self._read:
+                self._read[file] = pq.read_metadata(file).num_rows
 
     def add(self, blocks: int, records: int = 0) -> None:
         """Count what a commit added, and say so."""
@@ -45,9 +59,9 @@ class Progress:
         """Count bad records that were left out."""
         self.skipped = self.skipped.and_then(skipped)
 
-    def warn(self, violation: object) -> None:
-        """Note a check that was not kept and only warns."""
-        self.warnings = (*self.warnings, str(violation))
+    def warn(self, *found: object) -> None:
+        """Note what does not stop the work, such as a check that was not kept and only warns."""
+        self.warnings = (*self.warnings, *map(str, found))
 
     def tolerate(self, drift: Drift) -> None:
         """Note columns of a source that were not the expected ones."""
@@ -77,6 +91,7 @@ def attempt(
             because=because,
             blocks=progress.blocks,
             records=progress.records,
+            records_read=progress.records_read,
             skipped=progress.skipped,
             drift=progress.drift,
             warnings=progress.warnings,

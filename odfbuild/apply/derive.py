@@ -108,14 +108,16 @@ def _read_input(
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a step gave. `note` says so where it was computed otherwise than plans told.
+    """What a step gave, and the data files of inputs that it `read`.
 
+    `note` says so where it was computed otherwise than plans told.
     `late` counts the records that came behind a window, by input.
     """
 
     records: int = 0
     note: str = ""
     late: Mapping[str, int] = field(default_factory=dict)
+    read: frozenset[Path] = frozenset()
 
 
 def stage_transform(
@@ -144,7 +146,8 @@ def stage_transform(
         data = staged.data if staged else None
         notes = (_other_than_planned(task.transform, result.choice), result.note)
         note = "; ".join(filter(None, notes))
-        derived = Derived(staged.records if staged else 0, note, _late(result.choice, task, inputs))
+        late = _late(result.choice, task, inputs)
+        derived = Derived(staged.records if staged else 0, note, late, result.read)
     if data is None and not any(step.advances for step in steps):
         return derived
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])

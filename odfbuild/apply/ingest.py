@@ -20,6 +20,7 @@ from odfbuild.engine.contract import (
     NO_DRIFT,
     NONE_SKIPPED,
     Drift,
+    DuplicateKeys,
     Engine,
     IngestTask,
     InputSlices,
@@ -65,7 +66,8 @@ class Arrival:
     `display_name` is what messages call the file, `event_time` the time of records that carry none
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
-    `on_schema_change` is about other columns, and `watermark` says how it moves.
+    `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
+    several records, `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
     source: SetPollingSource | AddPushSource
@@ -76,16 +78,19 @@ class Arrival:
     content: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
+    duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
     watermark: WatermarkRule = BY_RECORDS
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """New records, bad ones that were skipped, drift, and a note on where it was computed."""
+    """New records, bad ones that were skipped, drift, warnings, a note on where it was computed."""
 
     records: int = 0
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
+    warnings: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -150,6 +155,8 @@ def stage_polled(
         content=fetched.content,
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
+        duplicate_keys=settings.key_policy(transaction.alias),
+        shapefile_encoding=settings.shapefile_encoding(transaction.alias),
         watermark=rule,
     )
     return stage_ingest(transaction, get_engine(), arrival, scratch)
@@ -180,6 +187,8 @@ def stage_ingest(
         scratch=scratch,
         skip_bad_records=arrival.skip_bad_records,
         on_schema_change=arrival.on_schema_change,
+        duplicate_keys=arrival.duplicate_keys,
+        shapefile_encoding=arrival.shapefile_encoding,
     )
     try:
         result = engine.ingest(task)
@@ -199,7 +208,8 @@ def stage_ingest(
     records = staged.records if staged else 0
     cut = _cut(source, transaction.state.schema, vocab.event_time) if staged else ""
     notes = (result.note, cut, _ahead(staged.ahead) if staged and staged.ahead else "")
-    return Ingested(records, result.skipped, result.drift, "; ".join(filter(None, notes)))
+    note = "; ".join(filter(None, notes))
+    return Ingested(records, result.skipped, result.drift, result.warnings, note)
 
 
 def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:

@@ -20,7 +20,7 @@ from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.run import Listener
-from odfbuild.engine.contract import EngineFactory, OnSchemaChange, StepProgress
+from odfbuild.engine.contract import DuplicateKeys, EngineFactory, OnSchemaChange, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.push import choose_source, key_state
@@ -41,7 +41,9 @@ class Push:
 
     `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
     by one source with the same key only the first one counts. Records that do not fit are an error
-    unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected.
+    unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
+    `duplicate_keys` about keys of a snapshot with several records, `shapefile_encoding` of
+    shapefiles.
     """
 
     dataset: str
@@ -51,13 +53,17 @@ class Push:
     key: str | None = None
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
+    duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
 
     def under(self, config: Config) -> Push:
-        """The same with what a project says about bad records and other columns."""
+        """The same with what a project says about data that comes."""
         return replace(
             self,
             skip_bad_records=config.ingest.skips_bad_records(self.dataset),
             on_schema_change=config.ingest.schema_policy(self.dataset),
+            duplicate_keys=config.ingest.key_policy(self.dataset),
+            shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
         )
 
 
@@ -136,12 +142,15 @@ def _append(
         source_state=state,
         skip_bad_records=request.skip_bad_records,
         on_schema_change=request.on_schema_change,
+        duplicate_keys=request.duplicate_keys,
+        shapefile_encoding=request.shapefile_encoding,
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )
     found = stage_ingest(transaction, engine.get(), arrival, scratch)
     progress.add(transaction.commit(), found.records)
     progress.skip(found.skipped)
     progress.tolerate(found.drift)
+    progress.warn(*found.warnings)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)
     return found.note if found.records else "the data holds nothing new"

@@ -308,6 +308,7 @@ class _Run:
                 progress.add(transaction.commit(), came.records)
                 progress.skip(came.skipped)
                 progress.tolerate(came.drift)
+                progress.warn(*came.warnings)
                 note = came.note or note
                 shutil.rmtree(scratch, ignore_errors=True)
                 base = self.workspace.projection(item.name)
@@ -341,6 +342,7 @@ class _Run:
             transaction.add(*([release] if release else []))
             derived = stage_transform(transaction, self.engine.get, inputs, scratch)
             progress.add(transaction.commit(), derived.records)
+            progress.read(derived.read)
             progress.late.update(derived.late)
             note = derived.note or note
             shutil.rmtree(scratch, ignore_errors=True)

@@ -22,7 +22,7 @@ from odfbuild.apply.progress import ProgressReporter
 from odfbuild.engine.contract import Engine, EngineFactory, StepProgress
 from odfbuild.errors import CheckError
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.document import dataset_reasons
+from odfbuild.plan.document import dataset_reasons, pending_data
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.store.machine_key import seal
 from odfbuild.store.workspace import Workspace
@@ -166,6 +166,7 @@ class RunLog:
             place=place,
             blocks=outcome.blocks,
             records=outcome.records,
+            records_read=outcome.records_read,
             seconds=round(outcome.seconds, 3),
             code=outcome.error.code if outcome.error else None,
         )
@@ -225,10 +226,12 @@ def record_resets(cache: Path, resets: Iterable[Reset], workspace: Workspace) ->
                 "because": f"reset to block {each.to.short}",
                 "blocks": len(each.events),
                 "records": 0,
+                "records_read": 0,
                 "seconds": 0.0,
                 "error": None,
                 "actions": ["reset"],
                 "reasons": [],
+                "planned": None,
                 "head_before": str(each.head),
                 "head_after": str(state.head) if state else None,
             }
@@ -271,10 +274,12 @@ def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) ->
         "because": outcome.because or None,
         "blocks": outcome.blocks,
         "records": outcome.records,
+        "records_read": outcome.records_read,
         "seconds": round(outcome.seconds, 3),
         "error": outcome.error.code if outcome.error else None,
         "actions": [action.name.lower() for action in plan.actions],
         "reasons": dataset_reasons(plan),
+        "planned": pending_data(plan.pending),
         "head_before": str(plan.expected_head) if plan.expected_head else None,
         "head_after": str(head) if head else None,
     }

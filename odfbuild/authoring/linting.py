@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from odfbuild.errors import Location
-from odfbuild.odf.model import SetTransform
-from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
-from odfbuild.project.lint.rules import RULES, Flaw, Rule, Subject
+from odfbuild.project.lint.rules import RULES, Flaw, Rule
 from odfbuild.project.lint.sources import flaws_of_definition
 from odfbuild.project.locate import locate_in_query
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.rewrite import replace_text
 from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
+from odfbuild.survey.queries import wrong_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,9 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> list[Findi
         if (level := _level(project, flaw.rule)) != "off"
     ]
     findings += _ambiguous(project, definitions)
+    findings += _wrong(found, {each.name for each in definitions})
     # Each instance of a template has the flaw of its template: the first one is enough.
-    unique = {(each.rule.code, each.place.file, each.place.line): each for each in findings[::-1]}
+    unique = {_what(each): each for each in findings[::-1]}
     return sorted(unique.values(), key=_order)
 
 
@@ -62,14 +62,10 @@ def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
 def _flaws(
     definitions: Sequence[Definition], found: Definitions
 ) -> Iterator[tuple[Definition, Flaw]]:
-    snapshots = {each.name: each.snapshot for each in found.project.definitions}
-    known = KnownColumns(snapshots, found.projections)
-    subjects = [_subject(each, known) for each in definitions]
-    for subject in subjects:
-        for flaw in (*flaws_of_definition(subject.definition.snapshot), *flaws_of_query(subject)):
-            yield subject.definition, flaw
-    for subject, flaw in copied_queries(subjects):
-        yield subject.definition, flaw
+    for definition in definitions:
+        for flaw in (*flaws_of_definition(definition.snapshot), *flaws_of_query(definition)):
+            yield definition, flaw
+    yield from copied_queries(definitions)
     for _, group in groupby(definitions, key=lambda each: each.file):
         of_file = list(group)
         everything = [d for d in found.project.definitions if d.file == of_file[0].file]
@@ -77,25 +73,15 @@ def _flaws(
             yield everything[0], flaw
 
 
-def _subject(definition: Definition, known: KnownColumns) -> Subject:
-    tables = {
-        each.alias or str(each.dataset_ref): _columns(str(each.dataset_ref), known)
-        for event in definition.snapshot.metadata
-        if isinstance(event, SetTransform)
-        for each in event.inputs
-    }
-    event_time = known.vocabulary(definition.name).event_time
-    return Subject(definition, tables, known.result(definition.name), event_time)
-
-
-def _columns(dataset: str, known: KnownColumns) -> Mapping[str, str | None] | None:
-    """Types by column, system columns included also where nothing was committed yet."""
-    types = known.types(dataset)
-    if types is None:
-        return None
-    names = known.vocabulary(dataset)
-    system = (names.offset, names.operation_type, names.system_time, names.event_time)
-    return {**dict.fromkeys(system), **types}
+def _wrong(found: Definitions, names: Collection[str]) -> Iterator[Finding]:
+    """What `validate` refuses in queries: no level silences it."""
+    for name, errors in wrong_queries(found).items():
+        for error in errors if name in names else ():
+            rule = Rule(error.code, "", "")
+            place = error.location or Location("")
+            yield Finding(
+                rule, "error", error.message, error.help or "", place, name, tuple(error.notes)
+            )
 
 
 def _ambiguous(project: Project, definitions: Sequence[Definition]) -> Iterator[Finding]:
@@ -148,6 +134,12 @@ def _place(project: Project, definition: Definition, flaw: Flaw) -> Location:
 
 def _level(project: Project, rule: str) -> str:
     return project.config.lint.get(rule, "warn")
+
+
+def _what(finding: Finding) -> tuple[object, ...]:
+    place = finding.place
+    message = "" if finding.rule.name else finding.message
+    return finding.rule.code, place.file, place.line, message
 
 
 def _order(finding: Finding) -> tuple[str, int, int, str]:

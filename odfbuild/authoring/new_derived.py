@@ -23,8 +23,7 @@ def derived_wanted(wanted: NewDatasetRequest, found: Definitions) -> Derived:
             "a derivative needs the datasets that it reads",
             f"odfbuild new {wanted.kind} {wanted.name} INPUT",
         )
-    snapshots = {each.name: each.snapshot for each in found.project.definitions}
-    known = KnownColumns(snapshots, found.projections)
+    known = KnownColumns(found.project.definitions, found.projections)
     inputs = _inputs(wanted.sources, found, known)
     if wanted.kind == "derivative":
         return Derived(name=wanted.name, inputs=inputs, description=wanted.description)

@@ -22,6 +22,7 @@ from odfbuild.cli.options import (
     wishes_of,
 )
 from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
+from odfbuild.plan.right_queries import MOST_NEW, new_of
 from odfbuild.store.collector import paused_collector
 
 
@@ -70,6 +71,10 @@ def plan(
             write_json(out, plan_to_data(saved))
             state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
         tell_plan(state.console, saved, out, found.project.config)
+    new = new_of(found.project.definitions, {name.lower() for name in found.projections})
+    if new > MOST_NEW:
+        what = f"The queries of {new:,} new datasets were not checked"
+        state.console.note(f"{what}: `odfbuild validate` checks them all.")
     if not made.applyable:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

@@ -24,14 +24,14 @@ def validate(
         ),
     ] = False,
 ) -> int:
-    """Check all definitions: YAML, templates, types, inputs, cycles. No Spark, no network."""
+    """Check all definitions: YAML, templates, types, inputs, cycles, queries. No Spark."""
     state: Context = context.obj
     from odfbuild.survey.definitions import read_definitions
     from odfbuild.wording import count
 
     found = read_definitions(state.directory, state.given)
     _help_editors(found)
-    _raise_about_engines(found)
+    _raise_about_queries(found)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
     if not engine:
         state.console.result(f"{text}.")
@@ -54,23 +54,13 @@ def _help_editors(found: Definitions) -> None:
         provide_schemas(found.project.config.root)
 
 
-def _raise_about_engines(found: Definitions) -> None:
-    """Raise all that is wrong with engines and with queries to translate."""
-    from odfbuild.engine.translate.runnable import SPARK
-    from odfbuild.plan.engines import refused_queries
-    from odfbuild.project.locate import DefinitionPlace
+def _raise_about_queries(found: Definitions) -> None:
+    """Raise all that is wrong with queries, as far as their text tells."""
+    from odfbuild.survey.queries import wrong_queries
 
-    project = found.project
-    errors = [
-        error
-        for each in project.definitions
-        if each.engines not in ((), (SPARK,))
-        for error in refused_queries(
-            each.snapshot, project.config.engines, DefinitionPlace(project, each)
-        )
-    ]
-    if errors:
-        raise together(errors)
+    wrong = wrong_queries(found)
+    if wrong:
+        raise together([error for errors in wrong.values() for error in errors])
 
 
 def _check(state: Context, found: Definitions) -> Checked:

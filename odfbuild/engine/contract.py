@@ -176,6 +176,11 @@ class Drift:
 NO_DRIFT = Drift()
 
 
+DuplicateKeys = Literal["fail", "warn", "last"]
+"""What becomes of a snapshot in which a key has several records: `fail` is an error, `warn` takes
+them all, `last` the last one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
@@ -200,6 +205,8 @@ class IngestTask:
     scratch: Path
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
+    duplicate_keys: DuplicateKeys = "fail"
+    shapefile_encoding: str | None = None
 
     @property
     def another_way(self) -> str:
@@ -224,8 +231,8 @@ class EngineResult:
     coordinator adds them. `schema` is the result's schema also when there are no records;
     nullability in it is the declared one. It is `None` when a source has neither records nor a
     schema: there is nothing to know about it yet.
-    `skipped` are the bad records that were left out. `stayed` says why a server that should have
-    computed it did not; empty where all went as asked.
+    `skipped` are the bad records that were left out, `warnings` what else is to be told. `stayed`
+    says why a server that should have computed it did not; empty where all went as asked.
     """
 
     parts: tuple[Path, ...]
@@ -233,6 +240,7 @@ class EngineResult:
     order: tuple[str, ...] = ()
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
+    warnings: tuple[str, ...] = ()
     stayed: str = ""
 
     @property
@@ -243,9 +251,13 @@ class EngineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResult(EngineResult):
-    """The records of one step, the mode that made them, and why it is that one."""
+    """The records of one step, the mode that made them, and why it is that one.
+
+    `read` are the data files of inputs that it read.
+    """
 
     choice: Choice
+    read: frozenset[Path] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

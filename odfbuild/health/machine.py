@@ -101,7 +101,7 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
         yield ok("sandbox", f"{found} fenced")
     else:
         mend = (
-            "remove `sandbox: off` below `engine` in odfbuild.yaml (and unset ODFBUILD_SANDBOX)"
+            "unset ODFBUILD_SANDBOX, and remove `sandbox: off` from machine.yaml"
             if not (found.network or found.files) and len(found.lacking) == 1
             else "run definitions of people whom you trust only, or odfbuild in a container"
         )
@@ -137,7 +137,7 @@ def container(runtime: str | None, users: Sequence[str]) -> Iterator[Check]:
     if found:
         yield ok("containers", found)
     elif users:
-        mend = f"install {' or '.join(wanted)}, or name another in `ingest.container.runtime`"
+        mend = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
         detail = f"no {' nor '.join(wanted)} on the path, for {', '.join(users)}"
         yield fail("containers", detail, mend)
     else:

@@ -10,6 +10,7 @@ from functools import partial
 
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.odf.model import (
+    AddPushSource,
     FetchStep,
     FetchStepContainer,
     FetchStepEthereumLogs,
@@ -17,6 +18,10 @@ from odfbuild.odf.model import (
     FetchStepMqtt,
     FetchStepUrl,
     PrepStepPipe,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepJson,
+    ReadStepNdJson,
     ReadStepParquet,
     SetPollingSource,
 )
@@ -25,7 +30,7 @@ Path = tuple[str | int, ...]
 Check = tuple[Path, Callable[[], object]]
 
 
-def problems_of(source: SetPollingSource) -> Iterator[tuple[Path, IngestError]]:
+def problems_of(source: SetPollingSource | AddPushSource) -> Iterator[tuple[Path, IngestError]]:
     """All problems, each with its place inside the event, such as `("fetch", "url")`."""
     for path, check in _checks(source):
         try:
@@ -36,7 +41,10 @@ def problems_of(source: SetPollingSource) -> Iterator[tuple[Path, IngestError]]:
             pass  # what is not installed here may be where it is applied
 
 
-def _checks(source: SetPollingSource) -> Iterator[Check]:
+def _checks(source: SetPollingSource | AddPushSource) -> Iterator[Check]:
+    yield from _checks_of_reading(source.read)
+    if not isinstance(source, SetPollingSource):
+        return
     from odfbuild.ingest.prepare import check_pipe
     from odfbuild.ingest.secrets import check_template
 
@@ -48,6 +56,28 @@ def _checks(source: SetPollingSource) -> Iterator[Check]:
     for number, step in enumerate(source.prepare or ()):
         if isinstance(step, PrepStepPipe):
             yield ("prepare", number, "command"), partial(check_pipe, step)
+
+
+def _checks_of_reading(read: ReadStep) -> Iterator[Check]:
+    """Checks of options that most sources leave as they are."""
+    if isinstance(read, ReadStepCsv | ReadStepJson | ReadStepNdJson):
+        formats = (("dateFormat", read.date_format), ("timestampFormat", read.timestamp_format))
+        for option, value in formats:
+            if value not in (None, "rfc3339"):
+                from odfbuild.engine.spark.reading.csv_options import check_format
+
+                yield ("read", option), partial(check_format, option, value)
+        if read.encoding not in (None, "utf8"):
+            from odfbuild.engine.spark.reading.source_text import codec_of
+
+            yield ("read", "encoding"), partial(codec_of, read.encoding, "")
+    if isinstance(read, ReadStepCsv):
+        signs = (("separator", read.separator), ("quote", read.quote), ("escape", read.escape))
+        for option, value in signs:
+            if value is not None and len(value) > 1:
+                from odfbuild.engine.spark.reading.csv_options import one_character
+
+                yield ("read", option), partial(one_character, option, value)
 
 
 def _checks_of(step: FetchStep) -> Iterator[Check]:

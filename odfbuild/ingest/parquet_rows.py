@@ -73,7 +73,8 @@ class _Footer:
         if kind in _INTEGERS:
             self.length()
         elif kind == _BYTES:
-            self.at += self.length()
+            length = self.length()
+            self.at += length
         elif kind in _LISTS:
             head = self.byte()
             count = head >> 4 if head >> 4 < 15 else self.length()

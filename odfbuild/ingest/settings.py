@@ -13,11 +13,31 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import OnSchemaChange
+    from odfbuild.engine.contract import DuplicateKeys, OnSchemaChange
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _COUNT = {"type": "integer", "minimum": 1}
 _WORDS = {"type": "array", "items": {"type": "string"}}
+
+CONTAINER: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Only in the configuration of the machine",
+    "properties": {
+        "runtime": {
+            **_WORDS,
+            "description": "Program and its global options; default: the first of podman, "
+            "docker and nerdctl on the path",
+        },
+        "arguments": {**_WORDS, "description": "More options of its command `run`"},
+    },
+}
+PIPES: dict[str, Any] = {
+    **_WORDS,
+    "description": "Programs that `prepare` steps of kind Pipe may run, as patterns of their "
+    "names; only in the configuration of the machine; default: none",
+}
+"""What the owner of the machine decides about programs."""
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -57,23 +77,25 @@ SCHEMA: dict[str, Any] = {
             "description": "By pattern of dataset names, what becomes of a source with other "
             "columns than expected; the last pattern that matches counts; default: fail",
         },
+        "duplicateKeys": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "enum": ["fail", "warn", "last"]},
+            "description": "By pattern of dataset names, what becomes of a snapshot in which a key "
+            "has several records; the last pattern that matches counts; default: fail",
+        },
+        "shapefileEncoding": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "By pattern of dataset names, the encoding of attributes of shapefiles, "
+            "whatever the archive says; the last pattern that matches counts",
+        },
         "targetRecordsPerSlice": {
             **_COUNT,
             "default": 10_000,
             "description": "Records that a container or a broker is asked for at once",
         },
-        "container": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "runtime": {
-                    **_WORDS,
-                    "description": "Program and its global options; default: the first of podman, "
-                    "docker and nerdctl on the path",
-                },
-                "arguments": {**_WORDS, "description": "More options of its command `run`"},
-            },
-        },
+        "container": CONTAINER,
+        "pipes": PIPES,
         "mqtt": {
             "type": "object",
             "additionalProperties": False,
@@ -125,9 +147,12 @@ class IngestSettings:
     max_unpacked_bytes: int = 50 << 30
     bad_records: Mapping[str, str] = field(default_factory=dict)
     on_schema_change: Mapping[str, str] = field(default_factory=dict)
+    duplicate_keys: Mapping[str, str] = field(default_factory=dict)
+    shapefile_encodings: Mapping[str, str] = field(default_factory=dict)
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
+    pipes: tuple[str, ...] = ()
     mqtt_idle_seconds: float = 1
     ethereum_nodes: Mapping[str, str] = field(default_factory=dict)
     ethereum_block_stride: int = 10_000
@@ -147,6 +172,19 @@ class IngestSettings:
                 return "append_new_columns"
         return "fail"
 
+    def key_policy(self, dataset: str) -> DuplicateKeys:
+        """What becomes of a snapshot of a dataset in which a key has several records."""
+        match _last_match(self.duplicate_keys, dataset):
+            case "warn":
+                return "warn"
+            case "last":
+                return "last"
+        return "fail"
+
+    def shapefile_encoding(self, dataset: str) -> str | None:
+        """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""
+        return _last_match(self.shapefile_encodings, dataset)
+
 
 def _last_match(patterns: Mapping[str, str], dataset: str) -> str | None:
     name = dataset.lower()
@@ -163,7 +201,10 @@ _KEYS = {
     "maxUnpackedBytes": "max_unpacked_bytes",
     "badRecords": "bad_records",
     "onSchemaChange": "on_schema_change",
+    "duplicateKeys": "duplicate_keys",
+    "shapefileEncoding": "shapefile_encodings",
     "targetRecordsPerSlice": "target_records",
+    "pipes": "pipes",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",
     "mqtt.idleSeconds": "mqtt_idle_seconds",
@@ -179,7 +220,7 @@ def settings_from(data: Mapping[str, Any]) -> IngestSettings:
     flat: dict[str, Any] = {}
     for key, value in data.items():
         if key in _KEYS:
-            flat[_KEYS[key]] = value
+            flat[_KEYS[key]] = tuple(value) if isinstance(value, list) else value
             continue
         for inner, deep in value.items():
             flat[_KEYS[f"{key}.{inner}"]] = tuple(deep) if isinstance(deep, list) else deep

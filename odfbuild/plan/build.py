@@ -78,6 +78,7 @@ def build_plan(
             project.config.engines,
             engine_version,
             frozenset(due),
+            project.definitions,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}

@@ -131,17 +131,20 @@ class ColumnsAhead:
         evolution = query_evolution(snapshot, transform, transform, state, inputs, place)
         return evolution if evolution.effect and evolution.effect.added else UNCHANGED
 
+    def of(self, name: str) -> Columns | None:
+        """The columns that a dataset which was followed already will have, as far as known."""
+        folded = name.lower()
+        state = self._states.get(folded)
+        if folded in self._changed or state is None:
+            return self._changed.get(folded)
+        return committed_columns(state)
+
     def _of_inputs(self, transform: SetTransform) -> dict[str, Columns | None]:
-        found: dict[str, Columns | None] = {}
-        for each in transform.inputs:
-            name = self._alias_of(str(each.dataset_ref))
-            folded = name.lower()
-            state = self._states.get(folded)
-            if folded in self._changed or state is None:
-                found[each.alias or name] = self._changed.get(folded)
-            else:
-                found[each.alias or name] = committed_columns(state)
-        return found
+        names = [self._alias_of(str(each.dataset_ref)) for each in transform.inputs]
+        return {
+            each.alias or name: self.of(name)
+            for each, name in zip(transform.inputs, names, strict=True)
+        }
 
 
 def _names(inputs: Mapping[str, Columns | None]) -> Names:

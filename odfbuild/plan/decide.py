@@ -17,6 +17,7 @@ from odfbuild.plan.changes.costs import with_costs
 from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.changes.policy import refused_by_policy
 from odfbuild.plan.changes.rebuild import as_rebuild
+from odfbuild.plan.columns.evolution import UNCHANGED
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.engines import first_of, refused_queries
 from odfbuild.plan.expected_input import ExpectedInput
@@ -24,6 +25,7 @@ from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.mode import fresh
 from odfbuild.plan.model import Action, DatasetPlan, Reason, ReasonCode
 from odfbuild.plan.places import Path, Place, path_of
+from odfbuild.plan.queries.changed import ChangedQueries
 from odfbuild.plan.sources import NOT_PROBED, root_verdict, with_watermark
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
@@ -45,6 +47,7 @@ class Decider:
         )
         self.states = self.remaining if self.rebuilt else states
         self.columns = ColumnsAhead(self.states, given.identities.alias, given.memory.lineages)
+        self.queries = ChangedQueries(given, self.columns)
         self.unborn: set[str] = set()
         """Datasets that have no chain and will not get one, because they are refused."""
 
@@ -78,12 +81,14 @@ class Decider:
         location = definition.location
         place = self.given.place_of(definition)
         difference = diff(snapshot, state, self.given.identities, place)
-        evolution = self.columns.follow(snapshot, state, difference, place)
+        wrong = self.queries.refused(definition, state, difference, place)
+        follow = self.columns.follow
+        evolution = UNCHANGED if wrong else follow(snapshot, state, difference, place)
         if evolution.refusal is not None:
             difference = refused(evolution.refusal)
         with_costs(difference.refusal, name, self.states)
         refusal = difference.refusal or first_of(
-            refused_queries(snapshot, self.given.engines, place)
+            (*refused_queries(snapshot, self.given.engines, place), *wrong)
         )
         if refusal is not None:
             verdict = IDLE

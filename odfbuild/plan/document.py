@@ -21,6 +21,7 @@ from odfbuild.plan.model import (
     ColumnEffect,
     DatasetPlan,
     EventChange,
+    Pending,
     Plan,
     Reason,
 )
@@ -98,8 +99,21 @@ def dataset_reasons(dataset: DatasetPlan) -> list[dict[str, Any]]:
     return [_reason(reason) for reason in dataset.reasons]
 
 
+def pending_data(pending: Pending | None) -> dict[str, Any] | None:
+    """How much is waiting and will be read, as the document has it."""
+    if pending is None:
+        return None
+    return {
+        "records": pending.records,
+        "bytes": pending.bytes,
+        "exact": pending.exact,
+        "files": list(pending.files),
+        "compared": pending.compared,
+        "reads": {"least": pending.read_least, "most": pending.read_most},
+    }
+
+
 def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
-    pending = dataset.pending
     return {
         "id": str(dataset.id) if dataset.id else None,
         "name": dataset.name,
@@ -119,14 +133,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
             for era in dataset.eras
         ],
         "translation": _translation(dataset),
-        "pending": pending
-        and {
-            "records": pending.records,
-            "bytes": pending.bytes,
-            "exact": pending.exact,
-            "files": list(pending.files),
-            "compared": pending.compared,
-        },
+        "pending": pending_data(dataset.pending),
         "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
         "affected_columns": _columns(dataset.columns),
         "refusal": _refusal(dataset),

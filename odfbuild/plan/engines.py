@@ -7,10 +7,9 @@ for them; nobody's records change their meaning unasked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from odfbuild.engine.translate.runnable import FOREIGN, if_runnable, is_spark, runnable
-from odfbuild.errors import Errors, Location, OdfbuildError, QueryError
+from odfbuild.errors import Errors, OdfbuildError, QueryError
 from odfbuild.odf.model import (
     AddPushSource,
     DatasetSnapshot,
@@ -21,7 +20,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.queries import queries_of
 from odfbuild.plan.model import DatasetPlan
-from odfbuild.plan.places import Path, Place, path_of
+from odfbuild.plan.places import Path, Place, path_of, placed
 
 
 def refused_queries(
@@ -86,14 +85,5 @@ def _refused(
         runnable(transform, name)
     except (Errors, QueryError) as error:
         for each in error.apart():
-            each.location = _placed(each.location, path, place)
+            each.location = placed(each.location, path, place)
             yield each
-
-
-def _placed(found: Location | None, path: Path, place: Place) -> Location | None:
-    """A place in a query's text as one in the project's file."""
-    if found is None or found.line is None:
-        return place.of(path)
-    step = int(found.file.removeprefix("queries[").removesuffix("]"))
-    at = place.in_query(path, step, found.line, found.column)
-    return replace(at, length=max(at.length, found.length)) if at.snippet else at

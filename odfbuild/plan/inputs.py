@@ -95,3 +95,4 @@ class PlanInputs:
     engines: Mapping[str, str]
     engine_version: str
     due: Set[str] = frozenset()
+    definitions: Sequence[Definition] = ()

@@ -12,19 +12,22 @@ import hashlib
 import marshal
 from collections.abc import Callable, Container, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from odfbuild.odf.changed import changed
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.columns.lineages import Lineages
-from odfbuild.plan.expected_input import ExpectedInput
+from odfbuild.plan.expected_input import ExpectedInput, Share
 from odfbuild.plan.mode import mode_of
 from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reason, ReasonCode
+from odfbuild.plan.right_queries import RightQueries
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
 from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
 
-_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, ExpectedInput])
+_FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, ExpectedInput, Share])
+_values_of = attrgetter(*names_of(Share))
 
 _KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
 _ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
@@ -50,13 +53,19 @@ class Memory:
     """What was decided last time (`entries`), and what is decided now (`kept`): by folded alias.
 
     `heads` are those of all chains now. How the source of a dataset looks now is told by `watched`;
-    a dataset of which that is not known is decided anew. `lineages` are kept by content beside.
+    a dataset of which that is not known is decided anew. `lineages` are kept by content beside, and
+    so are the queries that are `right`: without these, queries are not looked at.
     """
 
     def __init__(
-        self, entries: Mapping[str, Entry], heads: Heads, lineages: Lineages | None = None
+        self,
+        entries: Mapping[str, Entry],
+        heads: Heads,
+        lineages: Lineages | None = None,
+        right: RightQueries | None = None,
     ) -> None:
         self.lineages = lineages or Lineages()
+        self.right = right
         self._entries = entries
         self._heads = heads
         self._standing: dict[str, Entry] = {}
@@ -184,7 +193,8 @@ class Memory:
         return changed(reason, children=told.causes if told else ())
 
     def _freeze_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
-        known = (outlook.certain, outlook.records, outlook.exact)
+        share = outlook.share
+        known = (outlook.certain, outlook.records, outlook.exact, share and _values_of(share))
         places = {id(reason): place for place, reason in enumerate(reasons)}
         causes = tuple([places.get(id(cause)) for cause in outlook.causes])
         # Nearly always they are some of the reasons of the dataset itself.
@@ -193,11 +203,13 @@ class Memory:
     def _thaw_outlook(self, entry: Entry) -> ExpectedInput | None:
         if entry[_OUTLOOK] is None:
             return None
-        certain, records, exact, causes = entry[_OUTLOOK]
+        certain, records, exact, kept, causes = entry[_OUTLOOK]
+        share = kept and Share(*kept)
         if isinstance(causes, bytes):
-            return ExpectedInput(certain, records, exact, self.thaw_reasons(causes))
+            return ExpectedInput(certain, records, exact, self.thaw_reasons(causes), share)
         reasons = self.thaw_reasons(entry[_REASONS])
-        return ExpectedInput(certain, records, exact, tuple([reasons[place] for place in causes]))
+        causes = tuple([reasons[place] for place in causes])
+        return ExpectedInput(certain, records, exact, causes, share)
 
     def _heads_of(
         self, names: tuple[str, ...], without: Container[str]

@@ -87,13 +87,17 @@ class Reason:
 class Pending:
     """How much is waiting. `None`: cannot be known before the run.
 
-    `exact` is false where `records` counts what a source holds, and a merge may keep fewer;
-    `compared` where they are compared with the last state, of which most may be no news.
+    `records` are new ones. `exact` is false where they are what a source holds, and a merge may
+    keep fewer; `compared` where they are compared with the last state, of which most may be no
+    news. `read_least` to `read_most` are read, new or not, each counted once: a changelog is
+    computed over the whole history of its inputs.
     """
 
     records: int | None
     bytes: int | None
     exact: bool = True
+    read_least: int = 0
+    read_most: int | None = None
     files: tuple[str, ...] = ()
     compared: bool = False
 

@@ -6,6 +6,7 @@ refusals ask, so a plan without them costs nothing here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from odfbuild.errors import Location
@@ -44,6 +45,15 @@ class FileOnly:
     def in_query(self, path: Path, step: int, line: int, column: int | None = None) -> Location:
         """See `Place.in_query`."""
         return self.of(path)
+
+
+def placed(found: Location | None, path: Path, place: Place) -> Location | None:
+    """A place in the text of a query of the transform at `path` as one in the project's file."""
+    if found is None or found.line is None:
+        return place.of(path)
+    step = int(found.file.removeprefix("queries[").removesuffix("]"))
+    at = place.in_query(path, step, found.line, found.column)
+    return replace(at, length=max(at.length, found.length)) if at.snippet else at
 
 
 def path_of(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:

@@ -186,6 +186,8 @@ def _pending(data: Mapping[str, Any] | None) -> Pending | None:
         exact=data["exact"],
         files=tuple(data["files"]),
         compared=data["compared"],
+        read_least=data["reads"]["least"],
+        read_most=data["reads"]["most"],
     )
 
 

@@ -12,7 +12,7 @@ from odfbuild.errors import PlanError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MergeStrategyAppend, MergeStrategySnapshot, SetPollingSource
-from odfbuild.plan.bounds import merge_never_adds_records, never_adds_records
+from odfbuild.plan.bounds import most_merged, never_adds_records
 from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
@@ -63,7 +63,7 @@ def root_verdict(
         pending=pending,
         outlook=ExpectedInput(
             certain=certain,
-            records=pending.records if _is_bounded(source, projection, facts) else None,
+            records=_most(source, projection, facts),
             exact=pending.exact,
             causes=reasons,
         ),
@@ -94,18 +94,20 @@ def _pending(
         exact=facts.exact and keeps_all and facts.records is not None,
         files=facts.files,
         compared=projection is not None and isinstance(source.merge, MergeStrategySnapshot),
+        read_least=facts.records or 0 if facts.exact else 0,
+        read_most=facts.records,
     )
 
 
-def _is_bounded(
+def _most(
     source: SetPollingSource, projection: Projection | None, facts: SourceFacts
-) -> bool:
-    """Whether at most one record is appended for each record of the source."""
-    # The first file of a snapshot has nothing to differ from.
-    first_file = len(facts.files) == 1 and (projection is None or projection.last_offset is None)
-    return (first_file or merge_never_adds_records(source.merge)) and (
-        source.preprocess is None or never_adds_records(source.preprocess, ("input",))
-    )
+) -> int | None:
+    """How many records there will be more, at most."""
+    prepared = source.preprocess
+    if facts.records is None or (prepared and not never_adds_records(prepared, ("input",))):
+        return None
+    own = projection.records if projection else 0
+    return most_merged(source.merge, facts.records, len(facts.files), own)
 
 
 def _missing(name: str, facts: SourceFacts) -> Verdict:

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.bounds import never_adds_records
-from odfbuild.plan.expected_input import ExpectedInput
+from odfbuild.plan.amount import Amount
+from odfbuild.plan.bounds import (
+    changes_two_at_most,
+    keeps_every_record,
+    kept_values,
+    never_adds_records,
+)
+from odfbuild.plan.expected_input import ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
 from odfbuild.wording import count
@@ -154,39 +162,115 @@ def _decide(
     )
     if not certain and not any(i.outlook for i in inputs):
         return IDLE
-    pending = _pending(inputs, advances)
-    records = _bound(transform, inputs, pending)
+    # What somebody has committed already is read for certain; what is planned may bring nothing.
+    sure = never_ran or any(advance.reason for advance in advances) or _brings_records(inputs)
+    cost = _cost(transform, projection, inputs, advances, sure=certain and sure)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),
-        pending=pending,
+        pending=cost.pending,
         outlook=ExpectedInput(
             certain=certain,
-            records=records,
-            exact=records == 0,
+            records=cost.brings,
+            exact=cost.brings_exactly,
             causes=_one_path(reasons),
+            share=cost.share,
         ),
     )
 
 
-def _pending(inputs: Sequence[Input], advances: Sequence[_Advance]) -> Pending:
-    planned = [i.outlook for i in inputs if i.outlook]
-    expected = [outlook.records for outlook in planned]
-    records: int | None = sum(advance.records for advance in advances)
-    for number in expected:
-        records = None if records is None or number is None else records + number
-    return Pending(
-        records=records,
+def _brings_records(inputs: Sequence[Input]) -> bool:
+    return any(each.outlook.amount.least for each in inputs if each.outlook)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What a run reads, and how many records it gives at most (`None`: nobody can tell)."""
+
+    pending: Pending
+    brings: int | None
+    brings_exactly: bool
+    share: Share | None
+
+
+def _cost(
+    transform: TransformSql,
+    projection: Projection | None,
+    inputs: Sequence[Input],
+    advances: Sequence[_Advance],
+    *,
+    sure: bool,
+) -> _Cost:
+    planned = [each.outlook for each in inputs if each.outlook]
+    coming = together(planned)
+    waiting = sum(advance.records for advance in advances)
+    new = Amount(waiting, waiting) + coming
+    committed = [each.state.records if each.state else 0 for each in inputs]
+    whole = Amount(sum(committed), sum(committed)) + coming
+    mode = expected_mode(transform).mode
+    # Where one of several inputs is empty, the others may not be needed.
+    all_there = len(inputs) == 1 or all(
+        records or (each.outlook and each.outlook.amount.least)
+        for records, each in zip(committed, inputs, strict=True)
+    )
+    read = _read(mode, new, whole, sure=sure and all_there)
+    pending = Pending(
+        records=new.most,
         # Slices that do not exist yet have no size.
         bytes=None if planned else sum(advance.bytes for advance in advances),
-        exact=records is not None and all(o.exact and o.certain for o in planned),
+        exact=new.exact,
+        read_least=read.least,
+        read_most=read.most,
     )
+    aliases = [each.alias for each in inputs]
+    brings = None
+    if never_adds_records(transform, aliases):
+        brings = new.most
+        if mode is not Mode.MAP:
+            brings = _most_changes(transform, mode, projection, new, whole)
+    keeps_all = mode is Mode.MAP and keeps_every_record(transform, aliases)
+    share = None
+    if mode is Mode.MAP and brings and len(inputs) == 1:
+        kept = kept_values(transform, aliases)
+        share = kept and Share(inputs[0].name.lower(), *kept, brings)
+    return _Cost(pending, brings, brings == 0 or (keeps_all and new.exact), share or None)
 
 
-def _bound(transform: TransformSql, inputs: Sequence[Input], pending: Pending) -> int | None:
-    if pending.records is None or not never_adds_records(transform, [i.alias for i in inputs]):
+def _read(mode: Mode, new: Amount, whole: Amount, *, sure: bool) -> Amount:
+    """How many records of its inputs a run reads."""
+    if mode is Mode.MAP:
+        return new
+    # A stream reads those that an open window or a pair can still need.
+    return whole if mode is Mode.CHANGELOG and sure else Amount(0, whole.most)
+
+
+def _most_changes(
+    transform: TransformSql,
+    mode: Mode,
+    projection: Projection | None,
+    new: Amount,
+    whole: Amount,
+) -> int | None:
+    """How many records a result that takes more than single records can gain.
+
+    All that it said may go, and as much come as there is to read.
+    """
+    if new.most is None or whole.most is None:
         return None
-    return pending.records
+    most = whole.most + (projection.records if projection else 0)
+    # One record closes any number of windows.
+    by_groups = mode is Mode.CHANGELOG and changes_two_at_most(transform)
+    if by_groups and _made_what_there_is(transform, projection):
+        return min(most, 2 * new.most)
+    return most
+
+
+def _made_what_there_is(transform: TransformSql, projection: Projection | None) -> bool:
+    """Whether the last step was done with the same query."""
+    if projection is None or projection.transform is None or projection.query_waits:
+        return False
+    made = projection.transform.transform
+    return (made.queries, made.temporal_tables) == (transform.queries, transform.temporal_tables)
 
 
 def _planned(name: str, outlook: ExpectedInput | None) -> Reason:

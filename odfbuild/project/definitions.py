@@ -10,7 +10,7 @@ from typing import Any
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
 from odfbuild.ingest.check import problems_of
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.model import DatasetSnapshot, SetPollingSource
+from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
 from odfbuild.project.model import Config, Definition
@@ -137,7 +137,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
 
 def _problems_of_sources(snapshot: DatasetSnapshot, document: _Document) -> Iterator[OdfbuildError]:
     for index, event in enumerate(snapshot.metadata):
-        if isinstance(event, SetPollingSource):
+        if isinstance(event, SetPollingSource | AddPushSource):
             for path, error in problems_of(event):
                 error.location = document.place(("content", "metadata", index, *path), value=True)
                 yield error

@@ -169,6 +169,9 @@ _NOT_READ: dict[str, dict[str, str]] = {
     },
 }
 
+_FORMATS = {"dateFormat": "to_date", "timestampFormat": "to_timestamp"}
+"""Formats of early definitions could be any pattern of Java's SimpleDateFormat."""
+
 
 def _read(read: Map, path: Path, found: _Changes) -> None:
     kind = (read.text("kind") or "").lower()
@@ -179,6 +182,15 @@ def _read(read: Map, path: Path, found: _Changes) -> None:
     for key, advice in _NOT_READ.get(kind, {}).items():
         if read.pop(key) is not None:
             found.lost((*path, key), f"`{key}`: no equivalent, {advice}")
+    for key, function in _FORMATS.items():
+        pattern = read.text(key)
+        if pattern is not None and pattern.lower() != "rfc3339":
+            read.pop(key)
+            found.lost(
+                (*path, key),
+                f"`{key}: {pattern}`: no equivalent, declare the column as STRING and convert it "
+                f"in `preprocess`: {function}(COLUMN, '{pattern}')",
+            )
 
 
 # --- Transformations ---

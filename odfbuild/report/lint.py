@@ -47,7 +47,8 @@ def _render(finding: Finding, color: bool) -> str:
         return f"{style}{text}{_OFF}" if color else text
 
     word, style = _WORDS[finding.level]
-    head = paint(style, f"{word}[{finding.rule.code} {finding.rule.name}]")
+    rule = f"{finding.rule.code} {finding.rule.name}".rstrip()
+    head = paint(style, f"{word}[{rule}]")
     lines = [f"{head}: {paint(_BOLD, finding.message)}", *render_place(finding.place, color)]
     lines += [f"  = note: {note}" for note in finding.notes]
     lines.append(f"{paint(_GREEN, 'help')}: {finding.help}")

@@ -56,6 +56,7 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                 "because": d.because or None,
                 "blocks": d.blocks,
                 "records": d.records,
+                "records_read": d.records_read,
                 "skipped": d.skipped.total,
                 "skipped_by_flaw": dict(d.skipped.counts),
                 "bad_records": [

@@ -17,6 +17,7 @@ from odfbuild.graph.build import Inputs
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.memory import LAYOUT, Memory
 from odfbuild.plan.model import Action, Plan
+from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
@@ -31,18 +32,23 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     settings = hashlib.sha256(repr(config).encode()).digest()
     stamp = b"odfbuild decisions 3\n" + code_stamp() + LAYOUT + settings
     stamp += engine_version().encode()
-    lineages = _Lineages(config.cache / "lineages.bin")
+    lineages = _Answers(config.cache / "lineages.bin")
+    queries = right_queries_file(config)
+    right = RightQueries(queries.load)
     decisions = Kept(file, stamp)
     memory = Memory(
         decisions.entries,
         {name.lower(): text for name, text in heads.items()},
         Lineages(lineages.load),
+        right,
     )
     yield memory
     if memory.is_changed:
         decisions.save(memory.kept)
     if memory.lineages.is_changed:
         lineages.save(memory.lineages.kept)
+    if right.is_changed:
+        queries.save(right.kept)
 
 
 class KnownOrder:
@@ -99,8 +105,8 @@ class NoDrift:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lineages:
-    """The file of what was told about columns of queries; opened only when something is asked."""
+class _Answers:
+    """A file of what was told about queries; opened only when something is asked."""
 
     file: Path
 
@@ -114,4 +120,9 @@ class _Lineages:
     def _stamp(self) -> bytes:
         from importlib.metadata import version
 
-        return b"odfbuild lineages 1\n" + code_stamp() + version("sqlglot").encode()
+        return b"odfbuild answers 1\n" + code_stamp() + version("sqlglot").encode()
+
+
+def right_queries_file(config: Config) -> _Answers:
+    """Where it is kept which queries are right."""
+    return _Answers(config.cache / "right_queries.bin")

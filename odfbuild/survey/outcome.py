@@ -24,6 +24,7 @@ class Status(Enum):
 class DatasetOutcome:
     """The end of one dataset: blocks and records added, seconds of wall time, and why.
 
+    `records_read` are those of inputs that a derivative went over, each counted once.
     `LOST` means that another writer holds or has moved the dataset; nothing was written then.
     `skipped` are bad records that were left out; `drift` is about columns of a source that were not
     the expected ones; `late` counts records that came behind a window, by input.
@@ -34,6 +35,7 @@ class DatasetOutcome:
     because: str = ""
     blocks: int = 0
     records: int = 0
+    records_read: int = 0
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()

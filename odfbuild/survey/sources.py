@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from odfbuild.errors import IngestError, Location, OdfbuildError
 from odfbuild.ingest.content import KnownContents
@@ -70,7 +71,11 @@ def probe_all(
             is_known = chain is not None and key_of(chain.dataset_id) in known
             seen = look(source, root, listed, closely=is_known)
             state = polling_state(chain)
-            facts[name] = probe(source, state, project.config.root, listed, contents.of)
+            facts[name] = probe(
+                source, state, project.config.root, listed, contents.of, project.config.may_open
+            )
+            if project.config.ingest.skips_bad_records(name):
+                facts[name] = replace(facts[name], exact=False)
         except IngestError as error:
             error.location = error.location or _event_place(project, definition, index)
             refusals[name] = error

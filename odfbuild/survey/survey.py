@@ -151,7 +151,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
-        fresh = Memory({}, {}, memory.lineages)
+        fresh = Memory({}, {}, memory.lineages, memory.right)
         probed = probe_all(project, selected, projections, fresh, plan_request.fetch_uncacheable)
         deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
         rebuilt = to_rebuild(

@@ -68,7 +68,12 @@ class PlainEngine:
             rows = rows.filter(pc.greater(rows["id"], int(above[1])))
         values = pc.multiply(rows["value"], int(factor[1]) if factor else 1)
         result = self._result(rows.set_column(2, "value", values), task)
-        return TransformResult(parts=result.parts, schema=result.schema, choice=RECORD_BY_RECORD)
+        return TransformResult(
+            parts=result.parts,
+            schema=result.schema,
+            choice=RECORD_BY_RECORD,
+            read=frozenset(file for each in task.inputs for file in each.files),
+        )
 
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)

@@ -7,10 +7,12 @@ and derivatives that were never changed hold what ones hold that begin now.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +70,41 @@ def settle(program: Program, walk: Walk) -> None:
         allowed += consents(said, walk)
         said = program("apply", "-y", *allowed)
     assert said.code == 0, said.out + said.err
+    check_estimates(program, walk)
     walk.waiting.clear()
     rest = program("plan", "--detailed-exitcode")
     assert rest.code == 0, rest.out
+
+
+def check_estimates(program: Program, walk: Walk) -> None:
+    """What plans said of the runs since the last check holds: exact numbers, and bounds."""
+    files = set(program.root.glob(".odfbuild/runs/*/run_results.json")) - walk.checked
+    walk.checked |= files
+    for file in sorted(files):
+        datasets = json.loads(file.read_text())["datasets"]
+        ran = {each["name"] for each in datasets}
+        for each in datasets:
+            planned = each["planned"]
+            if planned is None or each["status"] not in ("committed", "noop"):
+                continue
+            reads, read = planned["reads"], each["records_read"]
+            about = f"{each['name']} in {file}: {planned}, {each}"
+            if each["name"].startswith("r"):
+                assert not planned["exact"] or each["records"] == planned["records"], about
+                continue
+            assert reads["least"] <= read, about
+            assert reads["most"] is None or read <= reads["most"], about
+            assert not planned["exact"] or planned["records"] <= reads["most"], about
+            upstream = walk.datasets[each["name"]].inputs if each["name"] in walk.datasets else []
+            if upstream and not ran & set(upstream):
+                assert reads["most"] is not None, about
+                assert reads["most"] <= sum(map(records_in(program), upstream)), about
+
+
+def records_in(program: Program) -> Callable[[str], int]:
+    """How many records a dataset has."""
+    chains = Tiny(program.root).workspace().projections()
+    return lambda name: chains[name].records if name in chains else 0
 
 
 def consents(said: Said, walk: Walk) -> list[str]:

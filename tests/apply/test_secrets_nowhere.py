@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.servers.containers import IMAGE, Podman, podman_with_image
+from tests.servers.containers import IMAGE, Podman, machine_with, podman_with_image
 from tests.servers.objects import BUCKET, s3_endpoint
 from tests.servers.programs import free_port
 
@@ -151,18 +151,12 @@ def done(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[D
             "version": 1,
             "content": {
                 "name": "secrets",
-                "engine": {
-                    "sandbox": "off",  # which would keep the logs from being written there
-                    "conf": {f"spark.eventLog.{key}": value for key, value in logged.items()},
-                },
-                "ingest": {
-                    "container": {
-                        "runtime": list(podman.runtime),
-                        "arguments": list(podman.arguments),
-                    }
-                },
             },
         }
+        conf = {f"spark.eventLog.{key}": value for key, value in logged.items()}
+        # The sandbox would keep the logs from being written there.
+        machine = machine_with(base, podman, sandbox="off", conf=conf)
+        patch.setenv("ODFBUILD_CONFIG", str(machine))
         (root / "odfbuild.yaml").write_text(json.dumps(config))
         for name, fetch in sources(f"http://127.0.0.1:{server.server_port}").items():
             (root / "datasets" / f"{name}.yaml").write_text(definition(name, fetch))

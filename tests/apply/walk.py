@@ -64,7 +64,8 @@ class Defined:
 class Walk:
     """The definitions and sources in `root`, and changes of them drawn from `chance`.
 
-    `waiting` are files that came since the last apply, which a new column is to be in.
+    `waiting` are files that came since the last apply, which a new column is to be in; `checked`
+    are the results of runs that the test has looked at.
     """
 
     def __init__(self, root: Path, chance: random.Random) -> None:
@@ -72,6 +73,7 @@ class Walk:
         self.chance = chance
         self.datasets: dict[str, Defined] = {}
         self.waiting: dict[str, list[Path]] = {}
+        self.checked: set[Path] = set()
         self._number = 0
         self._config = yaml.safe_load(yaml.safe_dump(_PROJECT))
         (root / "datasets").mkdir(parents=True)

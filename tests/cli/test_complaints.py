@@ -277,7 +277,8 @@ def test_dbt_core_2079_what_a_run_will_read_is_known_before_it(
     assert (pending["records"], pending["exact"]) == (1, True)
     event = tiny.events("root")[-1]
     assert pending["bytes"] == event.new_data.size
-    assert "Will read up to 2 records" in applied.ok("plan").out
+    total = "Will read 2 records of datasets; 1.8 KB of new input are on disk now."
+    assert total in applied.ok("plan").out
 
 
 def test_dbt_core_3589_a_cache_never_decides_what_is_seen(tiny: Tiny, applied: Program) -> None:

@@ -74,6 +74,21 @@ def run_all(
     return wrong
 
 
+def print_of(
+    texts: list[str], folder: Path, programs: Path = Path(sys.executable).parent
+) -> list[str]:
+    """What commands print that run one after the other in `folder`; `cd` prints nothing."""
+    printed = []
+    for text in texts:
+        if change := _CHANGE_FOLDER.fullmatch(text):
+            folder /= change.group(1)
+        output, code = ("", 0) if change else _run(text, folder, 0, programs)
+        if code:
+            raise RuntimeError(f"$ {text}\nended with {code}:\n{output}")
+        printed.append(output)
+    return printed
+
+
 def _run(text: str, folder: Path, last_code: int, programs: Path) -> tuple[str, int]:
     environment = {
         **os.environ,

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import sysconfig
-import venv
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from .console import ROOT, commands, run_all
+from odfbuild.version import __version__
 
-_FOLDERS = ("odfbuild", "schemas", "templates")
-_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+from .console import commands, run_all
+from .environments import ROOT, run
 
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Programs of an environment with the wheel of this tree; what it needs comes from ours."""
-    folder = tmp_path_factory.mktemp("installed")
-    # A build leaves its marks in the tree that it is made from.
-    tree = folder / "tree"
-    tree.mkdir()
-    for name in (*_FOLDERS, *_FILES):
-        subprocess.run(["cp", "-r", ROOT / name, tree / name], check=True)
-    _run(
-        sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-        "--no-deps", "--no-build-isolation", "--wheel-dir", folder, tree,
-    )  # fmt: skip
-    wheel = next(folder.glob("odfbuild-*.whl"))
-    venv.create(folder / "venv", with_pip=False, symlinks=True)
-    python = folder / "venv" / "bin" / "python"
-    _run(
-        sys.executable, "-m", "pip", "--python", python, "install", "--quiet",
-        "--disable-pip-version-check", "--no-deps", "--no-index", wheel,
-    )  # fmt: skip
-    own = _run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
-    (Path(own) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python.parent
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 
-def _run(*command: object) -> str:
-    done = subprocess.run(
-        [str(word) for word in command], cwd="/", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_a_wheel_has_all_that_the_program_reads(installed: Path) -> None:
+def test_a_wheel_has_all_that_the_program_reads(builder: Path) -> None:
     script = (
         "import odfbuild\n"
         "from odfbuild.project.resources import schema_text, template_text\n"
@@ -60,8 +27,8 @@ def test_a_wheel_has_all_that_the_program_reads(installed: Path) -> None:
         "template_text('report/plan.html.j2'), template_text('init/2026-01.csv')\n"
         "schema_text('DatasetSnapshot.json'), schema_text('plan.schema.json'), error_codes()\n"
     )
-    where = _run(installed / "python", "-c", script).strip()
-    assert Path(where).is_relative_to(installed.parent)
+    where = run(builder / "python", "-c", script).strip()
+    assert Path(where).is_relative_to(builder.parent)
     files = {"templates", "schemas"}
     for folder in files:
         shipped = Path(where).parent / "_resources" / folder
@@ -70,11 +37,45 @@ def test_a_wheel_has_all_that_the_program_reads(installed: Path) -> None:
     assert (Path(where).parent / "py.typed").is_file()
 
 
+def test_links_of_a_package_page_lead_to_files_of_the_release(wheel: Path) -> None:
+    """A package page has no files beside it."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(each for each in archive.namelist() if each.endswith("/METADATA"))
+        text = archive.read(name).decode()
+    release = f"https://github.com/odfbuild/odfbuild/(blob|raw)/v{__version__}/"
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    ours = [re.sub(release, "", link) for link in links if re.match(release, link)]
+    assert len(ours) > 50
+    assert [link for link in ours if not (ROOT / link).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert f"/raw/v{__version__}/docs/images/plan.svg)" in text
+
+
 @pytest.mark.spark
-def test_the_tutorial_does_what_it_says(installed: Path, tmp_path: Path) -> None:
+def test_the_tutorial_does_what_it_says(builder: Path, tmp_path: Path) -> None:
     """From nothing to a merged pull request, by the page alone."""
-    listed = commands(ROOT / "docs" / "tutorial.md")
+    listed = commands(TUTORIAL)
     said = {word for command in listed for word in command.text.split()}
     assert {"init", "new", "plan", "apply", "git", "verify"} <= said
-    if wrong := run_all(listed, tmp_path, installed):
+    if wrong := run_all(listed, tmp_path, builder):
+        pytest.fail("\n\n".join(wrong), pytrace=False)
+
+
+@pytest.mark.spark
+def test_the_tutorial_needs_spark_only_where_records_are_read_or_computed(
+    planner: Path, builder: Path, tmp_path: Path
+) -> None:
+    """As where CI plans and another machine builds: the same chains, two installations."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "odfbuild"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        f'apply | tail | verify) exec {builder}/odfbuild "$@" ;;\n'
+        f'*) exec {planner}/odfbuild "$@" ;;\n'
+        "esac\n"
+    )
+    program.chmod(0o755)
+    if wrong := run_all(commands(TUTORIAL), tmp_path, programs):
         pytest.fail("\n\n".join(wrong), pytrace=False)

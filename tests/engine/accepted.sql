@@ -72,3 +72,65 @@ SELECT max(event_time) AS event_time, city, sum(population) AS p, count(*) AS n 
 SELECT max(event_time) AS event_time, city, sum(population) AS p, row_number() OVER (ORDER BY sum(population), city) AS n FROM cities GROUP BY city
 SELECT event_time, city, population, rank() OVER (ORDER BY population) AS r, row_number() OVER (PARTITION BY city ORDER BY event_time, population) AS n FROM cities
 SELECT event_time, population, row_number() OVER (ORDER BY event_time, city COLLATE UTF8_BINARY, population) AS x, city FROM (SELECT event_time, population, city COLLATE UTF8_LCASE AS city FROM cities)
+FROM cities |> WHERE population > 5 |> SELECT event_time, city
+FROM cities SELECT event_time, city
+TABLE cities |> SELECT event_time, upper(city) AS c
+SELECT event_time, city FROM cities WHERE city ILIKE ANY ('a%', 'b%')
+SELECT event_time, city FROM cities WHERE city LIKE ALL ('a%', '%b')
+SELECT event_time, `city`, population FROM `cities` WHERE NOT population <=> 3
+SELECT event_time, !isnull(city) AS x FROM cities
+SELECT event_time, try_cast(city AS INT) AS x, cast(population AS string) y FROM cities
+SELECT event_time, parse_json(city):a.b::string AS x FROM cities
+SELECT event_time, interval 3 days + event_time AS later FROM cities
+SELECT event_time, event_time - INTERVAL '1 02:03:04' DAY TO SECOND AS x FROM cities
+SELECT event_time, timestampdiff(MINUTE, event_time, event_time) AS d, dateadd(DAY, 1, event_time) AS n, date_diff(HOUR, event_time, event_time) AS h FROM cities
+SELECT event_time, timestampadd(SECOND, 1, event_time) AS d FROM cities
+SELECT max(event_time) AS event_time, city, grouping(city) AS g, sum(population) AS s FROM cities GROUP BY city WITH ROLLUP
+SELECT max(event_time) AS event_time, city, grouping_id() AS g, sum(population) AS s FROM cities GROUP BY CUBE (city, population)
+SELECT max(event_time) AS event_time, city FROM cities GROUP BY GROUPING SETS ((city), ())
+SELECT * FROM (SELECT event_time, city, population FROM cities) UNPIVOT (v FOR k IN (population))
+SELECT a.event_time, x.c FROM cities a JOIN LATERAL (SELECT upper(a.city) AS c) x
+SELECT event_time, q.col FROM cities LATERAL VIEW OUTER explode(array(1, 2)) q
+SELECT event_time, k, v FROM cities LATERAL VIEW explode(map('a', 1)) q AS k, v
+SELECT event_time, explode(map('a', 1)) AS (k, v) FROM cities
+SELECT event_time, stack(2, 'a', population, 'b', population) AS (k, v) FROM cities
+SELECT event_time, inline(array(struct(1 AS a, 'x' AS b))) FROM cities
+SELECT c.event_time, c.city FROM cities c NATURAL JOIN cities d
+SELECT event_time, city FROM cities c LEFT SEMI JOIN cities d USING (city)
+SELECT c.event_time, d.n FROM cities c, VALUES (1, 'a'), (2, 'b') AS d(n, t)
+SELECT c.event_time, id FROM cities c, range(3)
+SELECT event_time, city FROM cities WHERE (city, population) IN (SELECT city, population FROM cities)
+SELECT event_time, CASE city WHEN 'a' THEN 1 WHEN 'b' THEN 2 END AS x, if(population > 1, 'a', 'b') AS y FROM cities
+SELECT event_time, city[0] AS x FROM (SELECT event_time, split(city, 'a') AS city FROM cities)
+SELECT event_time, m['a'] AS x, s.a FROM (SELECT event_time, map('a', 1) AS m, named_struct('a', 1, 'b', 2) AS s FROM cities)
+SELECT event_time, overlay(city PLACING 'x' FROM 2) AS a, position('a' IN city) AS b, trim(LEADING 'x' FROM city) AS c, substring(city FROM 2 FOR 3) AS d FROM cities
+SELECT event_time, 1L AS a, 2S AS b, 3Y AS c, 1.5D AS d, 1.5BD AS e, 1e3 AS f, X'1F' AS g FROM cities
+SELECT event_time, sum(population) OVER w AS s FROM cities WINDOW w AS (PARTITION BY city ORDER BY event_time)
+SELECT event_time, ntile(4) OVER (PARTITION BY city ORDER BY event_time, population) AS x FROM (SELECT event_time, city, population FROM cities)
+SELECT max(event_time) AS event_time, count(DISTINCT city, population) AS n, count(city, population) AS m FROM cities
+SELECT max(event_time) AS event_time, sum(DISTINCT population) AS n, max(population) FILTER (WHERE city = 'a') AS m FROM cities HAVING count(*) > 0
+SELECT max(event_time) AS event_time, city AS town FROM cities GROUP BY town
+SELECT max(event_time) AS event_time, upper(city) AS up FROM cities GROUP BY upper(city) ORDER BY up
+SELECT event_time AS event_time, population * 2 AS twice, twice + 1 AS more FROM cities
+SELECT session_window.start AS event_time, count(*) AS n FROM cities GROUP BY session_window(event_time, '5 minutes')
+WITH a(t, c) AS (SELECT event_time, city FROM cities), b AS (SELECT * FROM a) SELECT t AS event_time, c FROM b
+SELECT event_time, (SELECT max(population) FROM cities b WHERE b.city = a.city) AS m FROM cities a
+SELECT event_time, exists(array(1, 2), x -> x > 1) AS e, zip_with(array(1), array(2), (x, y) -> x + y) AS z FROM cities
+SELECT event_time, transform(array(named_struct('a', 1)), x -> x.a + population) AS t, reduce(array(1), 0, (acc, x) -> acc + x, acc -> acc * 2) AS r FROM cities
+SELECT event_time, to_timestamp('2024', 'yyyy') AS a, make_date(2024, 1, 1) AS b, date'2024-01-01' AS c, timestamp_ntz'2024-01-01 00:00:00' AS d FROM cities
+SELECT event_time, extract(DOW FROM event_time) AS a, date_part('year', event_time) AS b, EXTRACT(SECOND FROM event_time) AS c FROM cities
+SELECT event_time, left(city, 2) AS l, right(city, 2) AS r, char_length(city) AS n, mod(population, 3) AS m, population % 3 AS k, population DIV 2 AS d FROM cities
+(SELECT event_time, city FROM cities) UNION ALL (SELECT event_time, city FROM cities)
+SELECT event_time, city FROM cities MINUS SELECT event_time, city FROM cities WHERE population > 5
+SELECT event_time, city AS select FROM cities
+SELECT event_time, city value, population end FROM cities
+SELECT event_time, cities.city FROM cities ORDER BY cities.city, population, event_time LIMIT 3
+SELECT * EXCEPT (offset, op, system_time), population AS p2 FROM cities
+SELECT event_time, 'it''s' AS a, "double" AS b, 'a' 'b' AS c, r'\d' AS d FROM cities
+SELECT event_time, percentile_disc(0.5) WITHIN GROUP (ORDER BY population) OVER (PARTITION BY city, event_time) AS p, city FROM cities
+SELECT event_time, any(population > 1) OVER (PARTITION BY city) AS a FROM cities
+SELECT event_time, named_struct('a', city).a AS x, struct(city AS b).b AS y FROM cities
+SELECT event_time, count_if(population > 3) OVER (PARTITION BY city) AS c, max(max(population)) OVER (PARTITION BY city) AS m FROM cities GROUP BY event_time, city, population
+SELECT event_time, format_number(population, 2) AS f, printf('%d', population) AS p, hash(city, population) AS h, greatest(1, population) AS g FROM cities
+SELECT event_time, mask(city, lowerChar => 'q') AS j FROM cities
+SELECT event_time, city /* ' ( */ FROM cities

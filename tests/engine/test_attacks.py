@@ -7,10 +7,12 @@ places in a query than in the shared vectors.
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices
-from odfbuild.errors import OdfbuildError, QueryError
+from odfbuild.errors import Errors, OdfbuildError, QueryError
+from tests.cli.wrong.queries import WRONG
 from tests.engine.inputs import SCHEMA, sql
 from tests.engine.stepwise import VOCAB
 
@@ -224,6 +226,24 @@ def test_what_hides_the_clock_or_depends_on_the_order_of_rows_is_refused(
 def test_the_queries_that_people_write_are_accepted(spark_engine: Engine) -> None:
     found = {query: verdict(spark_engine, query) for query in queries("accepted.sql")}
     assert [query for query, what in found.items() if what == "refused"] == []
+
+
+def test_what_is_refused_for_its_text_the_engine_refuses_for_the_same_reason(
+    spark_engine: Engine,
+) -> None:
+    people = [("id", pa.int64()), ("name", pa.string()), ("city", pa.string())]
+    inputs = [
+        InputSlices(
+            alias="cities", schema=SCHEMA.append(pa.field("area", pa.float64())), vocab=VOCAB
+        ),
+        InputSlices(alias="people", schema=pa.schema([*list(SCHEMA)[:4], *people]), vocab=VOCAB),
+    ]
+    for marked, code, *_ in WRONG:
+        query = marked.replace("«", "").replace("»", "")
+        with pytest.raises((OdfbuildError, Errors)) as caught:
+            spark_engine.validate("x", sql(query), inputs, VOCAB, preprocess=False)
+        expected = "E0501" if code == "E0550" else code  # which it takes for a syntax error
+        assert expected in [each.code for each in caught.value.apart()], query
 
 
 @pytest.mark.parametrize(

@@ -428,4 +428,110 @@ MERGE = [
     Case("blank-lines-only", b"\n\n\n", b'{"n": 1}\n', None, "", None, lines("NdJson", "n BIGINT")),
 ]
 
-CASES = [*PREPARE, *ENCODING, *BINARY, *MERGE]
+_TWICE = csv("id BIGINT", "t STRING")
+_SNAPSHOT = {"kind": "Snapshot", **KEYED}
+_TABLE_TWICE = pa.table({"id": [1, 2, 1], "t": ["a", "b", "c"]})
+UNIQUE = [
+    Case(
+        "snapshot-with-a-key-twice",
+        b"id,t\n1,a\n\n2,b\n1,c\n",
+        b"id,t\n1,c\n2,b\n",
+        "E0460",
+        "1 primary key of 'data/snapshot-with-a-key-twice/2' has more than one record: "
+        "id 1 (line 2, line 5)",
+        5,
+        _TWICE,
+        merge=_SNAPSHOT,
+        before=b"id,t\n1,a\n2,b\n",
+    ),
+    Case(
+        "snapshot-with-many-keys-twice",
+        b"id,t\n" + b"".join(b"%d,x\n" % (n % 5) for n in range(40)),
+        b"id,t\n1,x\n",
+        "E0460",
+        "5 primary keys of 'data/snapshot-with-many-keys-twice/2' have more than one record: "
+        "id 0 (line 2, line 7, line 12, line 17, line 22, …), id 1 (",
+        7,
+        _TWICE,
+        merge=_SNAPSHOT,
+    ),
+    Case(
+        "snapshot-with-a-key-twice-in-json",
+        b'{"id": 1, "t": null}\n{"t": "b"}\n{"t": "c"}\n',
+        b'{"id": 1}\n',
+        "E0460",
+        "id NULL (line 2, line 3)",
+        3,
+        lines("NdJson", "id BIGINT", "t STRING"),
+        merge=_SNAPSHOT,
+    ),
+    Case(
+        "snapshot-with-a-key-twice-in-parquet",
+        _parquet(_TABLE_TWICE),
+        _parquet(_TABLE_TWICE.slice(1)),
+        "E0460",
+        "id 1 (row 1, row 3)",
+        None,
+        {"kind": "Parquet"},
+        merge=_SNAPSHOT,
+    ),
+    Case(
+        "snapshot-with-a-key-twice-behind-a-query",
+        b"id,t\n9,x\n1,a\n2,b\n1,c\n",
+        b"id,t\n1,c\n",
+        "E0460",
+        "key 11 and event_time 2026-01-01 00:00:00 (line 3, line 5)",
+        5,
+        _TWICE,
+        preprocess="SELECT TIMESTAMP '2026-01-01' AS event_time, id + 10 AS key, t FROM input "
+        "WHERE id < 9",
+        merge={"kind": "Snapshot", "primaryKey": ["key", "event_time"]},
+    ),
+    Case(
+        "snapshot-with-a-key-twice-behind-a-query-over-all",
+        b"id,t\n1,a\n1,b\n2,b\n",
+        b"id,t\n1,c\n",
+        "E0460",
+        "id 1 (2 records)",
+        None,
+        _TWICE,
+        preprocess="SELECT DISTINCT id, t FROM input",
+        merge=_SNAPSHOT,
+    ),
+]
+_UPSERT = {"kind": "UpsertStream", **KEYED}
+OPERATIONS = [
+    Case(
+        "upsert-with-an-operation-that-is-not-declared",
+        b'{"id": 1, "op": 0}\n{"id": 2, "op": "click"}\n{"id": 1, "op": 1}\n',
+        b'{"id": 1, "op": 0}\n{"id": 2, "op": "click"}\n{"id": 3}\n',
+        "E0421",
+        "'1' in column 'op' is not declared: with `op INT` in `read.schema` a row with 1 deletes",
+        3,
+        lines("NdJson", "id BIGINT", "t DOUBLE"),
+        merge=_UPSERT,
+    ),
+    Case(
+        "upsert-of-parquet-with-an-operation-that-is-not-declared",
+        _parquet(pa.table({"id": [1, 2], "op": [0, 1]})),
+        _parquet(pa.table({"id": [1, 2], "op": [0, 0]})),
+        "E0421",
+        "row 2",
+        None,
+        lines("Parquet", "id BIGINT"),
+        merge=_UPSERT,
+    ),
+    Case(
+        "upsert-whose-query-reads-the-operation",
+        b'{"id": 1, "op": 1, "kind": 0}\n',
+        b'{"id": 2, "op": 1, "kind": 0}\n',
+        None,
+        "",
+        None,
+        lines("NdJson", "id BIGINT", "kind INT"),
+        preprocess="SELECT id, kind AS op FROM input",
+        merge=_UPSERT,
+    ),
+]
+
+CASES = [*PREPARE, *ENCODING, *BINARY, *MERGE, *UNIQUE, *OPERATIONS]

@@ -339,6 +339,7 @@ RIGHT = [
         merge=KEYED,
     ),
     right("keys-twice-in-a-state", b"id,v\n1,a\n1,b\n", LETTERS, (1, "a"), (1, "b"), merge=STATE),
+    right("keys-twice-the-last", b"id,v\n1,a\n1,b\n", LETTERS, (1, "b"), merge=STATE),
     right(
         "state-of-nulls-and-zeros",
         b"id,v\n,-0.0\n1,NaN\n",

@@ -88,6 +88,7 @@ def ingest(
             history_schema=pq.read_schema(history) if history else None,
             event_time=LATE,
             scratch=scratch,
+            duplicate_keys="warn",  # what is committed then is what the reference commits
         )
     )
     parts = [

@@ -29,6 +29,9 @@ content:
     maxUnpackedBytes: {LIMIT}
     badRecords:
       skipping-*: skip
+    duplicateKeys:
+      keys-twice-*: warn
+      keys-twice-the-last: last
 """
 CASES = [*bad_sources.CASES, *bad_text.CASES, *odd_sources.CASES]
 KEPT = {
@@ -128,6 +131,15 @@ def test_bad_input_is_named_with_its_place_and_leaves_the_chain_as_it_was(
         assert error.location.file == f"data/{case.name}/2"
         assert error.location.line == case.line
     assert after == before
+
+
+def test_a_key_with_several_records_is_told_or_settled_as_the_project_says(runs: Runs) -> None:
+    outcome = runs.bad["keys-twice-in-a-state"]
+    assert outcome.warnings == (
+        "1 primary key of 'data/keys-twice-in-a-state/2' has more than one record: "
+        "id 1 (line 2, line 3)",
+    )
+    assert runs.bad["keys-twice-the-last"].warnings == ()
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -63,6 +63,13 @@ def columns(*queries: str) -> list[tuple[str, str | None]] | None:
         ("SELECT id FROM unknown", [("id", None)]),
         ("SELECT id FROM t JOIN unknown USING (id)", [("id", None)]),
         ("SELECT w FROM t LATERAL VIEW explode(s) v AS w", [("w", None)]),
+        (
+            "SELECT * FROM `a.b` LATERAL VIEW explode(x) v AS w",
+            [("id", "int64"), ("x", "double"), ("w", None)],
+        ),
+        ("SELECT explode(m) AS (k, v) FROM t", [("k", None), ("v", None)]),
+        ("SELECT * FROM VALUES (1, 2) AS v(one, two)", [("one", None), ("two", None)]),
+        ("SELECT * FROM `a.b` AS c(k, y)", [("k", "int64"), ("y", "double")]),
     ],
 )
 def test_columns_are_told_from_the_text(query: str, expected: list[tuple[str, str | None]]) -> None:
@@ -79,7 +86,6 @@ def test_a_later_step_reads_an_earlier_one() -> None:
         "SELECT count(id) FROM t",
         "SELECT * FROM unknown",
         "SELECT * FROM t JOIN `a.b` USING (id)",
-        "SELECT * FROM t LATERAL VIEW explode(s) v AS w",
         "SELECT * FROM t AS x (a, b)",
         "SELECT * FROM t PIVOT (sum(id) FOR name IN ('a'))",
         "VALUES (1, 2)",

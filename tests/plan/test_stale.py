@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,10 +62,25 @@ def test_a_missing_source_is_refused_and_its_new_readers_with_it():
     assert codes(world, "d") == [ReasonCode.INPUT_REFUSED]
 
 
+def read_of(records: int, size: int) -> Pending:
+    """So many new records that are committed already, and nothing else."""
+    return Pending(records=records, bytes=size, read_least=records, read_most=records)
+
+
+def upto(records: int) -> Pending:
+    """At most so many new records that are still to come."""
+    return Pending(records=records, bytes=None, exact=False, read_most=records)
+
+
 def test_appending_without_a_query_keeps_every_record():
     world = World().root("r", polling(merge=MergeStrategyAppend())).has("r", news(100))
     assert world.planned("r").pending == Pending(
-        records=100, bytes=2_000, exact=True, files=("data/2.csv",)
+        records=100,
+        bytes=2_000,
+        exact=True,
+        files=("data/2.csv",),
+        read_least=100,
+        read_most=100,
     )
 
 
@@ -78,7 +96,7 @@ def test_an_advanced_input_gives_exact_records_bytes_blocks_and_offsets():
     after = world.chains["flights"].add(7, watermark=3).add(4, watermark=4).now
     plan = world.planned("late")
     assert plan.actions == (Action.RUN,)
-    assert plan.pending == Pending(records=11, bytes=110, exact=True)
+    assert plan.pending == read_of(11, 110)
     (reason,) = plan.reasons
     assert reason.code is ReasonCode.INPUT_ADVANCED
     assert (reason.from_block, reason.from_offset) == (before.head, 49)
@@ -91,7 +109,7 @@ def test_a_derivative_that_never_ran_reads_everything():
     world.commit("d")
     world.has("r", UNCHANGED)
     assert codes(world, "d") == [ReasonCode.NEVER_RUN, ReasonCode.INPUT_ADVANCED]
-    assert world.planned("d").pending == Pending(records=30, bytes=300, exact=True)
+    assert world.planned("d").pending == read_of(30, 300)
 
 
 def test_an_input_without_data_and_without_plan_makes_its_reader_wait():
@@ -106,8 +124,7 @@ def test_news_reach_every_descendant_with_numbers():
     world = pipeline().has("flights", news(100))
     assert [d.actions for d in world.plan().datasets] == [(Action.RUN,)] * 3
     late, worst = world.planned("late"), world.planned("worst")
-    assert late.pending == Pending(records=100, bytes=None, exact=False)
-    assert worst.pending == Pending(records=100, bytes=None, exact=False)
+    assert late.pending == worst.pending == upto(100)
 
 
 def test_causes_lead_down_to_the_root():
@@ -129,7 +146,8 @@ def test_behind_a_join_nothing_is_promised():
     query = "SELECT a.* FROM flights AS a JOIN flights AS b ON a.id = b.id"
     world = pipeline().has("flights", news(100))
     world.derivative("late", "flights", query=query)
-    assert world.planned("late").pending == Pending(records=100, bytes=None, exact=False)
+    # 50 are there, and each side may need them.
+    assert world.planned("late").pending == replace(upto(100), read_most=150)
     pending = world.planned("worst").pending
     assert pending is not None and pending.records is None
 
@@ -144,12 +162,76 @@ def behind_a_snapshot(records: int) -> Pending | None:
     return world.planned("d").pending
 
 
-def test_behind_a_snapshot_nothing_is_promised():
-    assert behind_a_snapshot(5) == Pending(records=None, bytes=None, exact=False)
+def test_a_snapshot_corrects_what_it_has_and_retracts_what_was_there_at_most():
+    assert behind_a_snapshot(5) == upto(2 * 100 + 5)
 
 
 def test_the_first_file_of_a_snapshot_has_nothing_to_differ_from():
-    assert behind_a_snapshot(0) == Pending(records=100, bytes=None, exact=False)
+    assert behind_a_snapshot(0) == upto(100)
+
+
+def by_airport(*origins: str) -> World:
+    """Flights, those of each airport, and all of them together again."""
+    world = World().root("flights")
+    for origin in origins:
+        query = f"SELECT id, name FROM flights WHERE name = '{origin}' AND id > 0"
+        world.derivative(f"d{len(world.order)}", "flights", query=query)
+    names = [name for name in world.order if name != "flights"]
+    query = " UNION ALL ".join(f"SELECT id, name FROM {name}" for name in names)
+    return world.derivative("all", *names, query=query).has("flights", news(100))
+
+
+@pytest.mark.parametrize(
+    ("origins", "most"),
+    [(("EWR", "JFK", "LGA"), 100), (("EWR", "JFK", "ewr"), 300), (("EWR", "JFK", "1"), 200)],
+)
+def test_a_union_of_what_was_divided_is_never_more_than_there_was(origins, most):
+    assert by_airport(*origins).planned("all").pending == upto(most)
+
+
+def test_parts_that_somebody_has_computed_already_are_added():
+    world = by_airport("EWR", "JFK")
+    for name in world.order[:3]:
+        world.commit(name)
+    world.chains["flights"].add(30)
+    world.chains["d1"].run(7, world.chains["flights"])
+    # 7 wait; 100 are still to come to the one, and these and 30 to the other.
+    assert world.planned("all").pending == replace(upto(137), read_least=7, read_most=137)
+
+
+SUM = "SELECT name, count(*) AS id FROM flights GROUP BY name"
+
+
+def test_a_changelog_reads_all_that_there_is():
+    world = World().root("flights").derivative("sum", "flights", query=SUM)
+    world.derivative("next", "sum")
+    chain = world.commit("flights").add(50)
+    sum = world.commit("sum").run(9, chain)
+    world.commit("next").run(9, sum)
+    chain.add(7)
+    world.has("flights", UNCHANGED)
+    now = replace(read_of(7, 70), read_least=57, read_most=57)
+    assert world.planned("sum").pending == now
+    # A sum is taken back and given anew.
+    assert world.planned("next").pending == upto(14)
+    world.has("flights", news(100))
+    coming = replace(upto(107), read_least=57, read_most=157)
+    assert world.planned("sum").pending == coming
+    assert world.planned("next").pending == upto(9 + 157)
+
+
+def test_a_stream_reads_no_more_than_there_is():
+    query = "SELECT count(*) AS id, 'x' AS name FROM flights GROUP BY window(event_time, '1 day')"
+    world = World().root("flights").derivative("days", "flights", query=query)
+    world.derivative("next", "days")
+    chain = world.commit("flights").add(50, watermark=1)
+    world.commit("days").run(9, chain)
+    world.commit("next").run(9, world.chains["days"])
+    chain.add(1, watermark=9)
+    world.has("flights", UNCHANGED)
+    assert world.planned("days").pending == replace(read_of(1, 10), read_least=0, read_most=51)
+    # Each of 51 records may be alone in a window that is closed now.
+    assert world.planned("next").pending == upto(9 + 51)
 
 
 def test_a_changed_query_alone_runs_nothing():
@@ -169,7 +251,7 @@ def test_a_watermark_that_moved_alone_is_a_reason_to_run():
     world.chains["late"].run(0, world.chains["flights"], watermark=9)
     plan = world.planned("worst")
     assert plan.actions == (Action.RUN,)
-    assert plan.pending == Pending(records=0, bytes=0)
+    assert plan.pending == read_of(0, 0)
 
 
 def test_a_rewritten_input_is_refused_and_named():
@@ -259,7 +341,7 @@ def test_pending_is_what_came_after_the_last_run(batches, seen):
         chain.add(records)
     unread = batches[seen:] if seen < len(batches) else [1, *batches]
     pending = world.planned("d").pending
-    assert pending == Pending(records=sum(unread), bytes=10 * sum(unread), exact=True)
+    assert pending == read_of(sum(unread), 10 * sum(unread))
 
 
 @given(st.booleans(), st.booleans(), st.integers(0, 3))

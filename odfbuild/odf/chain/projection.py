@@ -53,7 +53,8 @@ class Projection:
     `last_offset` is the offset of the newest record, `records` and `data_bytes` count all slices,
     `inputs` is what transforms left of each input, with `prev` folded into `new`: the last block
     and offset that were consumed. Inputs of the last `ExecuteTransform` come first, then those that
-    were inputs once: one that comes back goes on where it was left.
+    were inputs once: one that comes back goes on where it was left. `last_query` is the number of
+    the block whose transformation made the last step.
     """
 
     dataset_id: DatasetId
@@ -79,6 +80,12 @@ class Projection:
     inputs: tuple[ExecuteTransformInput, ...] = ()
     eras: tuple[QueryEra, ...] = ()
     ever_ran: bool = False
+    last_query: int | None = None
+
+    @property
+    def query_waits(self) -> bool:
+        """Whether the transformation in force is another than that of the last step."""
+        return self.last_query is not None and self.last_query != self.transform_sequence_number
 
     @property
     def consumed(self) -> tuple[ExecuteTransformInput, ...]:
@@ -187,6 +194,7 @@ def _take_data(draft: _Draft, event: AddData | ExecuteTransform) -> None:
         # Only the most recent AddData counts, also when it carries no state.
         draft.source_state = event.new_source_state
         return
+    draft.last_query = draft.transform_sequence_number
     left = tuple(
         ExecuteTransformInput(
             dataset_id=i.dataset_id,

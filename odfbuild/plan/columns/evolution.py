@@ -126,6 +126,12 @@ def result_of_source(source: Source) -> Result | None:
     return Result(own, "")
 
 
+def source_columns(read: ReadStep) -> Columns | None:
+    """What a source declares that it reads; `None` when the data decide."""
+    declared = _declared(read)
+    return None if declared is None else columns_of(declared)
+
+
 def _declared(read: ReadStep) -> arrow.Schema | None:
     if read.schema is not None:
         from odfbuild.odf.schema.arrow_form import arrow_form

@@ -5,29 +5,33 @@ For whoever writes a query: of datasets that have no data yet, too. Runs nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import (
     AddPushSource,
-    DatasetSnapshot,
+    MetadataEvent,
     SetPollingSource,
     SetTransform,
     SetVocab,
 )
 from odfbuild.plan.columns.evolution import committed_columns, result_of_source
-from odfbuild.plan.columns.of_query import Columns, result_of
+from odfbuild.plan.columns.of_query import Column, Columns, result_of
+from odfbuild.project.model import Definition
 
 
 class KnownColumns:
-    """Columns of the datasets of a project; `snapshots` and `projections` by alias."""
+    """Columns of the datasets that are defined, or have chains; `projections` by alias."""
 
     def __init__(
-        self, snapshots: Mapping[str, DatasetSnapshot], projections: Mapping[str, Projection]
+        self, definitions: Iterable[Definition], projections: Mapping[str, Projection]
     ) -> None:
-        self._snapshots = {name.lower(): each for name, each in snapshots.items()}
-        self._projections = {name.lower(): each for name, each in projections.items()}
+        self._definitions = {each.folded: each for each in definitions}
+        self._projections = projections
+        self._aliases = {name.lower(): name for name in projections}
         self._found: dict[str, Columns | None] = {}
 
     def names(self, dataset: str) -> tuple[str, ...] | None:
@@ -41,10 +45,9 @@ class KnownColumns:
 
     def vocabulary(self, dataset: str) -> Vocabulary:
         """What its system columns are called."""
-        snapshot = self._snapshots.get(dataset.lower())
-        events = snapshot.metadata if snapshot else ()
+        events = self._events(dataset.lower())
         vocab = next((each for each in reversed(events) if isinstance(each, SetVocab)), None)
-        projection = self._projections.get(dataset.lower())
+        projection = self._chain(dataset.lower())
         return vocabulary_of(vocab or (projection.vocab if projection else None))
 
     def types(self, dataset: str) -> dict[str, str | None] | None:
@@ -54,25 +57,44 @@ class KnownColumns:
             return None
         return {each.name: None if each.type is None else str(each.type) for each in columns}
 
-    def result(self, dataset: str) -> tuple[str, ...] | None:
-        """What the query of its definition gives; `None` when it has none or cannot be told."""
-        columns = self._defined(dataset.lower())
-        return None if columns is None else tuple(column.name for column in columns)
+    def relation(self, dataset: str) -> Columns | None:
+        """Its columns as its readers see them, before anything is committed, too."""
+        columns = self._of(dataset)
+        if columns is None:
+            return None
+        names = self.vocabulary(dataset)
+        system = (names.offset, names.operation_type, names.system_time, names.event_time)
+        given = {each.name for each in columns}
+        # What a source calls like a system column gets an underscore.
+        renamed = [replace(each, name=f"_{each.name}") for each in columns if each.name in system]
+        return (
+            *(Column(name, None) for name in system if name not in given),
+            *columns,
+            *(each for each in renamed if each.name not in given),
+        )
 
     def _of(self, dataset: str) -> Columns | None:
         name = dataset.lower()
         if name not in self._found:
             self._found[name] = None  # a circle ends here
-            self._found[name] = self._defined(name) or self._committed(name)
+            with suppress(RecursionError):  # very many datasets may stand behind each other
+                self._found[name] = self._defined(name) or self._committed(name)
         return self._found[name]
 
+    def _events(self, name: str) -> tuple[MetadataEvent, ...]:
+        definition = self._definitions.get(name)
+        return definition.snapshot.metadata if definition is not None else ()
+
+    def _chain(self, name: str) -> Projection | None:
+        alias = self._aliases.get(name)
+        return None if alias is None else self._projections[alias]
+
     def _committed(self, name: str) -> Columns | None:
-        projection = self._projections.get(name)
+        projection = self._chain(name)
         return committed_columns(projection) if projection is not None else None
 
     def _defined(self, name: str) -> Columns | None:
-        snapshot = self._snapshots.get(name)
-        for event in reversed(snapshot.metadata if snapshot else ()):
+        for event in reversed(self._events(name)):
             if isinstance(event, SetTransform):
                 inputs = {
                     each.alias or str(each.dataset_ref): self._of(str(each.dataset_ref))

@@ -8,12 +8,15 @@ is asked about queries that changed only. Runs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,56 +55,175 @@ def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> 
     ours = if_runnable(transform)
     if ours is None:
         return None
-    from sqlglot.dialects.spark import Spark
-    from sqlglot.errors import SqlglotError
+    from odfbuild.plan.columns.parsed import parsed
 
-    known = {alias.lower(): columns for alias, columns in inputs.items()}
+    reader = Reader(inputs)
     records: list[str] = []
     columns: Columns | None = None
     for step in ours.queries or ():
-        try:
-            parsed = Spark().parse(step.query)
-            statements = [each for each in parsed if each is not None]
-            if len(statements) != 1:
-                return None
-            columns = _query(statements[0], known)
-            records.append(_text(_without_columns(statements[0])))
-        except (SqlglotError, RecursionError):
+        tree = parsed(step.query)
+        if tree is None:
             return None
+        columns = reader.step(tree, step.alias)
+        records.append(_text(_without_columns(tree)))
         if step.alias is not None:
-            known[step.alias.lower()] = columns
             records.append(repr(columns))
     return None if columns is None else Result(columns, "\n".join(records))
 
 
-_Tables = Mapping[str, Columns | None]
+Tables = Mapping[str, Columns | None]
+"""Relations that a query may read, by name in lower case; `None`: their columns are not known."""
 
 
-def _query(node: Any, tables: _Tables) -> Columns | None:
-    from sqlglot import exp
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a SELECT reads: columns by what a relation is called there, in the order of FROM.
 
-    if isinstance(node, exp.Subquery):
-        return _query(node.this, tables)
-    tables = _with_common_tables(node, tables)
-    if isinstance(node, exp.SetOperation):
-        left, right = _query(node.left, tables), _query(node.right, tables)
-        return _union(left, right)
-    return _select(node, tables) if isinstance(node, exp.Select) else None
+    `open`: a bare name may be more than a column of these. `listed`: `*` stands for all of them,
+    in this order.
+    """
+
+    tables: Tables
+    open: bool = False
+    listed: bool = True
+
+    def having(self, column: str) -> list[tuple[str, Columns]]:
+        """The relations that are known to have a column, by its name in lower case."""
+        return [
+            (name, columns)
+            for name, columns in self.tables.items()
+            if columns is not None and any(each.name.lower() == column for each in columns)
+        ]
 
 
-def _with_common_tables(node: Any, tables: _Tables) -> _Tables:
-    common = node.args.get("with_")
-    if common is None:
+class Reader:
+    """Follows the columns of queries through what they read. `saw_…` are told on the way."""
+
+    def __init__(self, inputs: Tables) -> None:
+        self.tables = {alias.lower(): columns for alias, columns in inputs.items()}
+
+    def step(self, query: exp.Query, alias: str | None) -> Columns | None:
+        """The columns of a query, whose result later steps read as `alias`; `None`: uncertain."""
+        columns = self.query(query, self.tables)
+        if alias is not None:
+            self.tables[alias.lower()] = columns
+        return columns
+
+    def saw_select(self, node: exp.Select, sources: Sources, within: Within) -> None:
+        """A SELECT, and what it reads."""
+
+    def saw_union(self, node: exp.SetOperation, left: Columns, right: Columns) -> None:
+        """A set operation, and the columns of its sides."""
+
+    def saw_table(self, node: exp.Table, name: str, tables: Tables) -> None:
+        """A relation that is read by name, and those that there are."""
+
+    def query(
+        self, node: exp.Expression, tables: Tables, outer: tuple[Sources, ...] = ()
+    ) -> Columns | None:
+        """The columns of a query over `tables`; `outer` is what the queries around it read."""
+        from sqlglot import exp
+
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, self._with_common_tables(node, tables, outer), outer)
+        tables = self._with_common_tables(node, tables, outer)
+        if isinstance(node, exp.SetOperation):
+            left = self.query(node.left, tables, outer)
+            right = self.query(node.right, tables, outer)
+            if left is None or right is None:
+                return None
+            self.saw_union(node, left, right)
+            return _union(left, right)
+        if not isinstance(node, exp.Select):
+            return None
+        sources = self._sources(node, tables, outer)
+        self.saw_select(node, sources, Within(tables, outer))
+        return _select(node, sources)
+
+    def _with_common_tables(
+        self, node: exp.Expression, tables: Tables, outer: tuple[Sources, ...]
+    ) -> Tables:
+        common = node.args.get("with_")
+        if common is None:
+            return tables
+        tables = dict(tables)
+        for each in common.expressions:
+            name = each.alias.lower()
+            if common.args.get("recursive"):
+                tables[name] = None
+            columns = self.query(each.this, tables, outer)
+            tables[name] = _renamed(columns, each.args["alias"].args.get("columns"))
         return tables
-    tables = dict(tables)
-    for each in common.expressions:
-        renamed = each.args["alias"].args.get("columns")
-        tables[each.alias.lower()] = None if renamed else _query(each.this, tables)
-    return tables
+
+    def _sources(self, node: exp.Select, tables: Tables, outer: tuple[Sources, ...]) -> Sources:
+        clause = node.args.get("from_")
+        joins = node.args.get("joins") or []
+        read = [clause.this] if clause is not None else []
+        read += [join.this for join in joins]
+        read += node.args.get("laterals") or []
+        found: dict[str, Columns | None] = {}
+        plain = not any(
+            j.args.get("using") or j.args.get("method") or j.kind in _HALF_JOINS for j in joins
+        )
+        for each in read:
+            so_far = (Sources(dict(found)), *outer)
+            name, columns = self._source(each, tables, so_far)
+            if name in found:
+                # Which of the two is meant only matters where they differ.
+                columns, plain = None, False
+            found[name] = columns
+        strange = bool(node.args.get("operation_modifiers"))
+        return Sources(found, strange or None in found.values(), plain and not strange)
+
+    def _source(
+        self, node: exp.Expression, tables: Tables, before: tuple[Sources, ...]
+    ) -> tuple[str, Columns | None]:
+        from sqlglot import exp
+
+        name = node.alias_or_name.lower()
+        alias = node.args.get("alias")
+        renamed = alias.args.get("columns") if alias is not None else None
+        columns: Columns | None = None
+        if isinstance(node, exp.Lateral | exp.Values):
+            if isinstance(node.this, exp.Subquery):
+                columns = self.query(node.this, tables, before)
+            elif renamed:
+                columns = tuple(Column(each.name, None) for each in renamed)
+        elif isinstance(node, exp.Subquery):
+            columns = self.query(node, tables, before[1:])
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            # An unquoted name with dots was split into catalog, database and table.
+            full = ".".join(part.name for part in node.parts)
+            self.saw_table(node, full, tables)
+            columns = tables.get(full.lower())
+        if node.args.get("pivots") or node.args.get("joins"):
+            return name, None
+        return name, _renamed(columns, renamed)
 
 
-def _union(left: Columns | None, right: Columns | None) -> Columns | None:
-    if left is None or right is None or len(left) != len(right):
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Where a SELECT stands: the relations that it may name, and what queries around it read."""
+
+    tables: Tables
+    outer: tuple[Sources, ...]
+
+
+_HALF_JOINS = ("SEMI", "ANTI")
+
+
+def _renamed(columns: Columns | None, names: Sequence[exp.Identifier] | None) -> Columns | None:
+    if not names:
+        return columns
+    if columns is None or len(columns) != len(names):
+        return None
+    return tuple(
+        replace(column, name=name.name) for column, name in zip(columns, names, strict=True)
+    )
+
+
+def _union(left: Columns, right: Columns) -> Columns | None:
+    if len(left) != len(right):
         return None
     return tuple(
         Column(
@@ -113,79 +235,41 @@ def _union(left: Columns | None, right: Columns | None) -> Columns | None:
     )
 
 
-def _select(node: Any, tables: _Tables) -> Columns | None:
-    from sqlglot import exp
-
-    sources = _sources(node, tables)
+def _select(node: exp.Select, sources: Sources) -> Columns | None:
     found: list[Column] = []
     for item in node.expressions:
-        if isinstance(item, exp.Star) or (
-            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        ):
-            expanded = _star(item, sources)
-            if expanded is None:
-                return None
-            found += expanded
-        elif isinstance(item, exp.Alias):
-            found.append(
-                Column(item.alias, _type(item.this, sources), _meaning(item.this, sources))
-            )
-        elif isinstance(item, exp.Column):
-            found.append(Column(item.name, _type(item, sources), _meaning(item, sources)))
-        else:
+        columns = columns_of_item(item, sources)
+        if columns is None:
             return None
+        found += columns
     return tuple(found)
 
 
-_Sources = dict[str, Columns | None] | None
-"""Columns by name in lower case, in order of the FROM clause; `None`: a form not understood."""
-
-
-def _sources(node: Any, tables: _Tables) -> _Sources:
-    clause = node.args.get("from_")
-    if clause is None:
-        return {}
-    joins = node.args.get("joins") or []
-    if node.args.get("laterals") or node.args.get("operation_modifiers"):
-        return None
-    if any(j.args.get("using") or j.args.get("method") or j.kind in _HALF_JOINS for j in joins):
-        return None
-    sources: dict[str, Columns | None] = {}
-    for each in (clause.this, *(join.this for join in joins)):
-        name, columns = _source(each, tables)
-        if name in sources:
-            return None
-        sources[name] = columns
-    return sources
-
-
-_HALF_JOINS = ("SEMI", "ANTI")
-
-
-def _source(node: Any, tables: _Tables) -> tuple[str, Columns | None]:
+def columns_of_item(item: exp.Expression, sources: Sources) -> Sequence[Column] | None:
+    """What one entry of a SELECT gives; `None` where its name or number is not certain."""
     from sqlglot import exp
 
-    name = node.alias_or_name.lower()
-    alias = node.args.get("alias")
-    if node.args.get("pivots") or (alias is not None and alias.args.get("columns")):
-        return name, None
-    if isinstance(node, exp.Subquery):
-        return name, _query(node.this, tables)
-    if isinstance(node, exp.Table) and not node.args.get("joins"):
-        # An unquoted name with dots was split into catalog, database and table.
-        full = ".".join(part.name for part in node.parts).lower()
-        return name, tables.get(full)
-    return name, None
+    if isinstance(item, exp.Star) or item.is_star:
+        return _star(item, sources)
+    if isinstance(item, exp.Aliases):
+        return [Column(each.name, None, _meaning(item.this, sources)) for each in item.expressions]
+    if isinstance(item, exp.Alias):
+        return [Column(item.alias, type_of(item.this, sources), _meaning(item.this, sources))]
+    if isinstance(item, exp.Column):
+        return [Column(item.name, type_of(item, sources), _meaning(item, sources))]
+    return None
 
 
-def _star(item: Any, sources: _Sources) -> list[Column] | None:
+def _star(item: exp.Expression, sources: Sources) -> list[Column] | None:
     from sqlglot import exp
 
     star = item.this if isinstance(item, exp.Column) else item
-    if sources is None or star.args.get("replace") or star.args.get("rename"):
+    if not isinstance(star, exp.Star) or star.args.get("replace") or star.args.get("rename"):
         return None
     table = item.table.lower() if isinstance(item, exp.Column) else ""
-    chosen = {table: sources.get(table)} if table else sources
+    if not table and not sources.listed:
+        return None
+    chosen = {table: sources.tables.get(table)} if table else sources.tables
     left_out = {each.name.lower() for each in star.args.get("except_") or ()}
     found: list[Column] = []
     for name, columns in chosen.items():
@@ -199,48 +283,44 @@ def _star(item: Any, sources: _Sources) -> list[Column] | None:
     return found
 
 
-def _type(node: Any, sources: _Sources) -> arrow.Type | None:
+def type_of(node: Any, sources: Sources) -> arrow.Type | None:
+    """The type of an expression, in committed form; `None` where only the engine knows it."""
     from sqlglot import exp
 
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Cast):
         return _declared(node.to.sql(dialect="spark"))
-    if isinstance(node, exp.Column) and sources is not None:
-        return _column_type(node, sources)
+    if isinstance(node, exp.Column):
+        owner = owner_of(node, sources)
+        return None if owner is None else owner[1].type
     return None
 
 
-def _column_type(node: Any, sources: dict[str, Columns | None]) -> arrow.Type | None:
-    owner = _owner(node, sources)
-    if owner is None:
-        return None
-    return next(each.type for each in owner[1] if each.name.lower() == node.name.lower())
-
-
-def _owner(node: Any, sources: dict[str, Columns | None]) -> tuple[str, Columns] | None:
-    """The one source that has a column; `None` when it is none, several, or not known."""
+def owner_of(node: exp.Column, sources: Sources) -> tuple[str, Column] | None:
+    """A column and the one source that has it; `None` when that is none, several, or not known."""
     if node.args.get("db"):
         return None
-    table = node.table.lower()
-    asked = {table: sources.get(table)} if table else sources
-    found = []
-    for name, columns in asked.items():
-        if columns is None:
-            return None
-        found += [(name, columns) for each in columns if each.name.lower() == node.name.lower()]
+    table, name = node.table.lower(), node.name.lower()
+    asked = {table: sources.tables.get(table)} if table else sources.tables
+    if None in asked.values() or (not table and sources.open):
+        return None
+    found = [
+        (source, each)
+        for source, columns in asked.items()
+        for each in columns or ()
+        if each.name.lower() == name
+    ]
     return found[0] if len(found) == 1 else None
 
 
-def _meaning(node: Any, sources: _Sources) -> str:
+def _meaning(node: Any, sources: Sources) -> str:
     """The text of an expression in which columns are named in one way."""
     from sqlglot import exp
 
-    if sources is None:
-        return _text(node)
     wrapped = exp.Paren(this=node.copy())
     for column in list(wrapped.find_all(exp.Column)):
-        owner = _owner(column, sources)
+        owner = owner_of(column, sources)
         if owner is not None:
             column.replace(exp.Var(this=f"{owner[0]}.{column.name}".lower()))
     return _text(wrapped.this)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
-from odfbuild.project.lint.columns import flaws_of_columns
-from odfbuild.project.lint.rules import Flaw, Path, Subject
+from odfbuild.project.lint.rules import Flaw, Path
+from odfbuild.project.model import Definition
 
 _COPIES = 3
 _WORTH_A_TEMPLATE = 20
 """Words of a query below which a template would not be shorter."""
 
-_FLOATS = ("double", "float", "halffloat")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 
 
-def flaws_of_query(subject: Subject) -> Iterator[Flaw]:
+def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
     """What is unwise in the query of a derivative."""
-    for index, event in enumerate(subject.definition.snapshot.metadata):
+    for index, event in enumerate(definition.snapshot.metadata):
         if isinstance(event, SetTransform):
             path: Path = ("metadata", index)
             steps = event.transform.queries or ()
@@ -30,9 +29,6 @@ def flaws_of_query(subject: Subject) -> Iterator[Flaw]:
             yield from _unused_steps(steps, words, path)
             for number, each in enumerate(words):
                 yield from _stars(each, event, number, path)
-                yield from _float_sums(each, subject.tables, number, path)
-            yield from _event_time(subject, path)
-            yield from flaws_of_columns(event, subject.tables, path)
 
 
 def _unused_inputs(
@@ -84,71 +80,22 @@ def _stars(words: Sequence[Word], event: SetTransform, number: int, path: Path) 
             )
 
 
-def _float_sums(
-    words: Sequence[Word],
-    tables: Mapping[str, Mapping[str, str | None] | None],
-    number: int,
-    path: Path,
-) -> Iterator[Flaw]:
-    for at, word in enumerate(words[:-3]):
-        if word.text not in ("sum", "avg", "mean") or words[at + 1].text != "(":
-            continue
-        column = words[at + 2]
-        end = at + 3
-        if words[end].text == "." and end + 1 < len(words):
-            column, end = words[end + 1], end + 2
-        if end < len(words) and words[end].text == ")" and _is_float(column.name, tables):
-            yield Flaw(
-                "float-sum",
-                f"{word.text.upper()} of the floating point column '{column.name}' "
-                "depends on the order in which a cluster adds",
-                f"CAST({column.name} AS DECIMAL(38, 9)) first: the engine refuses it otherwise",
-                (*path, "transform"),
-                (number, word.line, word.column),
-                len(word.text),
-            )
-
-
-def _is_float(column: str, tables: Mapping[str, Mapping[str, str | None] | None]) -> bool:
-    """Whether every input that has the column has it as a floating point number."""
-    if any(columns is None for columns in tables.values()):
-        return False
-    kinds = [
-        kind
-        for columns in tables.values()
-        for name, kind in (columns or {}).items()
-        if name.lower() == column
-    ]
-    return bool(kinds) and all(kind in _FLOATS for kind in kinds)
-
-
-def _event_time(subject: Subject, path: Path) -> Iterator[Flaw]:
-    result = subject.result
-    if result is not None and subject.event_time.lower() not in map(str.lower, result):
-        yield Flaw(
-            "no-event-time",
-            f"the result has no column '{subject.event_time}'",
-            f"select the time at which a record was true AS {subject.event_time}",
-            (*path, "transform"),
-        )
-
-
-def copied_queries(subjects: Iterable[Subject]) -> Iterator[tuple[Subject, Flaw]]:
+def copied_queries(definitions: Iterable[Definition]) -> Iterator[tuple[Definition, Flaw]]:
     """Queries in files of their own that differ from each other in literals only."""
-    alike: dict[tuple[str, ...], list[tuple[Subject, int]]] = defaultdict(list)
-    for subject in subjects:
-        if subject.definition.instance is not None:
+    alike: dict[tuple[str, ...], list[tuple[Definition, int]]] = defaultdict(list)
+    for definition in definitions:
+        if definition.instance is not None:
             continue
-        for index, event in enumerate(subject.definition.snapshot.metadata):
+        for index, event in enumerate(definition.snapshot.metadata):
             if isinstance(event, SetTransform):
                 shape = tuple(_shape(step.query) for step in event.transform.queries or ())
                 words = sum(len(words_of(each)) for each in shape)
                 if words >= _WORTH_A_TEMPLATE:
-                    alike[shape].append((subject, index))
+                    alike[shape].append((definition, index))
     for group in alike.values():
         if len(group) >= _COPIES:
             (first, index), *others = group
-            names = ", ".join(each.definition.name for each, _ in others)
+            names = ", ".join(each.name for each, _ in others)
             yield (
                 first,
                 Flaw(

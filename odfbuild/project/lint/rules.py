@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from odfbuild.project.model import Definition
 from odfbuild.values import dataclass
 
 Path = tuple[str | int, ...]
@@ -27,14 +25,7 @@ RULES = {
     for rule in (
         Rule("L001", "unused-input", "an input or a step of a query that no query names"),
         Rule("L002", "select-star", "`*` over an input: its next column changes the result"),
-        Rule("L003", "no-event-time", "a query whose result has no event time"),
-        Rule("L004", "float-sum", "a sum of DOUBLE or FLOAT, which depends on the order"),
         Rule("L005", "copied-query", "three or more queries that differ in literals only"),
-        Rule(
-            "L006",
-            "no-such-column",
-            "a column that a query, key or comparison names, and that is not there",
-        ),
         Rule("L007", "unpinned-image", "a container image without digest"),
         Rule("L008", "open-transport", "data fetched over a connection that anyone can change"),
         Rule("L009", "written-secret", "a password or token that stands in the definition"),
@@ -72,18 +63,3 @@ class Flaw:
     query: tuple[int, int, int] | None = None
     length: int = 1
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A definition and what is known about it.
-
-    `tables` are the columns that each input of its query has, with types in DDL or `None`, by
-    alias; `None`: not known. `result` are the columns that its query gives, `event_time` the one
-    that it must give.
-    """
-
-    definition: Definition
-    tables: Mapping[str, Mapping[str, str | None] | None]
-    result: tuple[str, ...] | None
-    event_time: str

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from odfbuild.engine.contract import vocabulary_of
 from odfbuild.odf.model import (
-    AddPushSource,
     DatasetSnapshot,
     FetchStepContainer,
     FetchStepMqtt,
     FetchStepUrl,
-    MergeStrategyAppend,
     SetInfo,
     SetPollingSource,
-    SetVocab,
 )
-from odfbuild.odf.schema.ddl import read_ddl
 from odfbuild.project.lint.rules import Flaw, Path
-from odfbuild.wording import did_you_mean
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRET_NAME = re.compile(
@@ -34,14 +28,10 @@ _TLS = {"http": "https", "ftp": "ftps"}
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
     """What is unwise in a definition, its queries apart."""
-    vocabs = [event for event in snapshot.metadata if isinstance(event, SetVocab)]
-    vocabulary = vocabulary_of(vocabs[-1] if vocabs else None)
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("metadata", index)
         if isinstance(event, SetPollingSource):
             yield from _fetch(event, (*path, "fetch"))
-        if isinstance(event, SetPollingSource | AddPushSource) and event.preprocess is None:
-            yield from _columns(event, path, vocabulary.event_time)
     described = any(isinstance(e, SetInfo) and e.description for e in snapshot.metadata)
     if not described:
         yield Flaw(
@@ -102,30 +92,3 @@ def _secret(what: str, path: Path) -> Flaw:
         "write ${{ env.NAME }}, give the value in the environment, and change the secret",
         path,
     )
-
-
-def _columns(
-    event: SetPollingSource | AddPushSource, path: Path, event_time: str
-) -> Iterator[Flaw]:
-    merge = event.merge
-    ddl = event.read.ddl_schema
-    if isinstance(merge, MergeStrategyAppend) or not ddl:
-        return
-    # The event time may come from elsewhere; names of system columns get an underscore.
-    declared = read_ddl(ddl).names
-    known = [*declared, event_time, *(f"_{name}" for name in declared)]
-    yield from _unknown(merge.primary_key, known, (*path, "merge", "primaryKey"))
-    compared: Sequence[str] = getattr(merge, "compare_columns", None) or ()
-    yield from _unknown(compared, known, (*path, "merge", "compareColumns"))
-
-
-def _unknown(names: Sequence[str], known: Sequence[str], path: Path) -> Iterator[Flaw]:
-    for number, name in enumerate(names):
-        if name not in known:
-            yield Flaw(
-                "no-such-column",
-                f"the source has no column '{name}'",
-                did_you_mean(name, known, "name a column of `read.schema`"),
-                (*path, number),
-                length=len(name),
-            )

@@ -17,6 +17,7 @@ from odfbuild.errors import Location
 from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
+from odfbuild.plan.amount import Amount, total
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.document import summary
 from odfbuild.plan.drift import ChainDrift
@@ -336,7 +337,25 @@ def _amount(dataset: DatasetPlan) -> str:
         text += f" in {count(len(pending.files), 'file')}"
     if pending.bytes:
         text += f" ({size(pending.bytes)})"
+    if dataset.inputs and not _reads_new_ones(dataset):
+        text += f"; reads {_range(Amount(pending.read_least, pending.read_most))} in all"
     return f"{text}, if there is news" if Action.POLL in dataset.actions else text
+
+
+def _reads_new_ones(dataset: DatasetPlan) -> bool:
+    """Whether a run reads nothing but new records."""
+    pending = dataset.pending
+    everything_is_new = pending is not None and pending.read_most == pending.records
+    return everything_is_new or dataset.mode is None or dataset.mode.mode is Mode.MAP
+
+
+def _range(amount: Amount) -> str:
+    """`12`, `up to 12`, `10 to 12` or `10 or more`."""
+    if amount.most is None:
+        return f"{amount.least:,} or more" if amount.least else "an unknown number"
+    if amount.exact:
+        return f"{amount.most:,}"
+    return f"{amount.least:,} to {amount.most:,}" if amount.least else f"up to {amount.most:,}"
 
 
 def reason_line(reason: Reason, start: int | None = None, end: int | None = None) -> str:
@@ -384,17 +403,28 @@ def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
 
 
 def _total(plan: Plan) -> list[str]:
-    running = [d for d in plan.datasets if Action.RUN in d.actions]
+    """What all runs read: of sources, and of datasets, where a record counts for each reader."""
+    running = [d for d in plan.datasets if Action.RUN in d.actions and d.pending is not None]
+    known = [d for d in running if d.pending and d.pending.read_most is not None]
+    unknown = count(len(running) - len(known), "dataset")
     if not running:
         return []
-    pending = [d.pending for d in running if d.pending is not None]
-    known = [p for p in pending if p.records is not None]
-    records = count(sum(p.records or 0 for p in known), "record")
-    amount = sum(p.bytes or 0 for p in pending)
-    on_disk = f", {size(amount)} of them on disk now" if amount else ""
-    unknown = count(len(running) - len(known), "dataset")
     if not known:
         return [f"How much {unknown} will read cannot be told before the run."]
-    bound = "" if all(p.exact for p in known) else "up to "
+    read = [
+        f"{_range(amount)} record{'s' * (amount.most != 1)} of {place}"
+        for place, amount in (
+            ("sources", _read_by(d for d in known if not d.inputs)),
+            ("datasets", _read_by(d for d in known if d.inputs)),
+        )
+        if amount.most
+    ]
     besides = f", besides what {unknown} cannot tell before the run" * (len(known) < len(running))
-    return [f"Will read {bound}{records}{on_disk}{besides}."]
+    waiting = sum(d.pending.bytes or 0 for d in running if d.pending)
+    on_disk = f"; {size(waiting)} of new input are on disk now" if waiting else ""
+    return [f"Will read {' and '.join(read) or 'no records'}{besides}{on_disk}."]
+
+
+def _read_by(datasets: Iterable[DatasetPlan]) -> Amount:
+    each = [d.pending for d in datasets if d.pending is not None]
+    return total([Amount(pending.read_least, pending.read_most) for pending in each])

@@ -83,6 +83,13 @@ class EarlierRecords:
             return state
         return only(state, self._spark.createDataFrame(found), key)
 
+    def read_once(self, batch: DataFrame) -> DataFrame:
+        """`batch`, kept in memory for a second look unless it is too large for that."""
+        if self._task.file.stat().st_size > SMALL_BATCH_BYTES:
+            return batch
+        self._kept.append(batch.persist())
+        return batch
+
     def _schema(self, batch: DataFrame, key: Sequence[str]) -> pa.Schema | None:
         """The schema of earlier records, with columns of `key` that are new and null in them."""
         schema = self._task.history_schema
@@ -100,7 +107,6 @@ class EarlierRecords:
         if index is None:
             return None
         # The batch is read once, for its keys and for its records.
-        self._kept.append(batch.persist())
-        if batch.count() > SMALL_BATCH_ROWS:
+        if self.read_once(batch).count() > SMALL_BATCH_ROWS:
             return None
         return index.find(batch.selectExpr(*map(quote, key)).toArrow())

@@ -1,14 +1,15 @@
 """Merge strategies: what of a batch becomes history, in which order.
 
 Append keeps everything, ledger the rows whose key was never seen, snapshot and upsert stream the
-differences to the current state, changelog stream what the source says. Duplicate keys of one
-batch are kept, but for upserts, where the last one counts.
+differences to the current state, changelog stream what the source says. Of duplicate keys in one
+batch the last one counts for upserts, a snapshot has none (`duplicates`), others keep them.
 Source: specification, "Merge Strategies"; reference behaviour, merge strategies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
+from odfbuild.engine.spark.merging.duplicates import duplicate_keys
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
@@ -49,11 +51,20 @@ def merge(
 
     Raises `IngestError` for columns that are missing, reserved or changed, and for bad records.
     """
+    warnings: tuple[str, ...] = ()
     try:
         with EarlierRecords(spark, task) as prior:
             micros = kept_micros(frame, task, source.columns)
             uuids = marked_uuids(frame)
-            found, order = merged(frame, task, prior, micros)
+            keyed = partial(_keyed, task=task, micros=micros)
+            frame = keyed(frame)
+            if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
+                frame = prior.read_once(frame)
+                repeated = duplicate_keys(spark, frame, task, keyed)
+                if repeated is not None and task.duplicate_keys == "fail":
+                    raise repeated
+                warnings = (repeated.message,) if repeated is not None else ()
+            found, order = merged(frame, task, prior)
             parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
     except Exception as error:
         explained = explain(error, task, source, bad)
@@ -66,22 +77,19 @@ def merge(
         schema=_result_schema(found.drop(*_HIDDEN), task, source.columns, micros, uuids),
         skipped=bad.skipped,
         drift=source.drift,
+        warnings=warnings,
     )
 
 
 def merged(
-    frame: DataFrame, task: IngestTask, prior: EarlierRecords, micros: Micros
+    frame: DataFrame, task: IngestTask, prior: EarlierRecords
 ) -> tuple[DataFrame, Sequence[str]]:
-    """The lazy result of `merge` and the columns that give its order.
+    """The lazy result of `merge` for a frame with its keys, and the columns that give its order.
 
     Its columns are op, event time, the data columns of `frame`, and hidden ones that only order.
     """
-    frame = conformed(frame, task, micros)
-    strategy, vocab = task.merge, task.vocab
-    if not isinstance(strategy, MergeStrategyAppend) and vocab.event_time in strategy.primary_key:
-        # Committed records have an event time, so a key without one would never be found again.
-        frame = _filled(frame, task)
     check_types(frame, task)
+    strategy = task.merge
     match strategy:
         case MergeStrategyAppend():
             return _by_event_time(frame, task)
@@ -99,6 +107,16 @@ def merged(
     return _by_key(changes, task, strategy.primary_key)
 
 
+def _keyed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
+    """`frame` as a merge takes it in, with its keys as they are compared."""
+    frame = conformed(frame, task, micros)
+    strategy = task.merge
+    if isinstance(strategy, MergeStrategyAppend):
+        return frame
+    # Committed records have an event time, so a key without one would never be found again.
+    return _filled(frame, task) if task.vocab.event_time in strategy.primary_key else frame
+
+
 # --- Strategies ---
 
 
@@ -106,6 +124,8 @@ def _replaced(
     frame: DataFrame, task: IngestTask, prior: EarlierRecords, strategy: MergeStrategySnapshot
 ) -> DataFrame:
     key = strategy.primary_key
+    if task.duplicate_keys == "last":
+        frame = last_of_each_key(frame, key)
     compared = strategy.compare_columns or _values(frame, key)
     state = prior.current_state(frame, key)
     if state is None:

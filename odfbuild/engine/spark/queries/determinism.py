@@ -25,8 +25,6 @@ from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.findings import Findings, words
 from odfbuild.engine.spark.queries.ties import Names, Ties, depends_on_ties, is_collated
 
-CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
-CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
 _FLOATING = {"float", "double"}
 _NARROW = {"byte", "short", "integer", "tinyint", "smallint", "int"}
 _SUMMED_DIGITS = 28
@@ -133,7 +131,7 @@ class Analysed:
         if kind in ("AttributeReference", "Literal"):
             return
         if kind in lists.CLOCK_EXPRESSIONS:
-            self._refuse(expression, "reads the clock", CLOCK_HELP)
+            self._refuse(expression, "reads the clock", lists.CLOCK_HELP)
         elif kind in lists.ENVIRONMENT_EXPRESSIONS:
             self._refuse(expression, "depends on the environment")
         elif of.is_random:
@@ -170,9 +168,12 @@ class Analysed:
         if not str(source.dataType().typeName()).startswith(("string", "char", "varchar")):
             return
         value = self.catalyst.constant(source)
-        if value is not None and CLOCK_WORD.fullmatch(str(value.toString())):
+        if value is not None and lists.CLOCK_WORD.fullmatch(str(value.toString())):
             self.findings.error(
-                expression, "E0505", f"CAST of '{value.toString()}' reads the clock", CLOCK_HELP
+                expression,
+                "E0505",
+                f"CAST of '{value.toString()}' reads the clock",
+                lists.CLOCK_HELP,
             )
 
     # --- Order of rows ---

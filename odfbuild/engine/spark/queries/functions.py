@@ -6,6 +6,8 @@ depend on the order of rows. Source: measured on Spark 4.3.
 
 from __future__ import annotations
 
+import re
+
 from odfbuild.engine.mode import AGGREGATION, JOIN, OVER
 
 PLANS = frozenset(
@@ -94,6 +96,10 @@ FORBIDDEN: dict[str, str] = {
     "counter_diff": "depends on the order of rows",
 }
 """Functions that no query may call, and why."""
+
+CLOCK_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.I)
+"""Texts that are the time of the run once they are cast to a time."""
+CLOCK_HELP = "use the event time or another column: a rerun must give the same records"
 
 CLOCK_EXPRESSIONS = frozenset(
     [

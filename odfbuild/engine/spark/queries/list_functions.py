@@ -1,9 +1,10 @@
-"""Print the body of `function_list` for the release of Spark that is installed."""
+"""Print the body of `function_list` for the release of Spark that is installed; takes minutes."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.internals.catalyst import items
 from odfbuild.engine.spark.queries.functions import FORBIDDEN
@@ -12,23 +13,60 @@ from odfbuild.engine.spark.session.session import Session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MOST = 10
+"""A function that takes so many arguments takes any number."""
 
-def built_in(spark: SparkSession) -> frozenset[str]:
-    """Names of the scalar, aggregate and window functions that Spark itself has."""
+
+def built_in(spark: SparkSession) -> dict[str, Any]:
+    """What Spark says of its scalar, aggregate and window functions, by their names."""
     registry = spark._jsparkSession.sessionState().functionRegistry()
-    return frozenset(str(name.funcName()) for name in items(registry.listFunction()))
+    return {
+        str(each.funcName()): registry.lookupFunction(each).get()
+        for each in items(registry.listFunction())
+    }
+
+
+def signatures(spark: SparkSession) -> Iterator[str]:
+    """`name:arity`, and the class behind the name of an aggregate, as in `avg:1:Average`."""
+    for name, info in sorted(built_in(spark).items()):
+        if name not in FORBIDDEN:
+            taken = [n for n in range(_MOST + 1) if _takes(spark, name, n)]
+            kind = str(info.getClassName()).rpartition(".")[2]
+            suffix = f":{kind}" if info.getGroup() == "agg_funcs" else ""
+            yield f"{name}:{arity(taken)}{suffix}"
+
+
+def _takes(spark: SparkSession, name: str, number: int) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.sql(f"SELECT `{name}`({', '.join(['NULL'] * number)})")
+    except PySparkException as error:
+        return "WRONG_NUM_ARGS" not in str(error.getCondition())
+    return True
+
+
+def arity(taken: Sequence[int]) -> str:
+    """Numbers of arguments: `1`, `1-3`, `2,6`, `2+`; `0+` where Spark has a syntax of its own."""
+    if not taken:
+        return "0+"
+    first, last = taken[0], taken[-1]
+    if last == _MOST:
+        return f"{first}+"
+    if len(taken) == last - first + 1:
+        return str(first) if first == last else f"{first}-{last}"
+    return ",".join(map(str, taken))
 
 
 def main() -> None:
-    """Start Spark and print the names, wrapped."""
+    """Start Spark and print the signatures, wrapped."""
     session = Session()
     try:
-        names = " ".join(sorted(built_in(session.spark) - FORBIDDEN.keys()))
+        found = " ".join(signatures(session.spark))
     finally:
         session.stop()
-    indent = "    "
-    for line in textwrap.wrap(names, 96, break_on_hyphens=False, break_long_words=False):
-        print(indent + line)
+    for line in textwrap.wrap(found, 96, break_on_hyphens=False, break_long_words=False):
+        print(f"    {line}")
 
 
 if __name__ == "__main__":

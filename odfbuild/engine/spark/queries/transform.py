@@ -21,6 +21,7 @@ from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.foreign import as_written, differences
+from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
 from odfbuild.engine.spark.queries.modes.bounds import bounds_of
@@ -89,18 +90,25 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     schema = to_arrow_schema(result, [task.vocab.event_time], micros, marked_uuids(result))
     match found.choice.mode:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
-            parts = _map_with_operations(spark, task)
+            made = _map_with_operations(spark, task)
         case Mode.MAP:
             if found.report.quick:
                 few.compute_in_place(spark)
-            parts = _written(result, task)
+            made = _written(result, task)
         case Mode.STREAM if isinstance(found.shape, Windowed):
-            parts = _windows(spark, task, found.shape)
+            made = _windows(spark, task, found.shape)
         case Mode.STREAM:
-            parts = _pairs(spark, task)
+            made = _pairs(spark, task)
         case Mode.CHANGELOG:
-            parts = _changelog(spark, task, schema, micros)
-    return TransformResult(parts=parts, schema=schema, choice=found.choice)
+            made = _changelog(spark, task, schema, micros)
+    parts, files = made
+    if found.choice.mode is Mode.MAP:  # few records are handed over, not read by Spark
+        files = {file.resolve() for each in task.inputs for file in each.files}
+    return TransformResult(parts=parts, schema=schema, choice=found.choice, read=frozenset(files))
+
+
+Made = tuple[tuple[Path, ...], set[Path]]
+"""The parts of a result, and the files that Spark read."""
 
 
 def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:
@@ -120,19 +128,19 @@ def _retracts(each: InputSlices, *, whole: bool) -> bool:
     return has_operations((*each.files, *earlier), each.vocab)
 
 
-def _map_with_operations(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+def _map_with_operations(spark: SparkSession, task: TransformTask) -> Made:
     for number, each in enumerate(task.inputs):
         map.traced_view(spark, number, each)
     plan, _ = result_of(spark, steps_of(task.transform))
     frame = map.with_operations(spark, plan, task)
-    few.tune(spark, files_read(frame, task))
-    return map.write_with_operations(frame, task.vocab.operation_type, task.scratch)
+    files = _tuned(frame, task)
+    return map.write_with_operations(frame, task.vocab.operation_type, task.scratch), files
 
 
-def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple[Path, ...]:
+def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> Made:
     span = stream.closing(task)
     if span is None:
-        return ()
+        return (), set()
     for each in task.inputs:
         stream.window_view(spark, each, span, shape.length)
     plan, _ = result_of(spark, steps_of(task.transform))
@@ -140,9 +148,9 @@ def _windows(spark: SparkSession, task: TransformTask, shape: Windowed) -> tuple
     return _in_order_of_time(frame, task)
 
 
-def _pairs(spark: SparkSession, task: TransformTask) -> tuple[Path, ...]:
+def _pairs(spark: SparkSession, task: TransformTask) -> Made:
     frame = pairs(spark, task, lambda: result_of(spark, steps_of(task.transform))[1])
-    return () if frame is None else _in_order_of_time(frame, task)
+    return ((), set()) if frame is None else _in_order_of_time(frame, task)
 
 
 def pairs(
@@ -155,16 +163,23 @@ def pairs(
     return stream.new_pairs(spark, task, bounds, result)
 
 
-def _written(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
-    few.tune(frame.sparkSession, files_read(frame, task))
-    return write_parts(frame, task.scratch / "parts")
+def _tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
+    """Set up the session for the files that a result is made of; returns them."""
+    files = files_read(frame, task)
+    few.tune(frame.sparkSession, files)
+    return files
 
 
-def _in_order_of_time(frame: DataFrame, task: TransformTask) -> tuple[Path, ...]:
+def _written(frame: DataFrame, task: TransformTask) -> Made:
+    files = _tuned(frame, task)
+    return write_parts(frame, task.scratch / "parts"), files
+
+
+def _in_order_of_time(frame: DataFrame, task: TransformTask) -> Made:
     """Records that are all appended: by event time, then by all other values."""
-    few.tune(frame.sparkSession, files_read(frame, task))
+    files = _tuned(frame, task)
     order = time_first(frame.columns, task.vocab.event_time)
-    return ordered_parts(frame, order, task.scratch / "parts")
+    return ordered_parts(frame, order, task.scratch / "parts"), files
 
 
 def _committed(task: TransformTask) -> pa.Schema | None:
@@ -173,16 +188,14 @@ def _committed(task: TransformTask) -> pa.Schema | None:
     return pq.read_schema(previous[-1]) if previous else None
 
 
-def _changelog(
-    spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros
-) -> tuple[Path, ...]:
+def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros) -> Made:
     history_views(spark, task)
     plan, result = result_of(spark, steps_of(task.transform))
     if not task.previous():
         return _in_order_of_time(committed_form(result, micros), task)
     frame = changelog.difference(spark, task, committed_form(result, micros), schema)
-    few.tune(spark, files_read(frame, task))
-    return changelog.write_changes(frame, task, key_of(plan))
+    files = _tuned(frame, task) - {file.resolve() for file in task.previous()}
+    return changelog.write_changes(frame, task, key_of(plan)), files
 
 
 def history_views(spark: SparkSession, task: TransformTask) -> None:
@@ -236,14 +249,21 @@ def _refuse_operation(report: Report, task: TransformTask) -> None:
 
 
 def preprocess(
-    spark: SparkSession, dataset: str, transform: TransformSql
+    spark: SparkSession, dataset: str, transform: TransformSql, carried: Sequence[str] = ()
 ) -> tuple[DataFrame, bool]:
-    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows."""
+    """The lazy result of preprocessing the view `input`, and whether it keeps the order of rows.
+
+    Where it does, it has the hidden columns `carried` of that view, too.
+    """
     report = _checked_steps(spark, dataset, transform, ["input"])
     frame = known_result(report)
     problems = unfit_columns(frame, dataset)
     if problems:
         raise Errors(problems)
+    if carried and report.row_wise:
+        catalyst = Catalyst(spark)
+        carrier = Carrier(catalyst, ["input"], carried)
+        frame = catalyst.frame(carrier.carry(catalyst.inline(report.plan)))
     return frame, report.row_wise
 
 

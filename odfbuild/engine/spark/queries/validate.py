@@ -20,7 +20,7 @@ from odfbuild.engine.spark.internals.catalyst import (
     text_of,
 )
 from odfbuild.engine.spark.queries import functions as lists
-from odfbuild.engine.spark.queries.determinism import CLOCK_HELP, CLOCK_WORD, Analysed
+from odfbuild.engine.spark.queries.determinism import Analysed
 from odfbuild.engine.spark.queries.findings import (
     Findings,
     Report,
@@ -208,8 +208,8 @@ class _Fence:
             return
         text = text_of(expression, self.findings.sql)
         quoted = _QUOTED.search(text)
-        if quoted and CLOCK_WORD.fullmatch(quoted.group(2)):
-            self.findings.error(expression, "E0505", f"{text} reads the clock", CLOCK_HELP)
+        if quoted and lists.CLOCK_WORD.fullmatch(quoted.group(2)):
+            self.findings.error(expression, "E0505", f"{text} reads the clock", lists.CLOCK_HELP)
         elif quoted is None or "\\" in quoted.group(2):
             why = f"{text or 'a time'} may read the clock: what it says cannot be seen"
             self.findings.error(expression, "E0505", why, "write date and time in digits")
@@ -224,7 +224,7 @@ class _Fence:
             self.findings.comparators.add(position_of(expression))
         why = lists.FORBIDDEN.get(name)
         if why is not None:
-            help_ = CLOCK_HELP if "clock" in why else f"remove {name}()"
+            help_ = lists.CLOCK_HELP if "clock" in why else f"remove {name}()"
             self.findings.error(expression, "E0505", f"{name}() {why}", help_)
         elif name not in ALLOWED and name not in lists.TABLE_FUNCTIONS:
             close = closest(name, sorted(ALLOWED))

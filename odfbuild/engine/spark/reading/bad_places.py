@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from math import isinf
 from typing import Any
 
@@ -85,20 +86,29 @@ def described(flaws: Sequence[Flaw], task: IngestTask, source: Source) -> list[B
     """
     waiting = [_Sought(flaw, task, source) for flaw in flaws]
     every = list(waiting)
-    header = isinstance(task.read, ReadStepCsv) and task.read.header
-    for number, line in source.text.lines() if source.text else ():
+    for number, line in _records(source.text, task.read) if source.text else ():
         if not waiting:
             break
-        if not line.strip():
-            continue
-        if header:
-            header = False
-            continue
         found = next((each for each in waiting if each.is_at(line)), None)
         if found is not None:
             found.number, found.line = number, line
             waiting.remove(found)
     return [each.found() for each in every]
+
+
+def places_of(records: Collection[int], task: IngestTask, source: Source) -> dict[int, Location]:
+    """Where `records` of a file stand, by their numbers from 0."""
+    text, name = source.text, task.source_name
+    if text is None:
+        return {each: Location(name, instance=f"row {each + 1}") for each in records}
+    lines = islice(enumerate(_records(text, task.read)), max(records) + 1)
+    return {at: text.place(name, number, None, row) for at, (number, row) in lines if at in records}
+
+
+def _records(text: SourceText, read: ReadStep) -> Iterator[tuple[int, str]]:
+    """Lines that hold records, each with its number."""
+    lines = ((number, line) for number, line in text.lines() if line.strip())
+    return islice(lines, int(isinstance(read, ReadStepCsv) and bool(read.header)), None)
 
 
 def flaw_of_row(row: str, task: IngestTask, columns: pa.Schema | None) -> str:

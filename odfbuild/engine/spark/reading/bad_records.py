@@ -54,6 +54,7 @@ class BadRecords:
             code="E0421",
             location=found.location,
             help="correct the row, or declare the column with a type that holds it, "
-            "such as STRING, and convert it in `preprocess`",
+            "such as STRING, and convert it in `preprocess`; `ingest.badRecords: "
+            f"{{{self._task.dataset}: skip}}` in odfbuild.yaml skips and counts such rows",
             dataset=self._task.dataset,
         )

@@ -17,14 +17,14 @@ def csv_options(read: ReadStepCsv, dataset: str) -> dict[str, str]:
     turns quotes off, as the specification says.
     """
     refuse_formats(read, dataset)
-    separator = _one_character("separator", read.separator, ",", dataset)
-    quote = NONE if read.quote == "" else _one_character("quote", read.quote, '"', dataset)
+    separator = one_character("separator", read.separator, ",", dataset)
+    quote = NONE if read.quote == "" else one_character("quote", read.quote, '"', dataset)
     if read.escape is None:
         escape = quote
     elif read.escape == "":
         escape = NONE
     else:
-        escape = _one_character("escape", read.escape, "\\", dataset)
+        escape = one_character("escape", read.escape, "\\", dataset)
     if separator in (quote, escape):
         raise _unsupported(
             "separator", separator, dataset, "use another character than for `quote` and `escape`"
@@ -53,16 +53,24 @@ def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: s
         ("dateFormat", read.date_format),
         ("timestampFormat", read.timestamp_format),
     ):
-        if value is not None and value.lower() != "rfc3339":
-            raise _unsupported(
-                option,
-                value,
-                dataset,
-                f"leave `{option}` out, declare a STRING column and convert it in `preprocess`",
-            )
+        check_format(option, value, dataset)
 
 
-def _one_character(option: str, value: str | None, default: str, dataset: str) -> str:
+def check_format(option: str, value: str | None, dataset: str = "") -> None:
+    """Raise `IngestError` for a format of dates or times that is not supported."""
+    if value is not None and value.lower() != "rfc3339":
+        function = "to_date" if option == "dateFormat" else "to_timestamp"
+        raise _unsupported(
+            option,
+            value,
+            dataset,
+            f"leave `{option}` out, declare a STRING column and convert it in `preprocess`: "
+            f"{function}(COLUMN, '{value}')",
+        )
+
+
+def one_character(option: str, value: str | None, default: str = "", dataset: str = "") -> str:
+    """The value of an option that is one character; raises `IngestError` for anything else."""
     if value is None:
         return default
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":

@@ -9,13 +9,14 @@ Source: specification, `ReadStep`; reference behaviour, read steps.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
-from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.queries.hidden_columns import hide
 from odfbuild.engine.spark.queries.transform import preprocess
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
@@ -41,9 +42,11 @@ from odfbuild.engine.spark.reading.values import (
     UUID,
     converted,
     misfit,
+    undeclared_operation,
     with_text,
     with_time,
     with_values,
+    without_operation,
 )
 from odfbuild.engine.spark.results.frames import (
     empty_frame,
@@ -58,6 +61,7 @@ from odfbuild.engine.spark.results.order import total_order
 from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
+    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
     ReadStepEsriShapefile,
@@ -76,19 +80,24 @@ if TYPE_CHECKING:
 
 
 def read_source(
-    spark: SparkSession, task: IngestTask, bad: BadRecords
+    spark: SparkSession, task: IngestTask, bad: BadRecords, *, numbered: bool = False
 ) -> tuple[DataFrame, Source] | None:
     """The records of a file in file order, behind the preprocessing query if there is one.
 
     A query that does not handle each record alone gives a total order instead. `None` when the file
     is empty and declares no columns. Raises `IngestError` and, for the query, `Errors` of
     `QueryError`.
+
+    With `numbered`, of a file in `one_part`, `ROW` is the number, from 0, of the record that each
+    was made of; it is absent behind such a query.
     """
     found = _read(spark, task, bad)
     if found is None:
         return None
     frame, source = found
     frame = marked(frame, source.columns)
+    if numbered and ROW not in frame.columns:
+        frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW}")
     if task.preprocess is None and declared_columns(task.read) is None:
         source = replace(source, columns=expected_columns(frame, task, source.columns))
         frame, drift = fitted(frame, task, convert=True)
@@ -99,8 +108,9 @@ def read_source(
         frame = guard(frame, task, source, bad)
         return _renamed(frame, task, source) if task.read.schema is None else (frame, source)
     frame = guard(frame, task, source, bad)
-    Catalyst(spark).show(frame.drop(ROW), "input")
-    result, row_wise = preprocess(spark, task.dataset, task.preprocess)
+    hide(frame, "input")
+    carried = (ROW,) if numbered else ()
+    result, row_wise = preprocess(spark, task.dataset, task.preprocess, carried)
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     return result, replace(source, drift=source.drift.and_then(drift))
 
@@ -191,6 +201,9 @@ def _csv_by_name(
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
     frame = with_values(frame, schema, "csv", uuids_in(in_file))
+    operation = _undeclared(task, columns)
+    if operation is not None and operation in header.names:
+        frame = without_operation(frame, operation)
     hidden = [name for name in OF_READING if name in frame.columns]
     new = tuple(name for name in header.names if name not in known)
     drift = Drift(new, missing if header.names else ())
@@ -228,8 +241,14 @@ def _ndjson(
         schema = ndjson_schema(spark, task, text, options)
         if not schema.fields:
             return None
-    reader = spark.read.schema(_with_corrupt(with_text(schema, "json"))).options(**options)
+    operation = _undeclared(task, columns)
+    read = with_text(schema, "json")
+    if operation is not None:
+        read = read.add(operation, "string")
+    reader = spark.read.schema(_with_corrupt(read)).options(**options)
     frame = with_values(reader.json(str(text.file)), schema, "json", uuids_in(columns))
+    if operation is not None:
+        frame = without_operation(frame, operation)
     return frame, Source(text, columns)
 
 
@@ -240,10 +259,12 @@ def _parquet(
     check_unique(task, found.names, "the schema")
     for field in found if columns is None else [f for f in found if f.name in columns.names]:
         _check_readable(task, field)
+    operation = _undeclared(task, columns)
+    if operation in found.names and not pa.types.is_integer(found.field(operation).type):
+        operation = None
+    known = found
     if columns is not None:
-        known = pa.schema([field for field in found if field.name in columns.names])
-    else:
-        known = found
+        known = pa.schema([f for f in found if f.name in (*columns.names, operation)])
     frame = spark.read.schema(to_spark_schema(known)).parquet(str(file))
     if any(pa.types.is_unsigned_integer(field.type) for field in known):
         frame = spark.read.parquet(str(file))
@@ -266,6 +287,8 @@ def _parquet(
             expressions.append(f"CAST(NULL AS {sql_type(kind)}) AS {name}")
         else:
             raise missing_column(task, field.name, found.names)
+    if operation is not None and operation in found.names:
+        misfits.append(undeclared_operation(operation))
     if misfits:
         row = "CAST(_metadata.row_index AS STRING)"
         expressions.append(f"{misfit(misfits, row)} AS {MISFIT}")
@@ -285,6 +308,19 @@ def _check_readable(task: IngestTask, field: pa.Field) -> None:
             help="write it with another type, or leave it out: declare the other columns in "
             "`read.schema`",
         ) from None
+
+
+def _undeclared(task: IngestTask, columns: pa.Schema | None) -> str | None:
+    """The column that would say what a row does, where `columns` leave it out and nothing asks."""
+    name = task.vocab.operation_type
+    if columns is None or name in columns.names:
+        return None
+    queries = task.preprocess.queries or () if task.preprocess else ()
+    if not isinstance(task.merge, MergeStrategyUpsertStream) or any(
+        re.search(rf"\b{re.escape(name)}\b", each.query) for each in queries
+    ):
+        return None
+    return name
 
 
 def _is_committed(field: pa.Field, task: IngestTask) -> bool:

@@ -21,7 +21,13 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.spark.reading.json_records import to_json, write_records
-from odfbuild.engine.spark.reading.source_text import SourceText, codec_of
+from odfbuild.engine.spark.reading.shapefile_text import (
+    AS_BYTES,
+    SAID_BY,
+    attribute_codec,
+    decoded,
+)
+from odfbuild.engine.spark.reading.source_text import SourceText
 from odfbuild.errors import IngestError, Location
 from odfbuild.odf.model import ReadStepEsriShapefile
 
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     import shapefile
 
 _NEEDED = (".shp", ".dbf")
-_OPTIONAL = (".shx", ".cpg")
+_OPTIONAL = (".shx", *SAID_BY)
 _LARGEST = 4 << 30
 """Bytes of an unpacked member: the format cannot hold more, so a larger one is a trap."""
 _MULTIPLE = {"LineString": "MultiLineString", "Polygon": "MultiPolygon"}
@@ -45,8 +51,9 @@ def shapefile_records(
     try:
         with zipfile.ZipFile(task.file) as archive:
             members = _unpack(task, archive, _choose(task, archive.namelist(), read.sub_path))
-        with closing(_reader(task, members)) as reader:
-            return write_records(task, _records(task, reader, whole))
+        with closing(_reader(members)) as reader:
+            codec = attribute_codec(task, members, reader)
+            return write_records(task, _records(task, reader, codec, whole))
     except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as error:
         raise _broken(task, f"not a readable ZIP archive: {error}") from None
     except (shapefile.ShapefileException, OSError, ValueError, IndexError) as error:
@@ -96,31 +103,36 @@ def _unpack(task: IngestTask, archive: zipfile.ZipFile, shape: str) -> dict[str,
     return members
 
 
-def _reader(task: IngestTask, members: Mapping[str, Path]) -> shapefile.Reader:
+def _reader(members: Mapping[str, Path]) -> shapefile.Reader:
     import shapefile
 
-    encoding = "utf-8"
-    if ".cpg" in members:
-        encoding = codec_of(members[".cpg"].read_text("ascii", "replace").strip(), task.dataset)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is corrupt fails when it is read
-        return shapefile.Reader(str(members[".shp"].with_suffix("")), encoding=encoding)
+        return shapefile.Reader(str(members[".shp"].with_suffix("")), encoding=AS_BYTES)
 
 
-def _records(task: IngestTask, reader: shapefile.Reader, whole: set[str]) -> Iterator[str]:
+def _records(
+    task: IngestTask, reader: shapefile.Reader, codec: str, whole: set[str]
+) -> Iterator[str]:
     if reader.numShapes is not None and reader.numShapes != reader.numRecords:
         raise _broken(
             task, f"it has {reader.numShapes} shapes and {reader.numRecords} rows of attributes"
         )
-    names = [field[0] for field in reader.fields if field[0] != "DeletionFlag"]
-    for shape, record in zip(reader.iterShapes(), reader.iterRecords(), strict=True):
-        row = {name: _value(record[name], name in whole) for name in names}
+    fields = [field[0] for field in reader.fields if field[0] != "DeletionFlag"]
+    # Names are cut after ten bytes, wherever a character ends.
+    names = [field.encode(AS_BYTES).decode(codec, "ignore") for field in fields]
+    rows = zip(reader.iterShapes(), reader.iterRecords(), strict=True)
+    for number, (shape, record) in enumerate(rows, 1):
+        row = {}
+        for name, value in zip(names, record, strict=True):
+            if isinstance(value, str):
+                row[name] = decoded(value, codec, number, name, task).strip() or None
+            else:
+                row[name] = _value(value, name in whole)
         yield to_json({**row, "geometry": _geometry(shape)})
 
 
 def _value(value: Any, whole: bool) -> Any:
-    if isinstance(value, str):
-        return value.strip() or None
     if isinstance(value, date):
         return f"{value.year}-{value.month}-{value.day}"
     if isinstance(value, int) and not isinstance(value, bool) and not whole:

@@ -55,8 +55,8 @@ def shown(row: str) -> str:
     return row if len(row) <= _SHOWN else row[:_SHOWN] + "…"
 
 
-def codec_of(encoding: str | None, dataset: str) -> str:
-    """Python's name of an encoding; `IngestError` when there is none of that name."""
+def codec_of(encoding: str | None, dataset: str, option: str = "read.encoding") -> str:
+    """Python's name of an encoding; `IngestError` when `option` names none."""
     try:
         codec = codecs.lookup(encoding or "utf-8")
     except LookupError:
@@ -64,7 +64,7 @@ def codec_of(encoding: str | None, dataset: str) -> str:
     is_text = codec is not None and getattr(codec, "_is_text_encoding", True)
     if codec is None or not is_text or codec.name in _NOTATIONS:
         raise IngestError(
-            f"the value '{encoding}' of `read.encoding` is not supported",
+            f"the value '{encoding}' of `{option}` is not supported",
             code="E0422",
             dataset=dataset,
             help="use the name of an encoding, such as utf-8, iso-8859-1, windows-1252 or utf-16",

@@ -7,6 +7,8 @@ cores wait. Smaller parts are also sorted sooner.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.results.sorted_parts import MOST_RUNS
@@ -28,6 +30,20 @@ def cut_evenly(spark: SparkSession, size: int) -> None:
         return
     part = even_part(size + _OPENING, spark.sparkContext.defaultParallelism)
     spark.conf.set(_SETTING, f"{part}b")
+
+
+@contextmanager
+def one_part(spark: SparkSession) -> Iterator[None]:
+    """Let the session of a request read files whole, by one task, until the end of the block."""
+    whole = {_SETTING: f"{1 << 60}b", "spark.sql.files.minPartitionNum": "1"}
+    before = {name: spark.conf.get(name, None) for name in whole}
+    for name, value in whole.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
 
 
 def even_part(size: int, cores: int) -> int:

@@ -106,6 +106,22 @@ def misfit(found: Sequence[TypeMismatch], row: str = "''") -> str:
     return f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
 
 
+def undeclared_operation(column: str) -> TypeMismatch:
+    """Numbers in an operation column that the schema does not have, but for 0 (append)."""
+    name = quote(column)
+    kind = f"declared: with `{column} INT` in `read.schema` a row with 1 deletes"
+    return TypeMismatch(f"try_cast({name} AS BIGINT) != 0", column, kind, f"CAST({name} AS STRING)")
+
+
+def without_operation(frame: DataFrame, column: str) -> DataFrame:
+    """`frame` without an operation column that its schema does not have, noted in `MISFIT`."""
+    number = ROW if ROW in frame.columns else f"monotonically_increasing_id() AS {ROW}"
+    before = MISFIT if MISFIT in frame.columns else "CAST(NULL AS STRING)"
+    names = [quote(each) for each in frame.columns if each not in (MISFIT, ROW, column)]
+    found = misfit([undeclared_operation(column)])
+    return frame.selectExpr(*names, number, f"coalesce({before}, {found}) AS {MISFIT}")
+
+
 def converted(column: str, before: DataType, after: DataType) -> tuple[str, TypeMismatch]:
     """SQL that converts a column, and how values that have no counterpart in that type are told.
 

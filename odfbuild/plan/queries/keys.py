@@ -1,0 +1,38 @@
+"""Columns that the merge strategy of a source names, and that it certainly does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.errors import IngestError
+from odfbuild.odf.model import AddPushSource, MergeStrategyAppend, SetPollingSource
+from odfbuild.plan.columns.evolution import result_of_source
+from odfbuild.plan.places import Path
+from odfbuild.wording import did_you_mean
+
+
+def unknown_keys(
+    event: SetPollingSource | AddPushSource, dataset: str, vocab: Vocabulary
+) -> Iterator[tuple[Path, IngestError]]:
+    """An error for each such column, with its path in the event."""
+    merge = event.merge
+    result = None if isinstance(merge, MergeStrategyAppend) else result_of_source(event)
+    if result is None or isinstance(merge, MergeStrategyAppend):
+        return
+    names = [column.name for column in result.columns]
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    # The event time may come from elsewhere; names of system columns get an underscore.
+    known = [*names, vocab.event_time, *(f"_{name}" for name in names if name in system)]
+    compared: Sequence[str] = getattr(merge, "compare_columns", None) or ()
+    for role, listed in (("primaryKey", merge.primary_key), ("compareColumns", compared)):
+        for number, name in enumerate(listed):
+            if name not in known:
+                error = IngestError(
+                    f"`merge.{role}` names the column '{name}', which the source does not have",
+                    code="E0430",
+                    dataset=dataset,
+                    notes=(f"its columns are: {', '.join(names)}",),
+                    help=did_you_mean(name, known, f"correct `merge.{role}`"),
+                )
+                yield ("merge", role, number), error

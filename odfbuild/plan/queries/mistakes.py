@@ -1,0 +1,192 @@
+"""What is wrong with a text that is not understood as a query, where that is certain.
+
+Spark understands forms that the parser here does not know, so a text that does not parse is not
+wrong for that alone. It is where a sign is missing its other half, where it holds a template, or
+where one word that is misspelled, missing or too much makes all the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+
+from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.plan.columns.parsed import SqlglotError, statements
+
+PIPE = "|>"
+"""The parser makes other queries of those with pipes, and does not know all of them."""
+_PAIRS = {")": "(", "]": "["}
+_WORDS = """select from where group order having limit offset union intersect except join left right
+    full inner outer cross lateral distinct between partition qualify values when then else end
+    case and or not is null like in as on using by with over asc desc"""
+_KEYWORDS = frozenset(_WORDS.split())
+_NEVER_TWICE = ("=", ".", "and", "or", "by", "select", "from")
+_BEFORE_BY = ("group", "order", "partition")
+_TRIED = 40
+"""Repairs that are tried before a text counts as not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong, from index `start` of the text for `length` characters, and what to do."""
+
+    message: str
+    help: str
+    start: int
+    length: int = 1
+    code: str = "E0501"
+
+
+def mistake_in(text: str, at: int) -> Mistake | None:
+    """The mistake for which `text` does not parse at index `at`; `None`: it may be none."""
+    words = words_of(text)
+    if not words:
+        return Mistake("the query is empty", "write a SELECT over its inputs", 0)
+    return _half(words) or (None if PIPE in text else _repaired(text, words, at))
+
+
+def certain_mistake(text: str) -> Mistake | None:
+    """What no engine understands, although the parser here may: templates, and doubled commas."""
+    words = words_of(text)
+    return _template(words) or _doubled_comma(words)
+
+
+def _doubled_comma(words: list[Word]) -> Mistake | None:
+    for one, following in pairwise(words):
+        if following.text == "," and one.text in (",", "(") and _touch(one, following):
+            return Mistake(
+                "there is nothing before this comma",
+                "remove it, or write what is missing",
+                following.start,
+            )
+    return None
+
+
+def _touch(one: Word, following: Word) -> bool:
+    """Whether there is nothing between two words: texts in quotes are none."""
+    return not one.sql[one.end : following.start].strip()
+
+
+def _template(words: list[Word]) -> Mistake | None:
+    for number, word in enumerate(words[:-1]):
+        following = words[number + 1]
+        if word.text != "{" or following.start != word.end or following.text not in "{%#":
+            continue
+        inside = words[number + 2 : number + 8]
+        called = inside[0].text if inside else ""
+        end = next((w.end for w in words[number + 2 :] if w.text == "}"), following.end)
+        shown = word.sql[word.start : end + 1]
+        return Mistake(
+            f"the query holds a template, `{' '.join(shown.split())}`, which nothing renders here",
+            _INSTEAD.get(called, "write it in a file NAME.yaml.j2, which is rendered first"),
+            word.start,
+            len(shown.splitlines()[0]),
+            "E0550",
+        )
+    return None
+
+
+_REF = (
+    "list the dataset under `inputs`, and write its alias: `- datasetRef: x` and `FROM x`; the "
+    "order of datasets follows from their inputs"
+)
+_INSTEAD = {
+    "ref": _REF,
+    "source": _REF,
+    "var": "name the file NAME.yaml.j2, and write {{ x }} with `vars: {x: …}` in odfbuild.yaml",
+    "this": "write the query over all records: odfbuild computes it on what is new",
+    "is_incremental": "write the query over all records: odfbuild computes it on what is new",
+    "config": "say it in the definition: `merge`, `SetVocab`, or `odfbuild.yaml`",
+}
+"""What to write instead of what users of dbt are used to."""
+
+
+def _half(words: list[Word]) -> Mistake | None:
+    opened: list[Word] = []
+    for word in words:
+        if word.text in ("'", '"', "`"):
+            return Mistake(
+                f"a text begins with {word.text} and does not end",
+                f"close it with {word.text}, or write it twice inside of a text",
+                word.start,
+            )
+        if word.text in ("(", "["):
+            opened.append(word)
+        elif word.text in _PAIRS:
+            if not opened or opened[-1].text != _PAIRS[word.text]:
+                other = _PAIRS[word.text]
+                return Mistake(
+                    f"`{word.text}` closes nothing",
+                    f"remove it, or write its `{other}`",
+                    word.start,
+                )
+            opened.pop()
+    if opened:
+        return Mistake(
+            f"`{opened[-1].text}` is not closed", "close it where it ends", opened[-1].start
+        )
+    return None
+
+
+def _repaired(text: str, words: list[Word], at: int) -> Mistake | None:
+    """The first single repair near index `at` with which the text is a query."""
+    near = min(range(len(words)), key=lambda n: abs(words[n].start - at))
+    order = sorted(range(len(words)), key=lambda n: (abs(n - near), n))
+    tried = 0
+    for number in order[:12]:
+        for repair, mistake in _repairs(text, words, number):
+            tried += 1
+            if tried > _TRIED:
+                return None
+            if _is_query(repair):
+                return mistake
+    return None
+
+
+def _repairs(text: str, words: list[Word], number: int) -> Iterator[tuple[str, Mistake]]:
+    """Texts with one word changed, put in or left out, and what that says."""
+    word = words[number]
+    before = words[number - 1].text if number else ""
+    after = words[number + 1].text if number + 1 < len(words) else ""
+
+    def instead(put: str, message: str, help: str) -> tuple[str, Mistake]:
+        return text[: word.start] + put + text[word.end :], Mistake(
+            message, help, word.start, word.end - word.start
+        )
+
+    if word.text.isidentifier() and word.text not in _KEYWORDS:
+        for meant in get_close_matches(word.text, _KEYWORDS, n=2, cutoff=0.6):
+            yield instead(
+                meant,
+                f"'{text[word.start : word.end]}' is not understood here",
+                f"did you mean {meant.upper()}?",
+            )
+    if word.text in _BEFORE_BY and after != "by":
+        upper = word.text.upper()
+        yield instead(f"{word.text} by", f"{upper} without BY", f"write {upper} BY")
+    if word.text == "," and _is_at_an_end(words, number):
+        yield instead(" ", "there is nothing behind this comma", "remove it")
+    if word.text == ";" or (word.text == before and word.text in _NEVER_TWICE):
+        yield instead(" ", f"`{word.text}` is too much here", "remove it")
+    if word.text in ("when", "else"):
+        ends = next((w for w in words[number:] if w.text in ("from", ",", ")", "as")), None)
+        if ends is not None:
+            repaired = f"{text[: ends.start]} end {text[ends.start :]}"
+            yield repaired, Mistake("CASE without END", "write END", ends.start, len(ends.text))
+
+
+def _is_at_an_end(words: list[Word], number: int) -> bool:
+    """Whether nothing stands between a word and the end of a list."""
+    if number + 1 == len(words):
+        return not words[number].sql[words[number].end :].strip()
+    following = words[number + 1]
+    return following.text in (")", "from") and _touch(words[number], following)
+
+
+def _is_query(text: str) -> bool:
+    try:
+        return len(statements(text)) == 1
+    except (SqlglotError, RecursionError):
+        return False

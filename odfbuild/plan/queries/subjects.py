@@ -1,0 +1,105 @@
+"""The queries of a definition, each with what there is to know for a check of its text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.translate.runnable import is_spark
+from odfbuild.errors import OdfbuildError
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetSnapshot,
+    MetadataEvent,
+    SetPollingSource,
+    SetTransform,
+    TransformSql,
+)
+from odfbuild.plan.columns.evolution import source_columns
+from odfbuild.plan.columns.of_query import Columns
+from odfbuild.plan.places import Place, path_of, placed
+from odfbuild.plan.queries.keys import unknown_keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A query or source to check, and what it reads.
+
+    `transform` is `None` where there is nothing to translate or nothing for Spark. `inputs` are the
+    columns of its inputs by alias (`None`: not known), `vocab` names the system columns.
+    """
+
+    dataset: str
+    event: SetTransform | SetPollingSource | AddPushSource
+    transform: TransformSql | None
+    inputs: Mapping[str, Columns | None]
+    vocab: Vocabulary
+
+
+def subjects_of(
+    dataset: str,
+    events: Iterable[MetadataEvent | None],
+    relation: Callable[[str], Columns | None],
+    vocab: Vocabulary,
+) -> Iterator[Subject]:
+    """What there is to check in the events of a dataset; `relation` gives columns by reference.
+
+    Queries for other engines are checked when they are translated.
+    """
+    for event in events:
+        inputs: dict[str, Columns | None] = {}
+        transform: TransformSql | None
+        if isinstance(event, SetTransform):
+            transform = event.transform
+        elif isinstance(event, SetPollingSource | AddPushSource):
+            transform = event.preprocess
+        else:
+            continue
+        if transform is not None and not is_spark(transform):
+            transform = None
+        if isinstance(event, SetTransform) and transform is not None:
+            for each in event.inputs:
+                inputs[each.alias or str(each.dataset_ref)] = relation(str(each.dataset_ref))
+        elif not isinstance(event, SetTransform):
+            inputs["input"] = source_columns(event.read)
+        yield Subject(dataset=dataset, event=event, transform=transform, inputs=inputs, vocab=vocab)
+
+
+def errors_in(
+    snapshot: DatasetSnapshot, subjects: Iterable[Subject], place: Place
+) -> tuple[OdfbuildError, ...]:
+    """All that is certainly wrong, with places in the project's files."""
+    from odfbuild.plan.queries.check import errors_of
+
+    found: list[OdfbuildError] = []
+    for subject in subjects:
+        path = path_of(snapshot, subject.event)
+        if subject.transform is not None:
+            key = "transform" if isinstance(subject.event, SetTransform) else "preprocess"
+            vocab = subject.vocab if key == "transform" else None
+            for error in errors_of(subject.transform, subject.inputs, vocab, subject.dataset):
+                error.location = placed(error.location, (*path, key), place)
+                found.append(error)
+        if not isinstance(subject.event, SetTransform):
+            for inside, wrong in unknown_keys(subject.event, subject.dataset, subject.vocab):
+                wrong.location = place.of((*path, *inside))
+                found.append(wrong)
+    return tuple(found)
+
+
+def key_of(subjects: Iterable[Subject]) -> str:
+    """A digest of all that a verdict on queries follows from."""
+    parts = [
+        (
+            repr(each.event),
+            [
+                (alias, columns and [(column.name, str(column.type)) for column in columns])
+                for alias, columns in each.inputs.items()
+            ],
+            repr(each.vocab),
+        )
+        for each in subjects
+    ]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

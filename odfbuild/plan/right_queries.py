@@ -1,0 +1,57 @@
+"""Queries that were found right before, by all that this follows from.
+
+To look at one takes milliseconds, so it is done once: for a query that is new or changed, or whose
+inputs have other columns. Errors are found anew each time, since their places may have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.project.model import Definition
+
+MOST_NEW = 500
+"""New definitions whose queries a plan looks at. Where there are more, `validate` does: a first
+plan of very many should take no longer than it takes to read them."""
+_MOST = 50_000
+
+
+def new_of(definitions: Collection[Definition], chains: Collection[str]) -> int:
+    """How many definitions have no chain yet; `chains` are names in lower case."""
+    least = len(definitions) - len(chains)
+    return least if least > MOST_NEW else sum(each.folded not in chains for each in definitions)
+
+
+class RightQueries:
+    """`load` gets what was found before as plain values; nothing is loaded before it is needed."""
+
+    def __init__(self, load: Callable[[], Mapping[str, Any] | None] = lambda: None) -> None:
+        self._load = load
+        self._before: Mapping[str, Any] | None = None
+        self._found: dict[str, Any] = {}
+
+    def errors(
+        self, key: str, look: Callable[[], tuple[OdfbuildError, ...]]
+    ) -> tuple[OdfbuildError, ...]:
+        """What `look` finds, unless what `key` stands for was found right before."""
+        if self._before is None:
+            self._before = self._load() or {}
+        if key in self._before or key in self._found:
+            return ()
+        errors = look()
+        if not errors:
+            self._found[key] = True
+        return errors
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something was found right that was not known to be."""
+        return bool(self._found)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """All that is known to be right; of very many, what came last."""
+        everything = {**(self._before or {}), **self._found}
+        return dict(list(everything.items())[-_MOST:])
