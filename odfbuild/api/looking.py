@@ -84,6 +84,7 @@ class Looking(Base):
         watermarks = {name: each.watermark for name, each in self.datasets().items()}
         return ages_of(watermarks, self.config().freshness, now)
 
+    @needs_engine
     def late(self, dataset: str) -> Late:
         """Records that came too late: for windows of a dataset, or behind its own watermark."""
         from odfbuild.inspect.late import late

@@ -335,7 +335,7 @@ def _windows(windows: WindowRecords) -> Iterable[str]:
         yield f"the new query also gets {again} that {were} read before: their windows are open"
 
 
-_NOT_HERE = "cannot be told here: the data is in the storage"
+_NOT_HERE = "cannot be told here: that takes their data and the extra `spark`"
 
 
 def _amount(dataset: DatasetPlan) -> str:
