@@ -15,7 +15,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages
+.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -47,7 +47,7 @@ example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages git nginx mosquitto podman runc zsh fish flatc=flatbuffers-compiler
+	@tools/system_packages git nginx mosquitto podman runc zsh fish strace flatc=flatbuffers-compiler
 
 # Programs that are no packages of Debian, or not to be installed as such.
 .venv/.docker: .venv/.made tools/docker_client | system-packages
@@ -82,6 +82,9 @@ format: .venv/.dev
 # mkdocs looks for links and anchors that lead nowhere, and fails when it finds one.
 docs: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+picture: .venv/.example
+	$(BIN)/python tools/make_picture.py
 
 docs-serve: .venv/.dev
 	$(BIN)/mkdocs serve

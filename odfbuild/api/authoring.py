@@ -68,7 +68,12 @@ class Authoring(Base):
         """
         from odfbuild.authoring.formatting import format_files
 
-        found = format_files(map(Path, paths) if paths else [self.config().datasets], write=write)
+        config = self.config()
+        found = format_files(
+            map(Path, paths) if paths else [config.datasets],
+            write=write,
+            check_link=config.check_open,
+        )
         if found.errors:
             raise together(found.errors)
         return found.files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +27,16 @@ class Formatting:
         return tuple(each for each in self.files if each.is_changed)
 
 
-def format_files(paths: Iterable[Path], *, write: bool) -> Formatting:
-    """Format files, and all definitions below folders; with `write` also in place."""
+def format_files(
+    paths: Iterable[Path], *, write: bool, check_link: Callable[[str], None]
+) -> Formatting:
+    """Format files, and all definitions below folders; with `write` also in place.
+
+    `check_link` raises for a link below a folder that must not be followed.
+    """
     found: list[Formatted] = []
     errors: list[OdfbuildError] = []
-    named = sorted({file for path in paths for file in _files(path)}, key=str)
+    named = sorted({file for path in paths for file in _files(path, check_link)}, key=str)
     templates = tuple(path for path in named if path.name.endswith(TEMPLATE_SUFFIX))
     for path in named:
         if path in templates:
@@ -47,5 +52,5 @@ def format_files(paths: Iterable[Path], *, write: bool) -> Formatting:
     return formatting
 
 
-def _files(path: Path) -> Iterable[Path]:
-    return map(Path, definition_files(path)) if path.is_dir() else (path,)
+def _files(path: Path, check_link: Callable[[str], None]) -> Iterable[Path]:
+    return map(Path, definition_files(path, check_link)) if path.is_dir() else (path,)

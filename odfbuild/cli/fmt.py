@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.errors import together
+from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
     from odfbuild.authoring.formatting import Formatting
@@ -43,13 +44,23 @@ def fmt(
     if paths == ["-"]:
         return _filter(state, check=check, diff=diff)
     named = [Path(path) for path in paths or [os.path.relpath(state.config().datasets)]]
-    found = format_files(named, write=not check and not diff)
+    found = format_files(named, write=not check and not diff, check_link=_check_link(state))
     for each in found.changed:
         state.console.result(each.diff if diff else each.file)
     _sum_up(state, found, would=check or diff)
     if found.errors:
         state.console.error(together(found.errors))
     return 1 if found.errors or (check and found.changed) else 0
+
+
+def _check_link(state: Context) -> Callable[[str], None]:
+    """What the project says about links; outside of projects any may be followed."""
+    try:
+        return state.config().check_open
+    except OdfbuildError as error:
+        if error.code != "E0100":
+            raise
+        return lambda _: None
 
 
 def _filter(state: Context, *, check: bool, diff: bool) -> int:

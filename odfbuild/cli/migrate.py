@@ -75,7 +75,10 @@ def _paths(state: Context, files: list[str] | None) -> list[Path]:
         return [Path(file) for file in files]
     from odfbuild.project.load import definition_files
 
-    return [Path(os.path.relpath(file)) for file in definition_files(state.config().datasets)]
+    config = state.config()
+    return [
+        Path(os.path.relpath(file)) for file in definition_files(config.datasets, config.check_open)
+    ]
 
 
 def _migration(state: Context, path: Path) -> list[Migration]:

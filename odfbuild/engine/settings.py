@@ -45,6 +45,8 @@ SCHEMA: dict[str, Any] = {
         "memory": {
             "type": "string",
             "minLength": 1,
+            "pattern": r"^\d+[kKmMgGtT]?$",
+            "examples": ["2g"],
             "description": "Heap of the JVM beside odfbuild, such as 2g; default: half of the "
             "machine's memory, up to 4 GiB",
         },
@@ -201,7 +203,7 @@ _OURS = {
     "spark.app.name": "it is 'odfbuild'",
 }
 _TUNING = re.compile(
-    r"spark\.sql\.(shuffle\.partitions|adaptive\.\w.*|autoBroadcastJoinThreshold|broadcastTimeout"
+    r"spark\.sql\.(shuffle\.partitions|adaptive\.(?!custom)\w.*|autoBroadcastJoinThreshold|broadcastTimeout"
     r"|files\.(maxPartitionBytes|openCostInBytes|minPartitionNum))"
 )
 """Settings of Spark SQL that change the time that a query takes, not its result."""
@@ -210,6 +212,23 @@ _TUNING = re.compile(
 def is_tuning(name: str) -> bool:
     """Whether a setting of Spark SQL changes the time that a query takes, and nothing else."""
     return _TUNING.fullmatch(name) is not None
+
+
+_FOR_PROJECTS = re.compile(
+    r"spark\.(executor\.(memory|cores|instances|memoryOverhead(Factor)?)|cores\.max"
+    r"|default\.parallelism|task\.(cpus|maxFailures)|memory\.(storageF|f)raction"
+    r"|memory\.offHeap\.(enabled|size)|driver\.maxResultSize|network\.timeout|locality\.wait"
+    r"|speculation(\.\w+)*)"
+)
+"""Other settings that a project may make: numbers, sizes and times, nothing that Spark loads."""
+_PLAIN = re.compile(r"-?[\w.]+%?")
+"""Spark would fill in `${env:NAME}`, and show it in messages."""
+
+
+def is_for_projects(name: str, value: str) -> bool:
+    """Whether a project may make a setting of Spark, which cannot run or reach anything."""
+    known = is_tuning(name) or _FOR_PROJECTS.fullmatch(name) is not None
+    return known and _PLAIN.fullmatch(value) is not None
 
 
 def refused(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:

@@ -19,6 +19,7 @@ from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
+from odfbuild.extras import has_engine
 from odfbuild.health.check import Check, fail, ok, warn
 
 _PLANNING = ("flatbuffers", "multiformats")
@@ -60,7 +61,8 @@ def libraries() -> Iterator[Check]:
         if not fits:
             wrong.append(f"{name} is {present}, needed is {sign}{least}")
     if wrong:
-        yield fail("libraries", "; ".join(wrong), "pip install --upgrade odfbuild")
+        whole = "'odfbuild[spark]'" if has_engine() else "odfbuild"
+        yield fail("libraries", "; ".join(wrong), f"pip install --upgrade {whole}")
     else:
         yield ok("libraries", ", ".join(found))
 
@@ -101,7 +103,7 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
         yield ok("sandbox", f"{found} fenced")
     else:
         mend = (
-            "remove `sandbox: off` below `engine` in odfbuild.yaml (and unset ODFBUILD_SANDBOX)"
+            "unset ODFBUILD_SANDBOX, and remove `sandbox: off` from machine.yaml"
             if not (found.network or found.files) and len(found.lacking) == 1
             else "run definitions of people whom you trust only, or odfbuild in a container"
         )
@@ -137,7 +139,7 @@ def container(runtime: str | None, users: Sequence[str]) -> Iterator[Check]:
     if found:
         yield ok("containers", found)
     elif users:
-        mend = f"install {' or '.join(wanted)}, or name another in `ingest.container.runtime`"
+        mend = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
         detail = f"no {' nor '.join(wanted)} on the path, for {', '.join(users)}"
         yield fail("containers", detail, mend)
     else:

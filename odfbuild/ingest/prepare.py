@@ -157,6 +157,14 @@ def _pipe(
 ) -> None:
     check_pipe(step)
     shown = " ".join(step.command)
+    if not any(fnmatch.fnmatchcase(step.command[0], each) for each in settings.pipes):
+        raise IngestError(
+            f"this machine does not let the pipe '{shown}' run",
+            code="E0172",
+            notes=("which programs a project runs is decided by the owner of the machine",),
+            help=f"let it run with ODFBUILD_PIPES='{step.command[0]}', or by `ingest.pipes` in "
+            "machine.yaml: see docs/configuration.md",
+        )
     try:
         finished = run_to_file(
             step.command,

@@ -55,19 +55,21 @@ def probe(
     root: Path,
     listed: list[str] | None = None,
     content: Callable[[str], str] = content_of,
+    may_open: Callable[[str], bool] = lambda _: True,
 ) -> SourceFacts:
     """Compare a source with the state that the chain recorded.
 
-    `listed` is its listing, if that is known already; `content` tells what a file holds.
+    `listed` is its listing, if that is known already; `content` tells what a file holds, `may_open`
+    which one may be looked into.
     Raises `IngestError` when the source itself is wrong, such as two files with one base name.
     """
     step = source.fetch
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
         return SourceFacts("unknown", message="the store is asked for new objects at apply")
     if isinstance(step, FetchStepFilesGlob):
-        return _probe_glob(source, step, state, str(root), listed)
+        return _probe_glob(source, step, state, str(root), listed, may_open)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
-        return _probe_file(source, step.url, state, root, content)
+        return _probe_file(source, step.url, state, root, content, may_open)
     return SourceFacts("unknown", message=f"{_ASKED_AT_APPLY[step.KIND]} at apply")
 
 
@@ -77,6 +79,7 @@ def _probe_glob(
     state: SourceState | None,
     root: str,
     matching: list[str] | None,
+    may_open: Callable[[str], bool],
 ) -> SourceFacts:
     if matching is None:
         matching = matching_files(step.path, root)
@@ -89,7 +92,8 @@ def _probe_glob(
         return SourceFacts("unchanged", message=f"{gone}nothing comes after {last}")
     names = tuple(display_name(path, root) for path in new)
     more = f" and {len(new) - 1} more" if len(new) > 1 else ""
-    return _news(source, new, names, f"{names[0]}{more} {'is' if len(new) == 1 else 'are'} new")
+    message = f"{names[0]}{more} {'is' if len(new) == 1 else 'are'} new"
+    return _news(source, new, names, message, may_open)
 
 
 def _probe_file(
@@ -98,6 +102,7 @@ def _probe_file(
     state: SourceState | None,
     root: Path,
     content: Callable[[str], str],
+    may_open: Callable[[str], bool],
 ) -> SourceFacts:
     from odfbuild.ingest.fetch.url import local_path
 
@@ -108,28 +113,35 @@ def _probe_file(
     except (FileNotFoundError, NotADirectoryError):
         return SourceFacts("missing", message=f"there is no file {name}")
     if state is None:
-        return _news(source, [path], (name,), f"{name} is new")
+        return _news(source, [path], (name,), f"{name} is new", may_open)
     if state.kind == LAST_MODIFIED:  # as an earlier release or another tool recorded it
         if state.value == str(moment):
             return SourceFacts("unchanged", message=f"{name} was not modified since {moment}")
         message = f"{name} was modified at {moment}; from now on its content is compared"
-        return _news(source, [path], (name,), message)
+        return _news(source, [path], (name,), message, may_open)
+    if not may_open(path):
+        why = "it lies outside of the project, and ODFBUILD_FOLDERS does not name its folder"
+        return SourceFacts("unknown", message=f"{name} is compared at apply: {why}")
     try:
         if state.value == content(path):
             return SourceFacts("unchanged", message=f"the content of {name} has not changed")
     except OSError:
         pass  # what cannot be read is reported when it is ingested
-    return _news(source, [path], (name,), f"the content of {name} changed")
+    return _news(source, [path], (name,), f"the content of {name} changed", may_open)
 
 
 def _news(
-    source: SetPollingSource, paths: list[str], names: tuple[str, ...], message: str
+    source: SetPollingSource,
+    paths: list[str],
+    names: tuple[str, ...],
+    message: str,
+    may_open: Callable[[str], bool],
 ) -> SourceFacts:
     size = 0
     for path in paths:
         size += os.stat(path).st_size  # noqa: PTH116  # pathlib costs a third of the time
     records: int | None = None
-    if size <= COUNTED_BYTES:
+    if size <= COUNTED_BYTES and all(map(may_open, paths)):
         try:
             records = _count_all(source, paths)
         except (OSError, EOFError, IngestError):

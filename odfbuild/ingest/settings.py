@@ -19,6 +19,26 @@ _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _COUNT = {"type": "integer", "minimum": 1}
 _WORDS = {"type": "array", "items": {"type": "string"}}
 
+CONTAINER: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Only in the configuration of the machine",
+    "properties": {
+        "runtime": {
+            **_WORDS,
+            "description": "Program and its global options; default: the first of podman, "
+            "docker and nerdctl on the path",
+        },
+        "arguments": {**_WORDS, "description": "More options of its command `run`"},
+    },
+}
+PIPES: dict[str, Any] = {
+    **_WORDS,
+    "description": "Programs that `prepare` steps of kind Pipe may run, as patterns of their "
+    "names; only in the configuration of the machine; default: none",
+}
+"""What the owner of the machine decides about programs."""
+
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -74,18 +94,8 @@ SCHEMA: dict[str, Any] = {
             "default": 10_000,
             "description": "Records that a container or a broker is asked for at once",
         },
-        "container": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "runtime": {
-                    **_WORDS,
-                    "description": "Program and its global options; default: the first of podman, "
-                    "docker and nerdctl on the path",
-                },
-                "arguments": {**_WORDS, "description": "More options of its command `run`"},
-            },
-        },
+        "container": CONTAINER,
+        "pipes": PIPES,
         "mqtt": {
             "type": "object",
             "additionalProperties": False,
@@ -142,6 +152,7 @@ class IngestSettings:
     target_records: int = 10_000
     container_runtime: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
+    pipes: tuple[str, ...] = ()
     mqtt_idle_seconds: float = 1
     ethereum_nodes: Mapping[str, str] = field(default_factory=dict)
     ethereum_block_stride: int = 10_000
@@ -193,6 +204,7 @@ _KEYS = {
     "duplicateKeys": "duplicate_keys",
     "shapefileEncoding": "shapefile_encodings",
     "targetRecordsPerSlice": "target_records",
+    "pipes": "pipes",
     "container.runtime": "container_runtime",
     "container.arguments": "container_arguments",
     "mqtt.idleSeconds": "mqtt_idle_seconds",
@@ -208,7 +220,7 @@ def settings_from(data: Mapping[str, Any]) -> IngestSettings:
     flat: dict[str, Any] = {}
     for key, value in data.items():
         if key in _KEYS:
-            flat[_KEYS[key]] = value
+            flat[_KEYS[key]] = tuple(value) if isinstance(value, list) else value
             continue
         for inner, deep in value.items():
             flat[_KEYS[f"{key}.{inner}"]] = tuple(deep) if isinstance(deep, list) else deep

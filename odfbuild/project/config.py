@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +21,18 @@ from odfbuild.project.environments import (
     state_of,
 )
 from odfbuild.project.lint.rules import SCHEMA as LINT
+from odfbuild.project.machine import SCHEMA as MACHINE
+from odfbuild.project.machine import (
+    VARIABLE,
+    machine_file,
+    merged,
+    not_for_projects,
+    refuse_within,
+    with_variables,
+)
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.project.reach import check_open
 from odfbuild.project.settings.checks import SCHEMA as CHECKS
 from odfbuild.project.settings.checks import checks_from
 from odfbuild.project.settings.freshness import SCHEMA as FRESHNESS
@@ -32,9 +43,11 @@ from odfbuild.project.settings.policy import SCHEMA as POLICIES
 from odfbuild.project.settings.policy import policies_from
 from odfbuild.project.settings.watermarks import SCHEMA as WATERMARKS
 from odfbuild.project.settings.watermarks import watermarks_from
+from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate
+from odfbuild.store.files import top_of
 from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"
@@ -140,6 +153,9 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     `given` names the environment and gives variables other values.
     """
     root = find_root(start)
+    machine = _machine(root)
+    folders = tuple(Path(each).expanduser().resolve() for each in machine["folders"])
+    check_open(root / FILE, root, folders)
     text = _read(root / FILE)
     documents = read_documents(text, FILE)
     data = documents[0] if documents else None
@@ -155,7 +171,10 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
             )
         )
     if not errors:
-        errors.extend(_refused_engine(data, text))
+        errors.extend(_refused_engine(data, text, FILE))
+        places = [str(each.location) for each in errors]
+        owned = _owned_by_machine(data, text)
+        errors.extend(each for each in owned if str(each.location) not in places)
         errors.extend(nested_states(data, text, FILE))
     if errors:
         raise Errors(errors)
@@ -165,16 +184,23 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     if given.env is not None:
         check_environment(root, declared, given.env)
         storage = (declared.get(given.env) or {}).get("storage", storage)
+    datasets, state = (
+        root / content.get("datasets", "datasets"),
+        root / state_of(content, given.env),
+    )
+    for each in (datasets, state, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
+        check_open(each, root, folders)
     return Config(
         name=content["name"],
         given=given,
         root=root,
-        datasets=root / content.get("datasets", "datasets"),
-        state=root / state_of(content, given.env),
+        datasets=datasets,
+        state=state,
         storage=storage,
         vars=variables(root, content.get("vars") or {}, given),
-        ingest=settings_from(content.get("ingest") or {}),
-        engine=engine_settings(content.get("engine") or {}),
+        ingest=settings_from({**(content.get("ingest") or {}), **machine["ingest"]}),
+        engine=engine_settings(merged(content.get("engine") or {}, machine["engine"])),
+        folders=folders,
         selectors=content.get("selectors") or {},
         moved=content.get("moved") or {},
         policies=policies_from(content.get("policies") or ()),
@@ -203,6 +229,12 @@ def _read(file: Path) -> str:
             code="E0103",
             location=Location(file.name),
             help="save it as UTF-8",
+        ) from None
+    except OSError as error:
+        raise ProjectError(
+            f"{file} cannot be read: {error.strerror}",
+            code="E0103",
+            help="check that it is there and that you may read it",
         ) from None
 
 
@@ -244,20 +276,49 @@ def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
     )
 
 
-def _refused_engine(data: Any, text: str) -> Iterator[ProjectError]:
+def _refused_engine(data: Any, text: str, file: str) -> Iterator[ProjectError]:
     for path, message, way_out in refused(data["content"].get("engine") or {}):
-        place = locate(text, FILE, 0, ("content", "engine", *path))
+        place = locate(text, file, 0, ("content", "engine", *path))
         yield ProjectError(message, code="E0118", location=place, help=way_out)
 
 
-def _problems(data: Any, text: str) -> list[ProjectError]:
-    if _plainly_fits(data, SCHEMA):
+def _owned_by_machine(data: Any, text: str) -> Iterator[ProjectError]:
+    for path, why, variable in not_for_projects(data["content"]):
+        name = path[-1] if path[1] == "conf" else ".".join(path)
+        yield ProjectError(
+            f"a project may not set `{name}`: {why}",
+            code="E0170",
+            location=locate(text, FILE, 0, ("content", *path)),
+            help=f"remove it here; on machines that shall have it, write it in {machine_file()}"
+            + (f", or set {variable}" if variable else ""),
+        )
+
+
+def _machine(root: Path) -> dict[str, Any]:
+    """What the machine's owner says; raises `Errors` with all that is wrong with it."""
+    file = machine_file()
+    if file is None or not (file.is_file() or VARIABLE in os.environ):
+        return with_variables({})
+    refuse_within(file, top_of(root))
+    name, text = str(file), _read(file)
+    documents = read_documents(text, name)
+    data = documents[0] if documents else None
+    errors = _problems(data, text, MACHINE, name) or list(_refused_engine(data, text, name))
+    if errors:
+        raise Errors(errors)
+    return with_variables(data["content"])  # type: ignore[index]
+
+
+def _problems(
+    data: Any, text: str, schema: dict[str, Any] = SCHEMA, file: str = FILE
+) -> list[ProjectError]:
+    if _plainly_fits(data, schema):
         return []
     # Only a library that takes a tenth of a second to import can say what is wrong.
     from jsonschema import Draft202012Validator
 
     errors = []
-    for found in Draft202012Validator(SCHEMA).iter_errors(data):
+    for found in Draft202012Validator(schema).iter_errors(data):
         path = tuple(found.absolute_path)
         if found.validator == "additionalProperties":
             known = list(found.schema["properties"])
@@ -266,7 +327,7 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
                     ProjectError(
                         f"unknown key '{key}'",
                         code="E0104",
-                        location=locate(text, FILE, 0, (*path, key)),
+                        location=locate(text, file, 0, (*path, key)),
                         help=did_you_mean(key, known, f"known keys are: {', '.join(known)}"),
                     )
                 )
@@ -275,8 +336,8 @@ def _problems(data: Any, text: str) -> list[ProjectError]:
             ProjectError(
                 _said(found.validator, _wanted(found), found.instance, found.message),
                 code="E0105",
-                location=locate(text, FILE, 0, path),
-                help=f"see the form of {FILE} in docs/configuration.md",
+                location=locate(text, file, 0, path),
+                help=f"see the form of {Path(file).name} in docs/configuration.md",
             )
         )
     return errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def load_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _load(config: Config) -> Project:
     cache = DefinitionCache(config)
-    files = definition_files(config.datasets)
+    files = definition_files(config.datasets, config.check_open)
     found = {file: cache.get(file) for file in files}
     new = [file for file in files if found[file] is None]
     if new:
@@ -53,12 +53,15 @@ def _read(
     return found
 
 
-def definition_files(folder: Path) -> list[str]:
-    """Paths of all definition files below `folder`, sorted; hidden ones are left out."""
-    return sorted(_scan(str(folder)))
+def definition_files(folder: Path, check_link: Callable[[str], None]) -> list[str]:
+    """Paths of all definition files below `folder`, sorted; hidden ones are left out.
+
+    `check_link` raises for a link that must not be followed.
+    """
+    return sorted(_scan(str(folder), check_link))
 
 
-def _scan(folder: str) -> Iterator[str]:
+def _scan(folder: str, check_link: Callable[[str], None]) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -66,8 +69,10 @@ def _scan(folder: str) -> Iterator[str]:
     for entry in entries:
         if entry.name.startswith("."):
             continue
+        if entry.is_symlink():
+            check_link(entry.path)
         if entry.is_dir():
-            yield from _scan(entry.path)
+            yield from _scan(entry.path, check_link)
         elif entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
             yield entry.path
 

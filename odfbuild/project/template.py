@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -43,10 +43,17 @@ class Rendered:
 
 
 def render_template(
-    text: str, file: str, root: Path, variables: Mapping[str, Any]
+    text: str,
+    file: str,
+    root: Path,
+    variables: Mapping[str, Any],
+    check_open: Callable[[str], None] = lambda _: None,
 ) -> list[Rendered]:
-    """All instances of a template; raises `ProjectError` (or several in `Errors`)."""
-    environment = _environment(root)
+    """All instances of a template; raises `ProjectError` (or several in `Errors`).
+
+    `check_open` raises for a file to include that must not be opened.
+    """
+    environment = _environment(root, check_open)
     front, body, skipped = _split(text)
     instances = _instances(front, file, environment, variables)
     rendered, errors = [], []
@@ -65,14 +72,20 @@ def render_template(
     return rendered
 
 
-def _environment(root: Path) -> Any:
+def _environment(root: Path, check_open: Callable[[str], None]) -> Any:
     from jinja2 import StrictUndefined
     from jinja2.loaders import FileSystemLoader
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    class Within(FileSystemLoader):
+        def get_source(self, environment: Any, template: str) -> Any:
+            for folder in self.searchpath:
+                check_open(f"{folder}/{template}")
+            return super().get_source(environment, template)
+
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
-        loader=FileSystemLoader([root / "macros", root / "templates"]),
+        loader=Within([root / "macros", root / "templates"]),
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -139,6 +152,9 @@ def _render(
     guarded = _FETCH_TIME.sub(lambda m: "{%+ raw %}" + m.group(0) + "{% endraw +%}", body)
     try:
         return str(environment.from_string(guarded).render(values))
+    except ProjectError as error:  # of a file to include
+        error.location = error.location or Location(file)
+        raise
     except UndefinedError as error:
         raise _undefined(error, body, file, values, skipped) from None
     except TemplateNotFound as error:

@@ -22,7 +22,7 @@ from odfbuild.store.files import (
     folder_lock,
     make_folder,
     move_file,
-    read_small,
+    read_inside,
     stage,
     sync_folder,
     write_file,
@@ -73,7 +73,7 @@ class DatasetStore:
         """
         file = f"{self.folder}/refs/head"
         try:
-            text = read_small(file)
+            text = read_inside(file)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return parse_head(text, self.name, file)
@@ -133,7 +133,7 @@ class DatasetStore:
         Raises `IntegrityError`: E0801 when the bytes differ, E0802 when there is no such block.
         """
         try:
-            data = read_small(f"{self.folder}/blocks/{block}")
+            data = read_inside(f"{self.folder}/blocks/{block}")
         except FileNotFoundError:
             raise self._damage(
                 "E0802", f"block {block} of '{self.name}' is missing", block
@@ -366,7 +366,7 @@ class DatasetStore:
 
     def _holds(self, target: Path, data: bytes) -> bool:
         try:
-            return read_small(target) == data
+            return read_inside(str(target)) == data
         except FileNotFoundError:
             return False
 

@@ -109,6 +109,29 @@ def read_small(path: str | Path) -> bytes:
         os.close(fd)
 
 
+def read_inside(path: str) -> bytes:
+    """Bytes of a small file of a chain; no link is followed that leads out of the repository."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        real = Path(path).resolve()
+        if not real.is_relative_to(top_of(Path(path).absolute().parent)):
+            raise FileNotFoundError(errno.ENOENT, "a link out of the repository", path) from None
+        fd = os.open(real, os.O_RDONLY)
+    try:
+        return read_open(fd)
+    finally:
+        os.close(fd)
+
+
+def top_of(root: Path) -> Path:
+    """The top of the repository around the folder `root`; that folder where there is none."""
+    found = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    return root if found is None else found
+
+
 def read_open(fd: int) -> bytes:
     """Bytes of a small file that is open."""
     data = os.read(fd, 4_096)

@@ -22,7 +22,7 @@ from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import read_open, read_small
+from odfbuild.store.files import read_inside, read_open
 from odfbuild.store.lock_holders import LockHolder
 
 if TYPE_CHECKING:
@@ -329,9 +329,9 @@ def _children(folder: str) -> Iterator[tuple[str, bytes | None]]:
         for name in names:
             # From the open folder: the kernel need not find it again for each of thousands.
             try:
-                head = os.open(f"{name}/refs/head", os.O_RDONLY, dir_fd=opened)
-            except (FileNotFoundError, NotADirectoryError):
-                yield name, None
+                head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
+            except OSError:
+                yield name, _head_text(f"{folder}/{name}")
                 continue
             try:
                 yield name, read_open(head)
@@ -351,7 +351,7 @@ def _folders(folder: Path) -> list[str]:
 
 def _head_text(folder: str) -> bytes | None:
     try:
-        return read_small(f"{folder}/refs/head")
+        return read_inside(f"{folder}/refs/head")
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -71,7 +71,9 @@ def probe_all(
             is_known = chain is not None and key_of(chain.dataset_id) in known
             seen = look(source, root, listed, closely=is_known)
             state = polling_state(chain)
-            facts[name] = probe(source, state, project.config.root, listed, contents.of)
+            facts[name] = probe(
+                source, state, project.config.root, listed, contents.of, project.config.may_open
+            )
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
         except IngestError as error:

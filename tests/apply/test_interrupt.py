@@ -46,7 +46,7 @@ def test_a_program_that_would_run_for_hours_ends_at_the_second_interrupt_or_when
     document["content"]["metadata"][0]["prepare"] = [pipe]
     definition.write_text(json.dumps(document))
 
-    process = tiny.start("apply", "-y", env=NO_JVM)
+    process = tiny.start("apply", "-y", env={**NO_JVM, "ODFBUILD_PIPES": "sh"})
     awaited((root / "pid").exists, "the pipe")
     pid = int((root / "pid").read_text())
     process.send_signal(signal.SIGINT)

@@ -26,7 +26,7 @@ from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
 from tests.servers import nginx
 from tests.servers.broker import PASSWORD, USER, mosquitto
-from tests.servers.containers import IMAGE, podman_with_image
+from tests.servers.containers import IMAGE, machine_with, podman_with_image
 from tests.servers.files import ftp_server
 from tests.servers.objects import BUCKET, gs_endpoint, s3_endpoint
 
@@ -131,17 +131,13 @@ def container_that_prints(folder: Path, root: Path) -> Iterator[Source]:
         (data / "page.csv").write_text(as_csv(ids))
         (data / "version").write_text(f"v{ids[0]}\n")
 
-    with podman_with_image() as podman:
+    with podman_with_image() as podman, pytest.MonkeyPatch.context() as patch:
+        machine = machine_with(folder, podman, f"--volume={data}:/data:rw")
+        patch.setenv("ODFBUILD_CONFIG", str(machine))
         yield Source(
             {"kind": "Container", "image": IMAGE, "command": ["sh", "-c"], "args": [script]},
             put,
             lambda: len((data / "transfers").read_text().splitlines()),
-            ingest={
-                "container": {
-                    "runtime": list(podman.runtime),
-                    "arguments": [*podman.arguments, f"--volume={data}:/data:rw"],
-                }
-            },
         )
 
 
@@ -386,7 +382,7 @@ def test_a_machine_without_a_container_runtime_leaves_the_chain_alone(
     tiny = define(root, source)
     failed = Program(root, monkeypatch, capsys)("apply", "-y")
     assert failed.code == 1
-    assert "ingest.container.runtime" in failed.out + failed.err
+    assert "ODFBUILD_CONTAINER_RUNTIME" in failed.out + failed.err
     assert "root" not in tiny.workspace().projections()
 
 

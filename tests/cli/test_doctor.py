@@ -215,8 +215,7 @@ content:
 def test_a_container_without_a_runtime_fails(
     tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (tiny.root / "odfbuild.yaml").open("a") as file:
-        file.write("  ingest: {container: {runtime: [no-such-runtime]}}\n")
+    monkeypatch.setenv("ODFBUILD_CONTAINER_RUNTIME", "no-such-runtime")
     assert examined(odfbuild)["containers"]["status"] == "ok", "nobody needs it"
     root = tiny.root / "datasets" / "container.yaml"
     root.write_text(

@@ -57,18 +57,21 @@ def test_two_workers_give_the_hashes_of_one_jvm_for_every_query(
 
 
 @pytest.mark.slow
-def test_what_a_cluster_has_built_is_verified_without_one(tmp_path: Path) -> None:
+def test_what_a_cluster_has_built_is_verified_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = ExampleProject.fresh(tmp_path / "project")
-    settings = project.root / "odfbuild.yaml"
-    before = settings.read_text()
+    settings = tmp_path / "machine.yaml"
     with spark_cluster(tmp_path) as master:
         engine = {"master": master, "memory": "1g", "conf": CONF}
-        settings.write_text(f"{before}  engine: {json.dumps(engine)}\n")
+        machine = {"kind": "Machine", "version": 1, "content": {"engine": engine}}
+        settings.write_text(json.dumps(machine))
+        monkeypatch.setenv("ODFBUILD_CONFIG", str(settings))
         assert "18 committed, 0 noop" in project.ok("apply", "-y").out
         (log,) = (project.root / ".odfbuild" / "runs").glob("*/log.jsonl")
         (started,) = [line for line in log.read_text().splitlines() if "engine.start" in line]
     assert json.loads(started)["msg"] == f"Spark runs on {master}; sandbox: files"
-    settings.write_text(before)
+    monkeypatch.delenv("ODFBUILD_CONFIG")
     assert "gave the same records" in project.ok("verify").out
 
 

@@ -11,7 +11,7 @@ from odfbuild.odf.timestamp import Timestamp
 
 NOW = Timestamp.parse("2026-01-02T03:04:05Z")
 # Far above what anything here takes: machines are busy.
-SETTINGS = IngestSettings(connect_seconds=60, idle_seconds=60, total_seconds=300)
+SETTINGS = IngestSettings(connect_seconds=60, idle_seconds=60, total_seconds=300, pipes=("*",))
 
 
 def at(root: Path, *, moved: bool = False, dataset: str = "some.data", **settings) -> FetchContext:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
+import pytest
 import yaml
 
 from odfbuild.apply.run import ApplyOptions, apply_plan
@@ -55,7 +56,9 @@ def arrive(root: Path, case: Case, file: str, data: bytes) -> None:
 
 
 def apply(root: Path, engine: Engine) -> ApplyOutcome:
-    found = survey(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ODFBUILD_PIPES", "*")
+        found = survey(root)
     options = ApplyOptions(
         factory=lambda: Shared(engine),
         listener=_Silent(),

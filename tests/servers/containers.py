@@ -1,6 +1,7 @@
 """podman with an image that is made from this machine's shell, so that nothing is downloaded."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,15 @@ class Podman:
 
     runtime: tuple[str, ...]
     arguments: tuple[str, ...]
+
+
+def machine_with(folder: Path, podman: Podman, *arguments: str, **engine: object) -> Path:
+    """The configuration of a machine that runs containers by `podman`, for ODFBUILD_CONFIG."""
+    container = {"runtime": [*podman.runtime], "arguments": [*podman.arguments, *arguments]}
+    content = {"ingest": {"container": container}, **({"engine": engine} if engine else {})}
+    file = folder / "machine.yaml"
+    file.write_text(json.dumps({"kind": "Machine", "version": 1, "content": content}))
+    return file
 
 
 @contextlib.contextmanager

@@ -111,7 +111,7 @@ def _run(
         raise EnvironmentProblem(
             f"the container runtime '{runtime[0]}' cannot be started: {error.strerror or error}",
             code="E0904",
-            help="correct `ingest.container.runtime` in odfbuild.yaml",
+            help="correct ODFBUILD_CONTAINER_RUNTIME, or `ingest.container` in machine.yaml",
         ) from None
     finally:
         _remove(runtime, name)
@@ -130,7 +130,7 @@ def _runtime(settings: IngestSettings) -> tuple[str, ...]:
         "no container runtime is on the path",
         code="E0904",
         help="install podman, docker or nerdctl, or name another one that has their command "
-        "line in `ingest.container.runtime` in odfbuild.yaml",
+        "line in ODFBUILD_CONTAINER_RUNTIME, or by `ingest.container.runtime` in machine.yaml",
     )
 
 

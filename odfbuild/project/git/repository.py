@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import PlanError
+from odfbuild.store.files import top_of
 
 if TYPE_CHECKING:
     from git import Repo
@@ -69,8 +70,8 @@ def has_notes(root: Path) -> bool:
 
     Looks at files only, since every plan asks: neither GitPython nor Git is started.
     """
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-    if top is None:
+    top = top_of(root)
+    if not (top / ".git").exists():
         return False
     folder = _common_folder(top / ".git")
     if (folder / "reftable").is_dir() or (folder / NOTES).is_file():

@@ -89,7 +89,7 @@ def at_work_elsewhere(tiny: Tiny) -> None:
 
 _CLAIMS: list[Claim] = []
 BROKEN_PYTHON = {"PYTHONPATH": "{root}/broken"}
-CONTAINER = config("  ingest: {container: {runtime: [/bin/false]}}\n")
+FALSE = {"ODFBUILD_CONTAINER_RUNTIME": "/bin/false"}
 
 FETCHES = (
     Case(
@@ -112,7 +112,7 @@ FETCHES = (
     ),
     Case("E0406", "apply -y", polled("{kind: Url, url: 'http://127.0.0.1:1/'}")),
     Case("E0413", "apply -y", tagging, env={"SECRET": _SECRET}),
-    Case("E0415", "apply -y", both(CONTAINER, polled("{kind: Container, image: x}"))),
+    Case("E0415", "apply -y", polled("{kind: Container, image: x}"), env=FALSE),
     Case("E0416", "apply -y", polled("{kind: Mqtt, host: 127.0.0.1, port: 1, topics: []}")),
     Case("E0436", "new files x data/2.json", put("data/2.json", '{"a": 1}')),
     Case("E0580", "sql -f q.sql", put("q.sql", "SELECT 1"), fresh=True),
@@ -132,6 +132,7 @@ FETCHES = (
 _TAKEN = socket.create_server(("127.0.0.1", 0))
 
 MACHINES = (
+    Case("E0171", "plan", put("m.yaml", "kind: Machine"), env={"ODFBUILD_CONFIG": "{root}/m.yaml"}),
     Case("E0348", f"docs serve --port {_TAKEN.getsockname()[1]}"),
     Case(
         "E0112",

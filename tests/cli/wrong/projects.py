@@ -74,6 +74,13 @@ FILES = (
         config("  engine: {conf: {spark.sql.session.timeZone: Europe/Kyiv}}\n"),
         fresh=True,
     ),
+    Case("E0170", "plan", config("  engine: {sandbox: off}\n"), fresh=True),
+    Case(
+        "E0940",
+        "validate",
+        lambda tiny: (tiny.root / "datasets" / "x.yaml").symlink_to("/etc/passwd"),
+        fresh=True,
+    ),
     Case("E0120", "plan", template("matrix:\n  n: 1\n---\nkind: A\n"), fresh=True),
     Case("E0121", "plan", template("kind: {{ nothing }}\n"), fresh=True),
     Case("E0122", "plan", template("{% include 'nothing.j2' %}\n"), fresh=True),
@@ -196,6 +203,8 @@ PLANS = (
     Case("E0334", "reset derived"),
     Case("E0335", "plan --allow rebuild:nothing"),
     Case("E0336", "plan --allow rebuild:root"),
+    Case("E0352", "plan --allow correct:nothing"),
+    Case("E0352", "plan --allow correct:derived"),
     Case(
         "E0337",
         "plan --allow rebuild:derived",
@@ -334,11 +343,17 @@ MORE_SOURCES = (
     ),
     Case("E0703", "apply plan.json", earlier_file, exit=5),
     Case(
+        "E0172",
+        "apply -y -s pushed",
+        polled(
+            "{kind: FilesGlob, path: data/*.csv, order: ByName}\n"
+            "      prepare: [{kind: Pipe, command: [cat]}]"
+        ),
+    ),
+    Case(
         "E0904",
         "apply -y",
-        both(
-            config("  ingest: {container: {runtime: [/nowhere/podman]}}\n"),
-            polled("{kind: Container, image: x}"),
-        ),
+        polled("{kind: Container, image: x}"),
+        env={"ODFBUILD_CONTAINER_RUNTIME": "/nowhere/podman"},
     ),
 )

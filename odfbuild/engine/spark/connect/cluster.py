@@ -50,7 +50,7 @@ def check_reachable(master: str) -> None:
         code="E0907",
         notes=(why,),
         help=f"start the {'cluster' if scheme == 'spark' else 'server'}, or correct "
-        "`engine.master` in odfbuild.yaml (ODFBUILD_SPARK_MASTER goes before it)",
+        "ODFBUILD_SPARK_MASTER (or `engine.master` in machine.yaml)",
     )
 
 

@@ -1,0 +1,120 @@
+"""What the owner of a machine decides, and no project: what runs programs or leads out of it.
+
+A project comes from whoever opened a pull request. So what Spark loads, which programs run and
+which folders outside are read stands in a file of the user, or in variables of the environment;
+either goes before `odfbuild.yaml`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from odfbuild.engine.settings import MASTER, SANDBOX, Sandbox, is_for_projects
+from odfbuild.engine.settings import SCHEMA as ENGINE
+from odfbuild.errors import ProjectError
+from odfbuild.ingest.settings import CONTAINER, PIPES
+
+VARIABLE = "ODFBUILD_CONFIG"
+"""Names another file than the one in the user's folder of configuration."""
+
+_CONTAINER, _PIPES, _FOLDERS = (
+    f"ODFBUILD_{name}" for name in ("CONTAINER_RUNTIME", "PIPES", "FOLDERS")
+)
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "odfbuild machine",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind", "version", "content"],
+    "properties": {
+        "kind": {"const": "Machine"},
+        "version": {"const": 1},
+        "content": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "engine": ENGINE,
+                "ingest": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"container": CONTAINER, "pipes": PIPES},
+                },
+                "folders": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Folders outside of a project that planning may look into",
+                },
+            },
+        },
+    },
+}
+"""What the file may hold."""
+
+
+def machine_file() -> Path | None:
+    """The file of the machine's owner, which need not be there; `None` for one without a home."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    try:
+        base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:
+        return None
+    return Path(base) / "odfbuild" / "machine.yaml"
+
+
+def refuse_within(file: Path, top: Path) -> None:
+    """Raise `ProjectError` E0171 when the file lies where a pull request can bring it."""
+    if file.resolve().is_relative_to(top):
+        raise ProjectError(
+            f"the machine's own configuration lies in a project: {file}",
+            code="E0171",
+            notes=("whoever changes the project could change what this machine runs",),
+            help=f"move it out of {top}, and name its place in {VARIABLE}",
+        )
+
+
+def with_variables(content: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` of the file, with what variables of the environment say instead."""
+    ingest = dict(content.get("ingest") or {})
+    if runtime := os.environ.get(_CONTAINER):
+        ingest["container"] = {**(ingest.get("container") or {}), "runtime": shlex.split(runtime)}
+    if pipes := os.environ.get(_PIPES):
+        ingest["pipes"] = shlex.split(pipes)
+    folders = os.environ.get(_FOLDERS)
+    named = folders.split(os.pathsep) if folders else content.get("folders") or []
+    return {"engine": content.get("engine") or {}, "ingest": ingest, "folders": named}
+
+
+def merged(project: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a project, with those of the machine before them."""
+    conf = {**(project.get("conf") or {}), **(machine.get("conf") or {})}
+    return {**project, **machine, **({"conf": conf} if conf else {})}
+
+
+def not_for_projects(
+    content: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What the `content` of odfbuild.yaml must not decide: where, why, a variable that may."""
+    engine, ingest = content.get("engine") or {}, content.get("ingest") or {}
+    master = engine.get("master", "local[*]")
+    if re.fullmatch(r"local(\[.*\])?", master) is None:
+        why = "a cluster runs the work, with what this machine lets it see"
+        yield ("engine", "master"), why, f"{MASTER}={master.split('/;')[0]}"
+    if engine.get("sandbox") == Sandbox.OFF:
+        yield ("engine", "sandbox"), "it takes the fences around Spark away", f"{SANDBOX}=off"
+    for name, value in (engine.get("conf") or {}).items():
+        if not is_for_projects(name, value):
+            yield ("engine", "conf", name), "Spark runs programs by some of its settings", ""
+    if "container" in ingest:
+        runtime = " ".join((ingest["container"] or {}).get("runtime") or ["podman"])
+        why = "it names a program, and what a container may reach"
+        yield ("ingest", "container"), why, f"{_CONTAINER}={shlex.quote(runtime)}"
+    if "pipes" in ingest:
+        yield ("ingest", "pipes"), "it lets programs run", f"{_PIPES}='{' '.join(ingest['pipes'])}'"
