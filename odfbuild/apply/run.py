@@ -32,7 +32,7 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import EngineFactory, StepProgress, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
-from odfbuild.errors import OdfbuildError, StaleHeadError
+from odfbuild.errors import OdfbuildError, QueryError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
 from odfbuild.ingest.fetch.inbox import remove_inbox, rename_inbox
 from odfbuild.ingest.read_marks import ReadMarks, look_at
@@ -113,7 +113,7 @@ def apply_plan(
             results = run_graph(
                 list(todo),
                 # What is wrong waits for nothing, so that it is told at once.
-                {name: () if name in run.wrong else waits_for[name] for name in todo},
+                {name: () if run.is_wrong(name) else waits_for[name] for name in todo},
                 run.work,
                 run.skip,
                 lambda outcome: outcome.status in _INCOMPLETE,
@@ -203,6 +203,10 @@ class _Run:
             projections = self.workspace.projections()
             checked = check_queries(subjects, projections, self.engine.get, known)
             self.wrong = checked.errors
+
+    def is_wrong(self, name: str) -> bool:
+        """Whether the query of a dataset is wrong, as the plan or the engine says."""
+        return name in self.wrong or isinstance(self.todo[name].refusal, QueryError)
 
     def step_progress(self, name: str) -> StepProgress | None:
         """How far the engine is with a dataset."""
