@@ -19,6 +19,7 @@ from odfbuild.cli.options import (
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
 
@@ -53,10 +54,11 @@ def build(
     state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
     wanted = selection_of(select, exclude, selector, datasets)
-    text, number = _page(state, wanted, moment)
+    text, number, faults = _page(state, wanted, moment)
     if str(out) == "-":
         state.console.result(text)
-        return 0
+        state.console.error(*faults)
+        return 1 if faults else 0
     file = out
     if file is None:
         from odfbuild.store.disposable import prepare_cache_folder
@@ -66,7 +68,8 @@ def build(
         file = cache / "docs.html"
     write_output(file, lambda to: to.write(text.encode()))
     state.console.note(f"Wrote {number} to {file}.")
-    return 0
+    state.console.error(*faults)
+    return 1 if faults else 0
 
 
 @docs.command()
@@ -100,8 +103,10 @@ def serve(
     return 0
 
 
-def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, str]:
-    """The page at a time (default: now), and how many datasets are on it."""
+def _page(
+    state: Context, wanted: Selection, moment: Timestamp | None
+) -> tuple[str, str, list[OdfbuildError]]:
+    """The page at a time (default: now), how many datasets are on it, what is wrong with some."""
     from odfbuild.inspect.pages import pages
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.datasets import statuses
@@ -117,4 +122,4 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     watermarks = {page.name: page.state.watermark if page.state else None for page in made}
     ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    return text, count(len(made), "dataset")
+    return text, count(len(made), "dataset"), [page.fault for page in made if page.fault]

@@ -43,7 +43,7 @@ def freshness(
     chosen = state.chosen(selection_of(select, exclude, selector, datasets))
     watermarks = {
         name: projection.watermark
-        for name, projection in state.workspace().projections().items()
+        for name, projection in state.workspace().readable().items()
         if chosen is None or name in chosen
     }
     ages = ages_of(watermarks, state.config().freshness, now)

@@ -28,9 +28,9 @@ def import_(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    projections = workspace.projections()
-    aliases = {projection.dataset_id: alias for alias, projection in projections.items()}
-    snapshot = committed_snapshot(name, projections[name], aliases)
+    committed = workspace.projections([name])[name]
+    aliases = {each.dataset_id: alias for alias, each in workspace.readable().items()}
+    snapshot = committed_snapshot(name, committed, aliases)
     text = dump_yaml(to_manifest(snapshot))
     if not write:
         state.console.result(text)

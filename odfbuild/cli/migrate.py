@@ -89,11 +89,11 @@ def _migration(state: Context, path: Path) -> list[Migration]:
 
     if not path.name.endswith(TEMPLATE_SUFFIX):
         return [migrate(read_text(path, str(path)), str(path))]
-    try:
-        read_file(state.config(), str(path.absolute()))
-    except Errors as errors:
-        old = {str(e.location and e.location.line): e for e in errors.errors if e.code == "E0111"}
-        raise Errors(old.values()) from None
+    wrong = read_file(state.config(), str(path.absolute())).wrong
+    errors = [error for each in wrong for error in each.errors]
+    old = {str(e.location and e.location.line): e for e in errors if e.code == "E0111"}
+    if errors:
+        raise Errors(old.values() or errors)
     return []
 
 
