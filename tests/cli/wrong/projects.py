@@ -101,6 +101,7 @@ FILES = (
     Case("E0141", "new push my_data", fresh=True),
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
+    Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
 )
 
 
@@ -120,6 +121,7 @@ GRAPH = (
 )
 
 PLANS = (
+    Case("E0550", "plan", swap(DERIVED, "FROM source", "FROM {{ ref('root') }}"), fresh=True),
     Case("E0301", "explain nothing"),
     Case("E0303", "plan", swap(ROOT, "kind: Ledger\n        primaryKey: [id]", "kind: Append")),
     Case("E0304", "plan", event(POLL)),
@@ -201,6 +203,8 @@ PLANS = (
     Case("E0334", "reset derived"),
     Case("E0335", "plan --allow rebuild:nothing"),
     Case("E0336", "plan --allow rebuild:root"),
+    Case("E0352", "plan --allow correct:nothing"),
+    Case("E0352", "plan --allow correct:derived"),
     Case(
         "E0337",
         "plan --allow rebuild:derived",
