@@ -39,6 +39,7 @@ from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
+from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan, takes_engine
 from odfbuild.plan.readers import consumers_of
@@ -334,7 +335,10 @@ class _Run:
             return "" if progress.blocks else "an input has no data yet"
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
         note = ""
-        while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None):
+        corrected = ASKED_FOR in item.reasons
+        while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None) or (
+            corrected and transaction.state.query_waits
+        ):
             scratch = Path(tempfile.mkdtemp(prefix="step-", dir=folder))
             # What another release computes is said by the chain from here on.
             release = by_another_engine(transaction.state.transform, self.options.engine_version)

@@ -108,10 +108,11 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|delete:NAME",
+        metavar="rebuild|correct|delete:NAME",
         envvar="ODFBUILD_ALLOW",
-        help="Compute this derivative again from the start, or delete this chain that nothing "
-        "defines any more; NAME+ with its readers.",
+        help="Compute this derivative again from the start, correct the records of this changelog "
+        "by its changed query now, or delete this chain that nothing defines any more; "
+        "rebuild and delete take NAME+, with its readers.",
     ),
 ]
 AsOfOption = Annotated[
@@ -273,6 +274,7 @@ def wishes_of(
         selection=selection,
         fetch_uncacheable=fetch_uncacheable,
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
+        corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),
     )
 
@@ -281,9 +283,10 @@ def _consent(text: str) -> tuple[str, Consent]:
     from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
-    if what not in ("rebuild", "delete") or not name.strip("+"):
+    if what not in ("rebuild", "correct", "delete") or not name.strip("+"):
         raise typer.BadParameter(
-            f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'delete:NAME', 'delete:NAME+'",
+            f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'delete:NAME', "
+            "'delete:NAME+'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

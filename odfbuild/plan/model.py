@@ -63,6 +63,8 @@ class ReasonCode(Enum):
     BREAKING = "breaking"
     REBUILD = "rebuild"
     DELETE = "delete"
+    CORRECT = "correct"
+    QUERY_WAITS = "query_waits"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
     POLICY_ADDITIVE = "policy.additive"
@@ -188,6 +190,11 @@ class DatasetPlan:
     location: Location | None = None
     refusal: OdfbuildError | None = None
     renamed_from: str | None = None
+
+    @property
+    def query_waits(self) -> bool:
+        """Whether nothing happens, and its records follow an earlier query than the present one."""
+        return not self.actions and any(r.code is ReasonCode.QUERY_WAITS for r in self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

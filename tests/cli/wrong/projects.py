@@ -211,6 +211,8 @@ PLANS = (
     Case("E0334", "reset derived"),
     Case("E0335", "plan --allow rebuild:nothing"),
     Case("E0336", "plan --allow rebuild:root"),
+    Case("E0352", "plan --allow correct:nothing"),
+    Case("E0352", "plan --allow correct:derived"),
     Case(
         "E0337",
         "plan --allow rebuild:derived",
