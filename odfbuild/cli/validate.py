@@ -70,12 +70,14 @@ def _help_editors(found: Definitions) -> None:
 
 
 def _raise_about_queries(found: Definitions) -> None:
-    """Raise all that is wrong with queries, as far as their text tells."""
+    """Raise all that is wrong with queries and settings, as far as their text tells."""
     from odfbuild.survey.queries import wrong_queries
+    from odfbuild.survey.settings import wrong_settings
 
-    wrong = wrong_queries(found)
+    wrong = [error for errors in wrong_queries(found).values() for error in errors]
+    wrong += wrong_settings(found)
     if wrong:
-        raise together([error for errors in wrong.values() for error in errors])
+        raise together(wrong)
 
 
 def _check(state: Context, found: Definitions) -> Checked:

@@ -111,6 +111,7 @@ FILES = (
     Case("E0141", "new push my_data", fresh=True),
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
+    Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
 )
 
 
@@ -130,6 +131,7 @@ GRAPH = (
 )
 
 PLANS = (
+    Case("E0550", "plan", swap(DERIVED, "FROM source", "FROM {{ ref('root') }}"), fresh=True),
     Case("E0301", "explain nothing"),
     Case("E0303", "plan", swap(ROOT, "kind: Ledger\n        primaryKey: [id]", "kind: Append")),
     Case("E0304", "plan", event(POLL)),
