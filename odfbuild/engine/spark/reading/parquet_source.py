@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.precision import micros_in
+from odfbuild.engine.uuids import is_uuid
 from odfbuild.errors import IngestError, Location
 
 _BATCH_ROWS = 65_536
@@ -51,7 +52,7 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
                     ]
                     _refuse_nanoseconds(task, batch, columns, exact)
                     writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            return target, schema
+            return target, _as_found(schema, found)
     except (pa.ArrowException, OSError) as error:
         raise IngestError(
             f"'{task.source_name}' is not a readable Parquet file: {error}",
@@ -60,6 +61,16 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
             dataset=task.dataset,
             help="check the file and the `prepare` steps before it",
         ) from None
+
+
+def _as_found(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """`schema`, of a file in which UUIDs are text, with columns of UUIDs as such."""
+    return pa.schema(
+        [
+            field.with_type(pa.uuid()) if is_uuid(original.type) else field
+            for field, original in zip(schema, found, strict=True)
+        ]
+    )
 
 
 def _to_be_exact(task: IngestTask, found: pa.Schema) -> list[str]:
