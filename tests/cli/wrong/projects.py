@@ -52,6 +52,16 @@ content:
 """
 
 
+def deleted_and_made_again(tiny: Tiny) -> None:
+    """A dataset is in the bin, and another one has its name."""
+    definition = tiny.root / "datasets" / "derived.yaml"
+    text = definition.read_text()
+    definition.unlink()
+    said("apply", "-y", "--allow", "delete:derived")(tiny)
+    definition.write_text(text)
+    said("apply", "-y")(tiny)
+
+
 def block_of_version(version: int) -> bytes:
     """A block that says to be of another version of its format."""
     block = MetadataBlock(
@@ -241,6 +251,7 @@ PLANS = (
     Case("E0390", "plan --allow delete:nothing"),
     Case("E0391", "plan --allow delete:derived"),
     Case("E0392", "plan --allow delete:root", undefined),
+    Case("E0393", "reset derived --to f1620", deleted_and_made_again),
     Case("E0340", "diff nowhere", git("add -A", "commit -q -m msg")),
     Case("E0341", "blame root"),
     Case("E0342", "diff HEAD", git("add data", "commit -q -m msg"), fresh=True),
