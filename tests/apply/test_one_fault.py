@@ -220,8 +220,8 @@ def test_nine_of_ten_are_shown_checked_and_committed_when_one_cannot_be(
     assert runs >= set(OTHERS)
     listed = json.loads(world.program.ok("ls", "--json").out)
     assert {each["name"]: each["status"] for each in listed}["other3"] == "stale"
-    status = json.loads(world.program.ok("status", "--json").out)
-    assert set(OTHERS) <= set(project_status["groups"]["stale"])
+    grouped = json.loads(world.program.ok("status", "--json").out)["groups"]
+    assert set(OTHERS) <= set(grouped["stale"])
     assert "root" in world.program.ok("explain", "other3").out
     linted = json.loads(world.program("lint", "--json").out)
     assert set(OTHERS) <= set(linted["datasets"])
