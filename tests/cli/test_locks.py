@@ -17,7 +17,7 @@ from tests.apply.tiny import Tiny
 _HOLD = """
 import os, sys
 from pathlib import Path
-from odfbuild.store import holders
+from odfbuild.store import lock_holders as holders
 from odfbuild.store.workspace import Workspace
 root, host = Path(sys.argv[1]), os.environ.get("HOLDER_HOST")
 holders.HEARTBEAT_SECONDS = 0.1
