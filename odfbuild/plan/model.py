@@ -233,3 +233,9 @@ class Plan:
     def count(self, action: Action) -> int:
         """Number of datasets with that action."""
         return sum(action in dataset.actions for dataset in self.datasets)
+
+
+def takes_engine(item: DatasetPlan) -> bool:
+    """Whether it is certain to compute something; a watermark can move by the clock alone."""
+    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
+    return Action.RUN in item.actions and not idle

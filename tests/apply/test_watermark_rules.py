@@ -11,7 +11,7 @@ from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
 DAILY = (
-    "SELECT window.start AS event_time, count(*) AS value FROM source "
+    "SELECT window.start AS event_time, max(id) AS id, count(*) AS value FROM source "
     "GROUP BY window(event_time, '1 day')"
 )
 
