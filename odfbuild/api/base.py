@@ -81,11 +81,13 @@ class Base:
         fetch_uncacheable: bool = False,
         rebuild: Sequence[str] = (),
         delete: Sequence[str] = (),
+        correct: Sequence[str] = (),
     ) -> Survey:
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,
             rebuilds=tuple(map(Consent.parse, rebuild)),
+            corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),
         )
         return survey(self._folder, plan_request, self._given)

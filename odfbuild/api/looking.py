@@ -84,6 +84,7 @@ class Looking(Base):
         watermarks = {name: each.watermark for name, each in self.datasets().items()}
         return ages_of(watermarks, self.config().freshness, now)
 
+    @needs_engine
     def late(self, dataset: str) -> Late:
         """Records that came too late: for windows of a dataset, or behind its own watermark."""
         from odfbuild.inspect.late import late
@@ -214,18 +215,20 @@ class Looking(Base):
         *,
         fetch_uncacheable: bool = False,
         rebuild: Sequence[str] = (),
+        correct: Sequence[str] = (),
         delete: Sequence[str] = (),
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
-        defines any more; with their readers when `+` follows.
+        defines any more; with their readers when `+` follows. `correct` names changelogs whose
+        records are to follow a changed query now.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
-        return self._survey(select, exclude, fetch_uncacheable, rebuild, delete).plan
+        return self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct).plan
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""

@@ -137,6 +137,6 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
         code="E0702",
         exit_code=9,
         dataset=name,
-        help="wait until it is done (--lock-timeout), or stop it: "
+        help="wait longer (--lock-timeout SECONDS), or stop it: "
         f"`odfbuild lock break {name}`; then run the same command again",
     )

@@ -128,8 +128,8 @@ def stage_transform(
 ) -> Derived:
     """Run the transformation over what is new and add the resulting events.
 
-    Adds an `ExecuteTransform` whenever an input advanced, with or without records. `engine` is
-    asked for only where something has to be computed.
+    Adds an `ExecuteTransform` whenever an input advanced or a changed query is brought about, with
+    or without records. `engine` is asked for only where something has to be computed.
     """
     state = transaction.state
     vocab = vocabulary_of(state.vocab)
@@ -148,13 +148,16 @@ def stage_transform(
         note = "; ".join(filter(None, notes))
         late = _late(result.choice, task, inputs)
         derived = Derived(staged.records if staged else 0, note, late, result.read)
-    if data is None and not any(step.advances for step in steps):
+    advances = any(step.advances for step in steps)
+    if data is None and not advances and not state.query_waits:
         return derived
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])
     event_inputs = tuple(step.as_event() for step in steps)
     checkpoint = None
-    if data is None and watermark is None:
-        checkpoint = _stage_positions(transaction, event_inputs, scratch)
+    if data is None and (watermark is None or not advances):
+        # The records are what the changed query gives, too: that nobody does it again.
+        query = None if advances else state.transform_sequence_number
+        checkpoint = _stage_positions(transaction, event_inputs, scratch, query)
     transaction.add(
         ExecuteTransform(
             query_inputs=event_inputs,
@@ -186,9 +189,12 @@ def _late(choice: Choice, task: TransformTask, inputs: Sequence[StepInput]) -> M
 
 
 def _stage_positions(
-    transaction: Transaction, inputs: Sequence[ExecuteTransformInput], scratch: Path
+    transaction: Transaction,
+    inputs: Sequence[ExecuteTransformInput],
+    scratch: Path,
+    query: int | None,
 ) -> Checkpoint:
-    """A checkpoint that says how far the inputs were read.
+    """A checkpoint that says how far the inputs were read, and by the `query` of which block.
 
     A block must bring records, a watermark or a checkpoint. A step whose records were all dropped,
     while an input promises nothing yet, has only this to say, and must say it in order not to be
@@ -203,7 +209,10 @@ def _stage_positions(
         for each in inputs
     ]
     file = scratch / "positions.json"
-    file.write_text(json.dumps({"consumed": positions}, indent=1) + "\n", encoding="utf-8")
+    said: dict[str, object] = {"consumed": positions}
+    if query is not None:
+        said["query"] = query
+    file.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
     hash, size = physical_hash(file)
     transaction.add_checkpoint(file, hash)
     return Checkpoint(physical_hash=hash, size=size)

@@ -63,7 +63,8 @@ def _first_event(schema: arrow.Schema) -> SetDataSchema:
 
 def _has_attributes(field: arrow.Field) -> bool:
     inner = field.type.fields if field.type.name in ("list", "struct") else ()
-    return bool(field.metadata) or any(_has_attributes(each) for each in inner)
+    own = set(field.metadata or ()) - set(arrow.UUID)
+    return bool(own) or any(_has_attributes(each) for each in inner)
 
 
 def _ask_for_growth(transaction: Transaction, added: tuple[str, ...]) -> None:

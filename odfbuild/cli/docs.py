@@ -8,30 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    ExcludeOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    parse_time,
-    selection_of,
-)
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
 
-docs = typer.Typer(help="Show the datasets of the project to others.", no_args_is_help=True)
+docs = Group(help="Write or serve a catalogue of the datasets.")
 
 
 @docs.command()
 def build(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -45,14 +37,17 @@ def build(
         str | None,
         typer.Option("--at", metavar="TIME", help="Tell ages at this time (default: now)."),
     ] = None,
+    as_json: JsonOptions,
 ) -> int:
-    """Write a catalogue of the datasets as one HTML page that needs nothing else.
+    """Write a catalogue of the datasets as one HTML page.
 
     Schemas, lineage, freshness, checks, who changed what last, and histories.
     """
+    from odfbuild.wording import count
+
     state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
-    wanted = selection_of(select, exclude, selector, datasets)
+    wanted = selection
     text, number = _page(state, wanted, moment)
     if str(out) == "-":
         state.console.result(text)
@@ -65,17 +60,17 @@ def build(
         prepare_cache_folder(cache)
         file = cache / "docs.html"
     write_output(file, lambda to: to.write(text.encode()))
-    state.console.note(f"Wrote {number} to {file}.")
+    if as_json:
+        state.console.data({"file": str(file), "datasets": number})
+    else:
+        state.console.note(f"Wrote {count(number, 'dataset')} to {file}.")
     return 0
 
 
 @docs.command()
 def serve(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
     port: Annotated[
         int,
         typer.Option(
@@ -83,14 +78,14 @@ def serve(
         ),
     ] = 8080,
 ) -> int:
-    """Show the catalogue to browsers of this machine, made anew for each request; Ctrl-C ends it.
+    """Serve the catalogue to browsers on this machine until Ctrl-C.
 
-    A mistake in the project is shown in place of the page until it is mended.
+    The page is written anew for each request. Errors of the project are shown in its place.
     """
     from odfbuild.cli.serving import serve_page
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
+    wanted = selection
     state.config()
     serve_page(
         port,
@@ -100,7 +95,7 @@ def serve(
     return 0
 
 
-def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, str]:
+def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, int]:
     """The page at a time (default: now), and how many datasets are on it."""
     from odfbuild.inspect.pages import pages
     from odfbuild.odf.timestamp import Timestamp
@@ -108,7 +103,6 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     from odfbuild.report.freshness import ages_of
     from odfbuild.report.pages import render_pages
     from odfbuild.survey.survey import choose
-    from odfbuild.wording import count
 
     now = moment or Timestamp.now()
     names, found = choose(state.directory, wanted, state.given)
@@ -117,4 +111,4 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     watermarks = {page.name: page.state.watermark if page.state else None for page in made}
     ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    return text, count(len(made), "dataset")
+    return text, len(made)

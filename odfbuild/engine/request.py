@@ -48,7 +48,7 @@ class StepInput:
 
 
 def is_computed(state: Projection, inputs: Sequence[StepInput]) -> bool:
-    """Whether a step takes an engine: there are records to read, or a watermark may close windows.
+    """Whether a step takes an engine: for new records, windows that may close, or a changed query.
 
     `state` is what the derivative says before the step. Only a query whose text groups by something
     has windows.
@@ -59,7 +59,7 @@ def is_computed(state: Projection, inputs: Sequence[StepInput]) -> bool:
     if state.schema is None or any(step.new_offset is not None for step in steps):
         return True
     handles_each_alone = expected_mode(state.transform.transform).mode is Mode.MAP
-    return not handles_each_alone and any(step.advances for step in steps)
+    return not handles_each_alone and (state.query_waits or any(step.advances for step in steps))
 
 
 def transform_task(

@@ -23,6 +23,7 @@ from odfbuild.engine.precision import has_micros
 from odfbuild.engine.required import all_optional, as_required, missing_in
 from odfbuild.engine.slice_file import SliceFile
 from odfbuild.engine.sorted_runs import merged
+from odfbuild.engine.uuids import NoUuidError, from_text
 from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
@@ -218,19 +219,26 @@ def _finish(
         missing = missing_in(values, column, column.name)
         if missing is not None:
             raise _null_in_required(dataset, *missing)
-        columns.append(_convert(values, column.type))
+        try:
+            columns.append(_convert(values, column.type))
+        except NoUuidError as error:
+            raise _no_uuid(dataset, column.name, str(error)) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
     if values.type == target:
         return values
+    if pa.types.is_string(values.type) and target in (pa.uuid(), pa.binary(16)):
+        return from_text(values, target)
     both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target)
     if both and target.unit == "ms" and values.type.unit in ("us", "ns"):
         # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
         if pc.any(pc.less(values, pa.scalar(0, values.type))).as_py():
             values = pc.floor_temporal(values, unit="millisecond")
         values = values.cast(target, safe=False)
+    if pa.types.is_time(values.type) and pa.types.is_time(target):
+        return values.cast(target, safe=False)  # as many digits as are declared
     # A cast asks for members also where their struct is null.
     optional = all_optional(target)
     values = values.cast(optional)
@@ -258,6 +266,15 @@ def _max_millis(values: pa.Array) -> int:
 def _as_time(moment: Timestamp, kind: pa.DataType) -> pa.Scalar:
     """A moment as a value of a column of event times, rounded down."""
     return pa.scalar(moment.millis, _MILLIS_UTC).cast(kind, safe=False)
+
+
+def _no_uuid(dataset: str, column: str, text: str) -> QueryError:
+    return QueryError(
+        f"column '{column}' holds UUIDs, and a new record has '{text[:40]}' in it",
+        code="E0489",
+        dataset=dataset,
+        help=f"give '{column}' a UUID or NULL in the query, or give the text another name",
+    )
 
 
 def _null_in_required(dataset: str, column: str, count: int) -> QueryError:

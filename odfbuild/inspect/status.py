@@ -23,6 +23,8 @@ GROUPS = {
     "no definition": (Action.FORGET,),
 }
 """Groups of datasets by what apply will do; a dataset is in the first that fits."""
+EARLIER_QUERY = "earlier query"
+"""The group of those to which nothing happens although their query changed."""
 
 _HEAD = "/refs/head"
 
@@ -53,7 +55,7 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
     config = found.project.config
     datasets = [d for d in found.plan.datasets if chosen is None or d.name in chosen]
     names = {dataset.name for dataset in datasets}
-    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, EARLIER_QUERY)}
     for dataset in datasets:
         group = _group(dataset)
         if group is not None:
@@ -91,5 +93,7 @@ def _in_conflict(config: Config) -> list[str]:
 
 
 def _group(dataset: DatasetPlan) -> str | None:
+    if dataset.query_waits:
+        return EARLIER_QUERY
     actions = set(dataset.actions)
     return next((group for group, each in GROUPS.items() if actions & set(each)), None)

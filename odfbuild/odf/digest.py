@@ -58,7 +58,7 @@ class LogicalHasher:
                 self._register(child, level + 1)
             return
         try:
-            prefix = type_prefix(field.type)
+            prefix = type_prefix(_stored(field.type))
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{field.name}': {error}") from None
         self._prefixes.append(prefix)
@@ -68,7 +68,11 @@ class LogicalHasher:
         """Add the records of a batch; `ValueError` when its columns are not those of the schema."""
         if batch.num_rows == 0:
             return
-        leaves = [leaf for array in batch.columns for leaf in _leaves(array)]
+        columns = (
+            array.storage if isinstance(array, pa.ExtensionArray) else array
+            for array in batch.columns
+        )
+        leaves = [leaf for array in columns for leaf in _leaves(array)]
         if [type_prefix(array.type) for array, _ in leaves] != self._prefixes:
             raise ValueError(f"the batch has other columns than the schema: {batch.schema}")
         work = zip(self._columns, leaves, strict=True)
@@ -111,6 +115,11 @@ def physical_hash(path: Path) -> tuple[Multihash, int]:
 
 
 # --- Types ---
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """What values are stored as: of a UUID, 16 bytes."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def type_prefix(kind: pa.DataType) -> bytes:

@@ -50,6 +50,7 @@ def build_plan(
     memory: Memory | None = None,
     engine_version: str = "",
     due: Collection[str] = (),
+    corrected: Collection[str] = (),
 ) -> Plan:
     """Plan a whole project.
 
@@ -59,7 +60,8 @@ def build_plan(
     not raise: they are refusals of single datasets in the plan, with the place that `place_of`
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
-    and chains that are `deleted` (in the order of `to_delete`) go. `engine_version` is the
+    those that are `corrected` (by `to_correct`) follow a changed query now, and chains that are
+    `deleted` (in the order of `to_delete`) go. `engine_version` is the
     release that would compute: another one than recorded is said, and no reason to run. `due` are
     roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
     is decided now.
@@ -78,6 +80,7 @@ def build_plan(
             project.config.engines,
             engine_version,
             frozenset(due),
+            frozenset(corrected),
             project.definitions,
         )
     )

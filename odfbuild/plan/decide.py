@@ -13,6 +13,7 @@ from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetPollingSource, SetTransform
+from odfbuild.plan.changes.correct import waiting, waits
 from odfbuild.plan.changes.costs import with_costs
 from odfbuild.plan.changes.diff import NO_DIFFERENCE, Diff, diff, refused
 from odfbuild.plan.changes.policy import refused_by_policy
@@ -96,7 +97,8 @@ class Decider:
             verdict = _source_refused(self.given.refusals[name])
         elif transform is not None:
             path = path_of(snapshot, transform)
-            verdict = self._derive(name, transform, inputs, state, _Inputs(place, path))
+            places = _Inputs(place, path)
+            verdict, difference = self._follow_query(name, transform, inputs, difference, places)
         else:
             verdict = self._ingest(name, source, state)
             if verdict.refusal is not None and source is not None:
@@ -122,6 +124,26 @@ class Decider:
         is_due = name in self.given.due and verdict.refusal is None
         return with_watermark(verdict) if is_due else verdict
 
+    def _follow_query(
+        self,
+        name: str,
+        transform: SetTransform,
+        inputs: tuple[str, ...],
+        difference: Diff,
+        places: _Inputs,
+    ) -> tuple[Verdict, Diff]:
+        """Whether a derivative runs, and that it does not follow its changed query before that."""
+        state = self.states.get(name.lower())
+        changed = any(isinstance(each.after, SetTransform) for each in difference.changes)
+        is_behind = waits(transform, state) and not changed
+        corrected = name.lower() in self.given.corrected and (changed or is_behind)
+        verdict = self._derive(name, transform, inputs, state, places, corrected=corrected)
+        if state is None or not is_behind:
+            return verdict, difference
+        if verdict is IDLE:
+            verdict = Verdict(reasons=(waiting(name, state),))
+        return verdict, replace(difference, records_to_correct=state.records)
+
     def _derive(
         self,
         name: str,
@@ -129,6 +151,8 @@ class Decider:
         inputs: tuple[str, ...],
         state: Projection | None,
         places: _Inputs,
+        *,
+        corrected: bool,
     ) -> Verdict:
         for index, each in enumerate(inputs):
             if each.lower() in self.unborn:
@@ -145,7 +169,9 @@ class Decider:
             for each, declared in zip(inputs, transform.inputs, strict=True)
         ]
         since = self.given.slice_index.since
-        verdict = derivative_verdict(name, transform.transform, state, views, since)
+        verdict = derivative_verdict(
+            name, transform.transform, state, views, since, corrected=corrected
+        )
         if verdict.refusal is not None:
             verdict.refusal.location = places.of(None)
         committed = state.transform.transform if state and state.transform else None

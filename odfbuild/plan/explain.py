@@ -34,6 +34,7 @@ class DatasetStatus(Enum):
     STALE = "stale: will run"
     MAYBE_STALE = "stale if its source has news: apply will look"
     CHANGED = "changed: events will be appended, nothing runs"
+    QUERY_WAITS = "follows an earlier query: the changed one waits for new input"
     UP_TO_DATE = "up to date: nothing will happen"
     REFUSED = "refused: it is not touched"
     FORGOTTEN = "not defined any more: its chain stays"
@@ -106,7 +107,7 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
     dataset = datasets[name]
     status = next(
         (found for action, found in _STANDINGS.items() if action in dataset.actions),
-        DatasetStatus.UP_TO_DATE,
+        DatasetStatus.QUERY_WAITS if dataset.query_waits else DatasetStatus.UP_TO_DATE,
     )
     folded = States(projections)
     return Explanation(

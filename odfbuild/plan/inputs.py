@@ -78,7 +78,7 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What decisions are made from; names are in lower case in `left_out` and `rebuilt`.
+    """What decisions are made from; names are in lower case in `left_out`, `rebuilt`, `corrected`.
 
     `due` are roots whose watermark the clock moves.
     """
@@ -95,4 +95,5 @@ class PlanInputs:
     engines: Mapping[str, str]
     engine_version: str
     due: Set[str] = frozenset()
+    corrected: Set[str] = frozenset()
     definitions: Sequence[Definition] = ()

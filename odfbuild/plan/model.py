@@ -63,6 +63,8 @@ class ReasonCode(Enum):
     BREAKING = "breaking"
     REBUILD = "rebuild"
     DELETE = "delete"
+    CORRECT = "correct"
+    QUERY_WAITS = "query_waits"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
     POLICY_ADDITIVE = "policy.additive"
@@ -189,6 +191,11 @@ class DatasetPlan:
     refusal: OdfbuildError | None = None
     renamed_from: str | None = None
 
+    @property
+    def query_waits(self) -> bool:
+        """Whether nothing happens, and its records follow an earlier query than the present one."""
+        return not self.actions and any(r.code is ReasonCode.QUERY_WAITS for r in self.reasons)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -226,3 +233,9 @@ class Plan:
     def count(self, action: Action) -> int:
         """Number of datasets with that action."""
         return sum(action in dataset.actions for dataset in self.datasets)
+
+
+def takes_engine(item: DatasetPlan) -> bool:
+    """Whether it is certain to compute something; a watermark can move by the clock alone."""
+    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
+    return Action.RUN in item.actions and not idle

@@ -24,6 +24,7 @@ from odfbuild.plan.bounds import (
     kept_values,
     never_adds_records,
 )
+from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.expected_input import ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
@@ -50,10 +51,16 @@ def derivative_verdict(
     projection: Projection | None,
     inputs: Sequence[Input],
     since: Since,
+    *,
+    corrected: bool = False,
 ) -> Verdict:
-    """Decide about a derivative dataset whose inputs are decided already."""
+    """Decide about a derivative dataset whose inputs are decided already.
+
+    With `corrected` it runs also without news, so that its records follow a changed query.
+    """
     consumed_of = _consumption(projection, inputs)
-    if projection is not None and projection.ever_ran and _untouched(inputs, consumed_of):
+    untouched = projection is not None and projection.ever_ran and not corrected
+    if untouched and _untouched(inputs, consumed_of):
         return IDLE
     advances = []
     for each, consumed in zip(inputs, consumed_of, strict=True):
@@ -61,7 +68,7 @@ def derivative_verdict(
         if advance is None:
             return _rewritten(name, each, consumed)
         advances.append(advance)
-    return _decide(name, transform, projection, inputs, advances)
+    return _decide(name, transform, projection, inputs, advances, corrected=corrected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +152,12 @@ def _decide(
     projection: Projection | None,
     inputs: Sequence[Input],
     advances: Sequence[_Advance],
+    *,
+    corrected: bool,
 ) -> Verdict:
     # A schema is established by the first run, also when no record came out of it.
     never_ran = projection is None or not (projection.ever_ran or projection.schema)
-    reasons = [_NEVER_RAN] if never_ran else []
+    reasons = [_NEVER_RAN] if never_ran else [ASKED_FOR] if corrected else []
     waiting = [i for i in inputs if not (i.state and i.state.schema) and not i.outlook]
     if waiting:
         return Verdict(reasons=(*reasons, *map(_no_data, waiting)))
@@ -157,14 +166,16 @@ def _decide(
     ready = [bool(i.state and i.state.schema) or (i.outlook and i.outlook.certain) for i in inputs]
     certain = all(ready) and (
         never_ran
+        or corrected
         or any(advance.reason for advance in advances)
         or any(i.outlook and i.outlook.certain for i in inputs)
     )
     if not certain and not any(i.outlook for i in inputs):
         return IDLE
     # What somebody has committed already is read for certain; what is planned may bring nothing.
-    sure = never_ran or any(advance.reason for advance in advances) or _brings_records(inputs)
-    cost = _cost(transform, projection, inputs, advances, sure=certain and sure)
+    sure = never_ran or corrected or any(advance.reason for advance in advances)
+    sure = certain and (sure or _brings_records(inputs))
+    cost = _cost(transform, projection, inputs, advances, sure=sure)
     return Verdict(
         action=Action.RUN if certain else Action.POLL,
         reasons=tuple(reasons),

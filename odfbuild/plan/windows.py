@@ -9,7 +9,7 @@ from odfbuild.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRecords:
-    """Records of the inputs of a dataset that closes windows; `None`: their data is not here.
+    """Records of the inputs of a dataset that closes windows; `None`: they cannot be read here.
 
     `late` are to be read, but came after a window of theirs was closed. `for_new_query` were read
     before, and a changed query gets them too, for windows that are still open.

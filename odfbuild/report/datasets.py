@@ -34,6 +34,8 @@ def statuses(plan: Plan) -> dict[str, str]:
             found[dataset.name] = ", ".join(_STATUS[action] for action in dataset.actions)
         elif any(reason.code is ReasonCode.INPUT_HAS_NO_DATA for reason in dataset.reasons):
             found[dataset.name] = "waiting"
+        elif dataset.query_waits:
+            found[dataset.name] = "earlier query"
         else:
             found[dataset.name] = "up to date"
     return found

@@ -19,6 +19,7 @@ _COLORS = {
     DatasetStatus.STALE: "cyan",
     DatasetStatus.MAYBE_STALE: "blue",
     DatasetStatus.CHANGED: "yellow",
+    DatasetStatus.QUERY_WAITS: "yellow",
     DatasetStatus.UP_TO_DATE: None,
     DatasetStatus.REFUSED: "magenta",
     DatasetStatus.FORGOTTEN: "red",

@@ -25,6 +25,7 @@ _COLORS = {
     "stale": "cyan",
     "to be checked": "blue",
     "no definition": "red",
+    "earlier query": "yellow",
 }
 
 

@@ -17,7 +17,7 @@ from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
-from odfbuild.store.claims import Claim, claim_within, forget, holders
+from odfbuild.store.claims import NOT_WAITING, Claim, Waiting, claim_within, forget, holders
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.bin import Deleted
     from odfbuild.store.storage import Storage
 
 
@@ -204,13 +205,13 @@ class Workspace:
 
     # --- Working ---
 
-    def claim(self, aliases: Iterable[str], *, wait: float = 0.0) -> Claim:
-        """Claim datasets for this process, those that nobody else holds after `wait` seconds.
+    def claim(self, aliases: Iterable[str], waiting: Waiting = NOT_WAITING) -> Claim:
+        """Claim datasets for this process, those that nobody else holds after `waiting` for them.
 
         Works for datasets that do not exist yet, too. Use as a context manager.
         """
         prepare_cache_folder(self.cache)
-        return claim_within(self.cache / "locks", aliases, wait)
+        return claim_within(self.cache / "locks", aliases, waiting)
 
     def holders(self, aliases: Iterable[str]) -> list[LockHolder]:
         """Other processes that work on any of these datasets now."""
@@ -255,17 +256,29 @@ class Workspace:
             self._by_id[dataset_id] = alias
         return store
 
-    def delete(self, alias: str, head: Multihash, dataset_id: DatasetId) -> None:
-        """Delete a dataset, with its private key; objects in shared storage stay.
+    def delete(self, alias: str, head: Multihash, dataset_id: DatasetId) -> Deleted:
+        """Put a dataset into the bin, which `gc` empties; objects in shared storage stay.
 
         `StaleHeadError` E0701 when its head is not `head`; nothing is changed then.
         """
-        from odfbuild.store.deletion import delete_dataset
+        from odfbuild.store.bin import delete_dataset
 
-        delete_dataset(self.state, self.keys, self.dataset(alias), head, dataset_id)
-        with self._mutex:
-            self._stores.clear()
-            self._by_id.clear()
+        deleted = delete_dataset(self.state, self.dataset(alias), head, dataset_id)
+        self._forget_stores()
+        return deleted
+
+    def deleted(self) -> list[Deleted]:
+        """Datasets in the bin, the newest last."""
+        from odfbuild.store.bin import deleted_datasets
+
+        return deleted_datasets(self.state)
+
+    def restore(self, deleted: Deleted) -> None:
+        """Take a dataset out of the bin; `PlanError` E0393 when its name is in use."""
+        from odfbuild.store.bin import restore_dataset
+
+        restore_dataset(self.state, deleted)
+        self._forget_stores()
 
     def rename(self, old: str, new: str) -> None:
         """Give the dataset `old` the alias `new`; nothing when that was done already.
@@ -276,6 +289,9 @@ class Workspace:
         from odfbuild.store.creation import rename_dataset
 
         rename_dataset(self.state, old, new)
+        self._forget_stores()
+
+    def _forget_stores(self) -> None:
         with self._mutex:
             self._stores.clear()
             self._by_id.clear()

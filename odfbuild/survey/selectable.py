@@ -157,7 +157,7 @@ def _changed_since(config: Config) -> Matcher:
     return match
 
 
-_RESULTS = ("committed", "noop", "skipped", "failed", "lost")
+_RESULTS = ("committed", "noop", "skipped", "failed", "lost", "interrupted")
 
 
 def _last_results(config: Config) -> dict[str, tuple[str, ...]]:

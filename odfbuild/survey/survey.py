@@ -71,16 +71,19 @@ class PlanRequest:
     """What is asked of a plan beside what is there.
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
-    datasets to be computed again, `deletions` chains without a definition that are to go.
+    datasets to be computed again, `corrections` changelogs that are to follow their query now,
+    `deletions` chains without a definition that are to go.
     """
 
     selection: Selection | None = None
     fetch_uncacheable: bool = False
     rebuilds: tuple[Consent, ...] = ()
+    corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.selection or self.fetch_uncacheable or self.rebuilds or self.deletions)
+        consents = self.rebuilds or self.corrections or self.deletions
+        return bool(self.selection or self.fetch_uncacheable or consents)
 
 
 def survey(
@@ -142,6 +145,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         )
     found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
     if plan_request:
+        from odfbuild.plan.changes.correct import to_correct
         from odfbuild.plan.changes.delete import to_delete
         from odfbuild.plan.changes.rebuild import to_rebuild
         from odfbuild.survey.protection import check_unprotected
@@ -157,6 +161,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         rebuilt = to_rebuild(
             plan_request.rebuilds, project.definitions, projections, left_out, deleted
         )
+        corrected = to_correct(plan_request.corrections, project.definitions, left_out)
         lying = {new.lower(): old for new, old in renames.items()}
         for name in (*sorted(rebuilt), *deleted):
             check_unprotected(project.config, workspace, name, lying.get(name, name))
@@ -174,6 +179,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             fresh,
             engine_version(),
             due,
+            corrected,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import SliceFile, vocabulary_of
 from odfbuild.engine.event_windows import EventWindows, count_late, count_open, windows_of
+from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.windows import WindowRecords
@@ -81,13 +82,14 @@ def _open(
 
 
 def _files(name: str, after: Multihash | None, chains: Chains) -> Sequence[SliceFile] | None:
-    """The data files of the blocks after `after`; `None` when one of them is not here."""
+    """The data files of the blocks after `after`; `None` when they cannot be read here."""
     interval = chains.slices.since(name, after)
     if interval is None:
         return ()
     store = chains.store_of(name)
     files = [_file(store, each) for each in interval.promised_slices]
-    return files if all(each.path.exists() for each in files) else None
+    can_read = not files or (has_engine() and all(each.path.exists() for each in files))
+    return files if can_read else None
 
 
 def _file(store: DatasetStore, found: PromisedSlice) -> SliceFile:

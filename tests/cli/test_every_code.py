@@ -27,6 +27,7 @@ ELSEWHERE = {
     "E0419": ("tests/ingest/test_ethereum.py", "a node whose chain was reorganised"),
     "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
     "E0450": ("tests/ingest/odd_sources.py", "sources whose bytes are of another kind"),
+    "E0489": ("tests/apply/test_uuids.py", "a query that gives other text for a column of UUIDs"),
     "E0527": ("tests/engine/test_connect.py", "an installation without the extra `connect`"),
     "E0528": ("tests/engine/test_connect.py", "a server that reads queries otherwise"),
     "E0529": ("tests/engine/test_connect.py", "a server that dies in the middle of a step"),

@@ -68,6 +68,48 @@ def test_a_full_batch_leaves_the_rest_for_the_next_run(broker, tmp_path):
     assert all(len(batch.split()) < 20 for batch in source.committed)
 
 
+@pytest.mark.parametrize("qos", list(MqttQos), ids=lambda qos: qos.name)
+def test_a_retained_message_that_changed_between_two_runs_is_seen_once(broker, tmp_path, qos):
+    topics = [f"state/{qos.name}/{name}" for name in "ab"]
+    for topic in topics:
+        broker.publish(topic, topic[-1] + "1", qos=qos.value, retain=True)
+    source = source_of(broker, tmp_path, f"state/{qos.name}/+", qos)
+    assert sorted(b"".join(arrived(source)).split()) == [b"a1", b"b1"]
+    assert source.poll() == []
+    broker.publish(topics[0], "a2", qos=qos.value, retain=True)
+    broker.publish(topics[0], "a3", qos=qos.value, retain=True)
+    # Of those that nobody waited for the last one is left.
+    assert b"".join(arrived(source)).split()[-1] == b"a3"
+    assert (source.poll(), source.poll()) == ([], [])
+    # One that is not retained leaves the retained one as it is.
+    broker.publish(topics[0], "a4", qos=qos.value)
+    assert [source.poll(), source.poll()][1] == []
+    assert b"".join(source.committed).count(b"a3") == 1
+
+
+@pytest.mark.parametrize("crash", ["before", "after"])
+def test_a_crash_around_a_commit_repeats_no_retained_message(broker, tmp_path, crash):
+    topic = f"kept/{crash}"
+    source = source_of(broker, tmp_path, topic, MqttQos.AtMostOnce)
+    source.poll()
+    broker.publish(topic, "1", retain=True)
+    source.poll(crash=crash)
+    broker.publish(topic, "2", retain=True)
+    for _ in range(3):
+        source.poll()
+    assert b"".join(source.committed).split() == [b"1", b"2"]
+
+
+def test_what_is_retained_is_no_news_to_who_was_there_before_that_was_known(broker, tmp_path):
+    source = source_of(broker, tmp_path, "upgraded", MqttQos.AtMostOnce)
+    broker.publish("upgraded", "1", retain=True)
+    assert arrived(source) == [b"1\n"]
+    next(tmp_path.rglob("retained")).unlink()  # as earlier releases left it
+    assert source.poll() == []
+    broker.publish("upgraded", "2", retain=True)
+    assert arrived(source) == [b"2\n"]
+
+
 @pytest.mark.parametrize("crash", ["before", "after"])
 def test_a_crash_around_a_commit_neither_loses_nor_repeats_a_message(broker, tmp_path, crash):
     topic = f"crash/{crash}"

@@ -33,11 +33,17 @@ from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
-from odfbuild.engine.spark.queries.transform import checked, derive, preprocess, screen
+from odfbuild.engine.spark.queries.transform import (
+    checked,
+    derive,
+    known_result,
+    preprocess,
+    screen,
+)
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.read import read_source
 from odfbuild.engine.spark.results.executor import use, why_here
-from odfbuild.engine.spark.results.frames import to_arrow_schema
+from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
@@ -89,11 +95,12 @@ class SparkEngine:
                     for each in inputs:
                         empty_view(spark, each)
                     frame = _preprocess(spark, dataset, transform)
-                    return to_arrow_schema(frame, (), micros_of_step(frame.columns, inputs))
+                    micros = micros_of_step(frame.columns, inputs)
+                    return to_arrow_schema(frame, (), micros, marked_uuids(frame))
                 report = checked(spark, dataset, transform, inputs, vocab)
-                names = report.result.columns if report.result is not None else ()
-                micros = micros_of_step(names, inputs)
-                return to_arrow_schema(report.result, [vocab.event_time], micros)
+                frame = known_result(report)
+                micros = micros_of_step(frame.columns, inputs)
+                return to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
 
         return self._recovery.carry_out(work)
 

@@ -4,7 +4,8 @@ Each batch is a journal with one line for each message: its packet identifier, a
 A message is acknowledged to the broker only once its line is on disk, and a journal is settled only
 once a chain names it in its source state. So a crash at any point neither loses nor repeats one.
 Of the messages that were settled last, marks are kept: an acknowledgement may be lost on its way,
-and then the broker sends those messages again.
+and then the broker sends those messages again. Of retained messages the last one of each topic is
+known by a hash: the broker sends it to everybody who asks, and only another one is news.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -24,23 +25,43 @@ IN_FLIGHT = 1000
 Acknowledgements are sent in order, so those that get lost are of the newest messages.
 """
 
+_PACKET_BITS = 16
+_TOPIC_BITS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A payload as one line, and the packet identifier under which it came."""
+    """A payload as one line, and the packet identifier under which it came.
+
+    In front of the identifier of a retained one is a hash of its topic.
+    """
 
     packet: int
     line: bytes
 
     @classmethod
-    def of(cls, packet: int, payload: bytes) -> Message:
+    def of(cls, packet: int, payload: bytes, retained_in: str | None = None) -> Message:
         """A payload becomes one line: line breaks in it become blanks."""
+        if retained_in is not None:
+            topic = hashlib.blake2b(retained_in.encode(), digest_size=_TOPIC_BITS // 8).digest()
+            packet |= int.from_bytes(b"\1" + topic, "big") << _PACKET_BITS
         return cls(packet, b" ".join(payload.strip().splitlines()))
 
     @property
     def mark(self) -> str:
         """What it has in common with the same message when it is sent again."""
-        return f"{self.packet} {hashlib.blake2b(self.line, digest_size=16).hexdigest()}"
+        return f"{self.packet} {self.digest}"
+
+    @property
+    def digest(self) -> str:
+        """A hash of the payload."""
+        return hashlib.blake2b(self.line, digest_size=16).hexdigest()
+
+    @property
+    def topic(self) -> str | None:
+        """A hash of the topic of a retained message; `None` for others."""
+        topic = self.packet >> _PACKET_BITS
+        return f"{topic:x}" if topic else None
 
 
 @dataclass(slots=True)
@@ -99,9 +120,18 @@ def rename_inbox(folder: Path, old: str, new: str) -> None:
     source.replace(target)
 
 
-def remove_inbox(folder: Path, dataset: str) -> None:
-    """Forget what came for a dataset that is gone, so that no later one of its name gets it."""
-    shutil.rmtree(_folder(folder, dataset), ignore_errors=True)
+def put_away_inbox(folder: Path, dataset: str, target: Path) -> None:
+    """Keep in `target` what came for a deleted dataset: no later one of its name gets it."""
+    source = _folder(folder, dataset)
+    if source.is_dir():
+        shutil.move(source, target)
+
+
+def bring_back_inbox(source: Path, folder: Path, dataset: str) -> None:
+    """What `put_away_inbox` kept is there again."""
+    if source.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.move(source, _folder(folder, dataset))
 
 
 def _folder(folder: Path, dataset: str) -> Path:
@@ -114,6 +144,7 @@ class Inbox:
     def __init__(self, folder: Path, dataset: str) -> None:
         self._folder = _folder(folder, dataset)
         self._settled = self._folder / "settled"
+        self._retained = self._folder / "retained"
 
     def journals(self) -> list[Journal]:
         """Those that are left from earlier runs, oldest first."""
@@ -144,10 +175,21 @@ class Inbox:
         journal.close()
         if journal.messages:
             marks = [*self._marks(), *(message.mark for message in journal.read())]
-            staged = self._settled.with_suffix(".new")
-            staged.write_text("\n".join(marks[-IN_FLIGHT:]), encoding="ascii")
-            staged.replace(self._settled)
+            _write(self._settled, marks[-IN_FLIGHT:])
         journal.file.unlink(missing_ok=True)
+
+    def retained(self) -> dict[str, str] | None:
+        """Digests of the last retained messages that we have, by topic; `None`: nobody knows."""
+        lines = _lines(self._retained)
+        kept = dict(line.split() for line in lines or ())
+        left = (message for journal in self.journals() for message in journal.read())
+        found = {m.topic: m.digest for m in left if m.topic is not None}
+        return kept | found if found or lines is not None else None
+
+    def keep_retained(self, digests: Mapping[str, str]) -> None:
+        """Remember the last retained messages of all topics, which are on disk or no news."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _write(self._retained, [f"{topic} {digest}" for topic, digest in digests.items()])
 
     def maybe_sent_again(self) -> set[str]:
         """Marks of messages that the broker may believe unacknowledged although we have them."""
@@ -155,7 +197,17 @@ class Inbox:
         return {*self._marks(), *left}
 
     def _marks(self) -> list[str]:
-        try:
-            return self._settled.read_text(encoding="ascii").splitlines()
-        except FileNotFoundError:
-            return []
+        return _lines(self._settled) or []
+
+
+def _write(file: Path, lines: Sequence[str]) -> None:
+    staged = file.with_suffix(".new")
+    staged.write_text("\n".join(lines), encoding="ascii")
+    staged.replace(file)
+
+
+def _lines(file: Path) -> list[str] | None:
+    try:
+        return file.read_text(encoding="ascii").splitlines()
+    except FileNotFoundError:
+        return None

@@ -1,10 +1,11 @@
 """Messages of an MQTT broker, one line each, one batch a run.
 
 The broker keeps a session for the dataset, so messages that come between two runs wait there (with
-QoS 1 or 2). What was taken is kept in the inbox until a chain holds it. `ExactlyOnce` is subscribed
-with QoS 1: the client library gives a QoS 2 message away before it could be on disk, while a
-message of QoS 1 that comes twice is known by its packet identifier. Source: specification,
-`FetchStep::Mqtt`; MQTT 5; reference behaviour, fetch steps. Needs the extra `mqtt`.
+QoS 1 or 2), and is asked for retained messages, of which it has the last one of each topic. What
+was taken is kept in the inbox until a chain holds it. `ExactlyOnce` is subscribed with QoS 1: the
+client library gives a QoS 2 message away before it could be on disk, while a message of QoS 1 that
+comes twice is known by its packet identifier. Source: specification, `FetchStep::Mqtt`; MQTT 5;
+reference behaviour, fetch steps. Needs the extra `mqtt`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import IngestError, missing_extra
@@ -46,7 +47,7 @@ def fetch_messages(
     committed, throws away what it has no room for.
     """
     inbox = Inbox(context.inbox, context.dataset)
-    already = inbox.maybe_sent_again()
+    already, retained = inbox.maybe_sent_again(), inbox.retained()
     left = []
     for journal in inbox.journals():
         if state is not None and state.kind == ETAG and state.value == journal.name:
@@ -56,11 +57,13 @@ def fetch_messages(
     journal, problem = inbox.begin(), None
     try:
         session = _Session(step, inbox.client(_client_name(context)), context)
-        _collect(session, journal, already, context.settings)
+        found = _collect(session, journal, already, retained, context.settings)
     except IngestError as error:
-        problem = error
+        problem, found = error, inbox.retained() or {}
     finally:
         journal.close()
+    if problem is None or found:
+        inbox.keep_retained(found)
     for each in (*left, journal):
         if each.messages:
             yield _fetched(step, each, context)
@@ -82,23 +85,48 @@ def _client_name(context: FetchContext) -> str:
 
 
 def _collect(
-    session: _Session, journal: Journal, already: set[str], settings: IngestSettings
-) -> None:
-    """Take messages until none comes for a while or the batch is full."""
-    try:
-        session.open()
+    session: _Session,
+    journal: Journal,
+    already: set[str],
+    retained: dict[str, str] | None,
+    settings: IngestSettings,
+) -> dict[str, str]:
+    """Take messages until none comes for a while or the batch is full.
+
+    Then retained messages that are not as they were; where nobody knows how they were they are
+    noted only. Returns how they are now.
+    """
+    known = dict(retained or {})
+
+    def take(wanted: Callable[[Message], bool]) -> None:
         idle_since = time.monotonic()
         while journal.messages < settings.target_records:
             session.turn()
             received = session.take()
             if received:
-                journal.append([m for m, again in received if not (again and m.mark in already)])
+                new = [m for m, again in received if not (again and m.mark in already)]
+                journal.append([message for message in new if wanted(message)])
+                known.update((m.topic, m.digest) for m in new if m.topic is not None)
                 idle_since = time.monotonic()
             elif time.monotonic() - idle_since > settings.mqtt_idle_seconds:
                 return
             session.acknowledge()
+
+    try:
+        session.open()
+        take(lambda message: True)
+        if session.was_known and journal.messages < settings.target_records:
+            session.subscribe(again=True)
+            as_before = dict(known)
+            take(
+                lambda message: (
+                    message.topic is None
+                    or (retained is not None and as_before.get(message.topic) != message.digest)
+                )
+            )
     finally:
         session.close()
+    return known
 
 
 def check_topics(step: FetchStepMqtt) -> None:
@@ -127,6 +155,7 @@ class _Session:
         self._received: list[tuple[Message, bool]] = []
         self._to_acknowledge: list[tuple[int, int]] = []
         self._connected: Any = None
+        self.was_known = False
         self._subscribed: list[Any] | None = None
         self._client = self._make_client(client)
 
@@ -134,7 +163,6 @@ class _Session:
         """Connect and subscribe."""
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
-        from paho.mqtt.subscribeoptions import SubscribeOptions
 
         lasting = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         lasting.SessionExpiryInterval = _FOREVER
@@ -152,23 +180,33 @@ class _Session:
         except (OSError, ValueError) as error:
             raise self._failed(str(error) or type(error).__name__) from None
         self._wait(lambda: self._connected is not None, "the broker does not greet")
+        self.subscribe()
+
+    def subscribe(self, *, again: bool = False) -> None:
+        """Ask for the topics; `again` for their retained messages, too, where that was done."""
+        from paho.mqtt.subscribeoptions import SubscribeOptions
+
+        options = SubscribeOptions
+        handling = options.RETAIN_SEND_ON_SUBSCRIBE if again else options.RETAIN_SEND_IF_NEW_SUB
         topics = [
-            # A retained message is news only to a subscription that did not exist.
             (
                 topic.path,
-                SubscribeOptions(
+                options(
                     qos=min((topic.qos or MqttQos.AtMostOnce).value, 1),
-                    retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB,
+                    retainAsPublished=True,
+                    retainHandling=handling,
                 ),
             )
             for topic in self._step.topics
         ]
+        self._subscribed = None
         try:
             self._client.subscribe(topics)
         except ValueError as error:
             raise self._failed(f"{error}", "correct `fetch.topics` in the definition") from None
         self._wait(lambda: self._subscribed is not None, "the broker does not confirm the topics")
-        for topic, code in zip(self._step.topics, self._subscribed or (), strict=False):
+        codes: list[Any] = self._subscribed or []
+        for topic, code in zip(self._step.topics, codes, strict=False):
             if code.value >= _REFUSED:
                 raise self._failed(
                     f"the broker refused the topic '{topic.path}': {code}",
@@ -215,15 +253,18 @@ class _Session:
         client.on_message = self._on_message
         return client
 
-    def _on_connect(self, _client: Any, _data: Any, _flags: Any, code: Any, _props: Any) -> None:
+    def _on_connect(self, _client: Any, _data: Any, flags: Any, code: Any, _props: Any) -> None:
         self._connected = code
+        self.was_known = bool(flags.session_present)
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, codes: Any, _props: Any) -> None:
         self._subscribed = codes
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
         if message.payload.strip() and self._is_wanted(message.topic):
-            self._received.append((Message.of(message.mid, message.payload), message.dup))
+            topic = message.topic if message.retain else None
+            found = Message.of(message.mid, message.payload, topic)
+            self._received.append((found, message.dup))
         if message.qos:
             self._to_acknowledge.append((message.mid, message.qos))
 

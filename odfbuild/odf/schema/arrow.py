@@ -99,6 +99,11 @@ class Type:
             yield "keys_sorted"
 
 
+UUID_BYTES = Type("fixed_size_binary", size=16)
+UUID = {b"ARROW:extension:name": b"arrow.uuid"}
+"""Metadata of columns of 16 bytes that are UUIDs; the specification's schemas have no such type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A column, a member or an item. Metadata does not count when fields are compared."""
@@ -107,6 +112,12 @@ class Field:
     type: Type
     nullable: bool = True
     metadata: Mapping[bytes, bytes] | None = field(default=None, compare=False)
+
+    @property
+    def is_uuid(self) -> bool:
+        """Whether its 16 bytes are a UUID, as Arrow says it."""
+        key, name = next(iter(UUID.items()))
+        return self.type == UUID_BYTES and (self.metadata or {}).get(key) == name
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"

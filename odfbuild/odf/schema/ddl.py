@@ -81,6 +81,7 @@ _TYPES = (
     "DATE",
     "TIME",
     "TIMESTAMP",
+    "UUID",
     "STRING",
     "BINARY",
     "ARRAY",
@@ -210,7 +211,8 @@ class _Parser:
         at = self.peek()[2]
         name = self.name()
         kind, required = self.type()
-        return arrow.Field(name, kind, nullable=not (self.not_null() or required)), at
+        metadata = arrow.UUID if kind == arrow.UUID_BYTES else None
+        return arrow.Field(name, kind, not (self.not_null() or required), metadata), at
 
     def name(self) -> str:
         kind, text, at = self.take()
@@ -270,6 +272,10 @@ class _Parser:
                 return self.time(at)
             case "TIMESTAMP":
                 return self.timestamp(at)
+            case "UUID":
+                if self.depth > 1 or self.peek()[1] == "[":
+                    self.fail("a UUID is a column of its own", at, "STRING", len(word))
+                return arrow.UUID_BYTES
             case "ARRAY":
                 self.expect("<")
                 item, _ = self.type()

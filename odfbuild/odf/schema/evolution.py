@@ -55,7 +55,8 @@ def required_as(schema: arrow.Schema, committed: arrow.Schema) -> arrow.Schema:
     """`schema` with all that required which `committed` requires, in columns, members and items.
 
     A source or a query seldom knows that there are no nulls; the writer refuses those it meets.
-    Times get the unit of those that are committed, which the writer gives them.
+    Times get the unit of those that are committed, and UUIDs their form (text, or not), which the
+    writer gives them.
     """
     fields = [
         _required_as(field, committed.field(field.name)) if field.name in committed.names else field
@@ -86,6 +87,9 @@ def _required_as(new: arrow.Field, old: arrow.Field) -> arrow.Field:
     kind = replace(new.type, fields=inner)
     if new.type.name == old.type.name == "timestamp":
         kind = replace(kind, unit=old.type.unit)
+    texts = [each.type.name in arrow.TEXTS for each in (new, old)]
+    if (new.is_uuid or texts[0]) and (old.is_uuid or texts[1]) and any((new.is_uuid, old.is_uuid)):
+        kind = old.type
     return replace(new, type=kind, nullable=new.nullable and old.nullable)
 
 

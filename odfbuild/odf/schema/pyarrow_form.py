@@ -24,6 +24,9 @@ def from_pyarrow(schema: pa.Schema) -> arrow.Schema:
 
 
 def _native_field(field: arrow.Field) -> pa.Field:
+    if field.is_uuid:
+        rest = {k: v for k, v in (field.metadata or {}).items() if k not in arrow.UUID}
+        return pa.field(field.name, pa.uuid(), field.nullable, rest or None)
     return pa.field(field.name, native_type(field.type), field.nullable, field.metadata)
 
 
@@ -56,6 +59,9 @@ def native_type(kind: arrow.Type) -> pa.DataType:
 
 
 def _plain_field(field: pa.Field) -> arrow.Field:
+    if field.type == pa.uuid():
+        metadata = {**(field.metadata or {}), **arrow.UUID}
+        return arrow.Field(field.name, arrow.UUID_BYTES, field.nullable, metadata)
     return arrow.Field(field.name, plain_type(field.type), field.nullable, field.metadata)
 
 

@@ -45,7 +45,9 @@ class Result:
 
 def columns_of(schema: arrow.Schema) -> Columns:
     """The columns of a dataset or file, as a query sees them."""
-    return tuple(Column(field.name, _kept(field.type), str(field)) for field in schema)
+    kinds = (field.type if field.is_uuid else _kept(field.type) for field in schema)
+    both = zip(schema, kinds, strict=True)
+    return tuple(Column(field.name, kind, str(field)) for field, kind in both)
 
 
 def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> Result | None:

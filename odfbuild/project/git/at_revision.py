@@ -59,6 +59,15 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
                 yield RevisionPair(before=left, after=right)
 
 
+def is_revision(root: Path, text: str) -> bool:
+    """Whether Git knows a revision of that name in the repository around `root`."""
+    try:
+        with repository(root, "there are no revisions") as repo:
+            return bool(_commit(repo, text))
+    except PlanError:
+        return False
+
+
 def _commit(repo: Repo, revision: str) -> Commit:
     from git.exc import BadName, GitCommandError
 

@@ -13,7 +13,7 @@ from odfbuild.report.drift import drift_lines
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import paint
-from odfbuild.report.plan.view import NO_CHANGES, view
+from odfbuild.report.plan.view import view
 from odfbuild.wording import count
 
 DETAILED = 40
@@ -43,7 +43,7 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     drift = drift_lines(seen.drift, color=color)
     if not seen.has_changes:
         lines = [*drift, *(_line(row, 1, len(row.name), color=color) for row in seen.rows)]
-        return "\n".join([*lines, *([""] if lines else []), NO_CHANGES])
+        return "\n".join([*lines, *([""] if lines else []), seen.nothing])
     lines = [seen.head, "", *drift, *([""] if drift else [])]
     lines += render_rows(seen.rows, color=color, full=full)
     return "\n".join([*lines, "", *seen.notes, seen.closing])

@@ -38,7 +38,7 @@ from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.wording import count
 
-NO_CHANGES = "No changes. All datasets are up to date."
+_NO_CHANGES = "No changes. All datasets are up to date."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,15 @@ class PlanView:
     notes: tuple[str, ...]
     closing: str
     refused: int
+    waiting: int
+
+    @property
+    def nothing(self) -> str:
+        """What stands for a plan in which nothing happens."""
+        if not self.waiting:
+            return _NO_CHANGES
+        waiting = count(self.waiting, "dataset")
+        return f"No changes. {waiting} of an earlier query, all others up to date."
 
     @property
     def has_changes(self) -> bool:
@@ -62,7 +71,7 @@ class PlanView:
     def title(self) -> str:
         """What happens and what is refused, as a heading."""
         refused = f", {self.refused} refused" if self.refused else ""
-        return (self.closing if self.has_changes else NO_CHANGES).rstrip(".") + refused
+        return (self.closing if self.has_changes else self.nothing).rstrip(".") + refused
 
 
 def view(plan: Plan) -> PlanView:
@@ -71,7 +80,7 @@ def view(plan: Plan) -> PlanView:
     The rest is in order of work.
     """
     rank = {Action.REFUSE: 0, Action.REBUILD: 1, Action.DELETE: 1, Action.FORGET: 3}
-    found = [d for d in plan.datasets if d.actions or _is_cosmetic(d)]
+    found = [d for d in plan.datasets if d.actions or _is_cosmetic(d) or d.query_waits]
     found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
     total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
@@ -84,6 +93,7 @@ def view(plan: Plan) -> PlanView:
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
+        waiting=sum(dataset.query_waits for dataset in found),
     )
 
 
@@ -199,6 +209,9 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
             return "deleted: its chain and its records"
         case Action.REFUSE:
             return "refused"
+    waiting = [each.message for each in dataset.reasons if each.code is ReasonCode.QUERY_WAITS]
+    if waiting:
+        return waiting[0]
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"
 
 
@@ -290,7 +303,12 @@ def _vintage(dataset: DatasetPlan) -> list[str]:
     """What becomes of the records that there are when a query changed."""
     if dataset.records_to_correct:
         which = count(dataset.records_to_correct, "record")
-        return [f"the next step may correct up to {which}: it computes the whole history anew"]
+        if Action.RUN in dataset.actions:
+            return [f"may correct up to {which}: the whole history is computed anew"]
+        return [
+            f"the next step may correct up to {which}: it computes the whole history anew; "
+            f"--allow correct:{dataset.name} does that now"
+        ]
     if not dataset.records_under_old_query:
         return []
     stay = count(dataset.records_under_old_query, "record")
@@ -317,7 +335,7 @@ def _windows(windows: WindowRecords) -> Iterable[str]:
         yield f"the new query also gets {again} that {were} read before: their windows are open"
 
 
-_NOT_HERE = "cannot be told here: the data is in the storage"
+_NOT_HERE = "cannot be told here: that takes their data and the extra `spark`"
 
 
 def _amount(dataset: DatasetPlan) -> str:

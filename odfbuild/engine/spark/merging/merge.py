@@ -24,9 +24,10 @@ from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
-from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
+from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.hidden import OP, PAIR, ROW
 from odfbuild.engine.spark.results.sorted_parts import sorted_runs
+from odfbuild.engine.uuids import Uuids
 from odfbuild.odf.model import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
@@ -54,6 +55,7 @@ def merge(
     try:
         with EarlierRecords(spark, task) as prior:
             micros = kept_micros(frame, task, source.columns)
+            uuids = marked_uuids(frame)
             keyed = partial(_keyed, task=task, micros=micros)
             frame = keyed(frame)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
@@ -72,7 +74,7 @@ def merge(
     return EngineResult(
         parts=parts,
         order=runs,
-        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns, micros),
+        schema=_result_schema(found.drop(*_HIDDEN), task, source.columns, micros, uuids),
         skipped=bad.skipped,
         drift=source.drift,
         warnings=warnings,
@@ -184,11 +186,15 @@ def _output(frame: DataFrame, task: IngestTask) -> DataFrame:
 
 
 def _result_schema(
-    result: DataFrame, task: IngestTask, declared: pa.Schema | None, micros: Micros
+    result: DataFrame,
+    task: IngestTask,
+    declared: pa.Schema | None,
+    micros: Micros,
+    uuids: Uuids,
 ) -> pa.Schema:
     """Schema of the result; without preprocessing columns are as declared, attributes included."""
     vocab = task.vocab
-    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros)
+    schema = to_arrow_schema(result, [vocab.operation_type, vocab.event_time], micros, uuids)
     if declared is None or task.preprocess is not None:
         return schema
     fields = []

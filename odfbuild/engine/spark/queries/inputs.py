@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.results.frames import quote, read_slices, union
+from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> Data
     frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
     if not has_operations(files, each.vocab):
         return frame
-    return _folded(frame, each.vocab)
+    return marked(_folded(frame, each.vocab), each.schema)
 
 
 def weight(vocab: Vocabulary) -> str:

@@ -31,7 +31,7 @@ from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_
 from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
-from odfbuild.engine.spark.results.frames import quote, to_arrow_schema
+from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
 from odfbuild.engine.spark.session.limits import files_read
@@ -83,17 +83,18 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
     """Bring a result up to date, in the mode that fits its query and its inputs."""
     found = decide(spark, task)
     task = found.task
-    names = [name for name in _result(found.report).columns if name != task.vocab.event_time]
+    result = known_result(found.report)
+    names = [name for name in result.columns if name != task.vocab.event_time]
     committed = _committed(task) if found.choice.mode is Mode.CHANGELOG else None
     micros = micros_of_step(names, task.inputs, committed)
-    schema = to_arrow_schema(_result(found.report), [task.vocab.event_time], micros)
+    schema = to_arrow_schema(result, [task.vocab.event_time], micros, marked_uuids(result))
     match found.choice.mode:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
         case Mode.MAP:
             if found.report.quick:
                 few.compute_in_place(spark)
-            made = _written(_result(found.report), task)
+            made = _written(result, task)
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
@@ -226,7 +227,7 @@ def checked(
     names = [each.alias for each in inputs] + [table.view for table in tables]
     offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
     report = _checked_steps(spark, dataset, transform, names, offsets)
-    frame = _result(report)
+    frame = known_result(report)
     operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
     problems += [operation] if operation else []
@@ -237,7 +238,7 @@ def checked(
 
 
 def _refuse_operation(report: Report, task: TransformTask) -> None:
-    if task.vocab.operation_type in _result(report).columns:
+    if task.vocab.operation_type in known_result(report).columns:
         raise QueryError(
             f"the result has a column '{task.vocab.operation_type}', which only queries that "
             f"handle each record alone may give; here is {report.not_row_wise[0]}",
@@ -255,7 +256,7 @@ def preprocess(
     Where it does, it has the hidden columns `carried` of that view, too.
     """
     report = _checked_steps(spark, dataset, transform, ["input"])
-    frame = _result(report)
+    frame = known_result(report)
     problems = unfit_columns(frame, dataset)
     if problems:
         raise Errors(problems)
@@ -293,7 +294,8 @@ def screen(
         _raise_first_of_each(screen_steps(spark, dataset, steps, names))
 
 
-def _result(report: Report) -> DataFrame:
+def known_result(report: Report) -> DataFrame:
+    """The result of a query that was found right."""
     if report.result is None:
         raise AssertionError("a query without errors has a result")
     return report.result

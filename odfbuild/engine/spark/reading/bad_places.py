@@ -21,6 +21,7 @@ from odfbuild.engine.spark.reading.csv_header import first_row, split
 from odfbuild.engine.spark.reading.source_text import SourceText, shown
 from odfbuild.engine.spark.results.frames import to_spark_type
 from odfbuild.engine.spark.results.hidden import SEPARATOR
+from odfbuild.engine.uuids import is_uuid
 from odfbuild.errors import Location
 from odfbuild.odf.model import ReadStep, ReadStepCsv
 
@@ -320,4 +321,6 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_unsigned_integer(kind):
         names = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
         return f"{names[kind.bit_width]} UNSIGNED"
+    if is_uuid(kind):
+        return "UUID"
     return str(to_spark_type(kind).simpleString()).upper()

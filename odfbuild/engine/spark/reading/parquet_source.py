@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask
 from odfbuild.engine.precision import micros_in
+from odfbuild.engine.uuids import is_uuid
 from odfbuild.errors import IngestError, Location
 
 _BATCH_ROWS = 65_536
@@ -51,7 +52,7 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
                     ]
                     _refuse_nanoseconds(task, batch, columns, exact)
                     writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            return target, schema
+            return target, _as_found(schema, found)
     except (pa.ArrowException, OSError) as error:
         raise IngestError(
             f"'{task.source_name}' is not a readable Parquet file: {error}",
@@ -62,13 +63,30 @@ def readable_parquet(task: IngestTask) -> tuple[Path, pa.Schema]:
         ) from None
 
 
+def _as_found(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """`schema`, of a file in which UUIDs are text, with columns of UUIDs as such."""
+    return pa.schema(
+        [
+            field.with_type(pa.uuid()) if is_uuid(original.type) else field
+            for field, original in zip(schema, found, strict=True)
+        ]
+    )
+
+
 def _to_be_exact(task: IngestTask, found: pa.Schema) -> list[str]:
     """Columns of nanoseconds of which nothing says that fewer digits will do."""
     if task.read.schema is not None or task.read.ddl_schema:
         return []
-    kept = micros_in(task.history_schema) if task.history_schema is not None else found.names
-    fine = [f.name for f in found if pa.types.is_timestamp(f.type) and f.type.unit == "ns"]
-    return [name for name in fine if name in kept and name != task.vocab.event_time]
+    history = task.history_schema
+    in_millis = set(history.names) - micros_in(history) if history is not None else set()
+    in_millis.add(task.vocab.event_time)
+    kinds = {field.name: field.type for field in found}
+    return [
+        name
+        for name, kind in kinds.items()
+        if (pa.types.is_timestamp(kind) and kind.unit == "ns" and name not in in_millis)
+        or (pa.types.is_time(kind) and kind.unit == "ns")
+    ]
 
 
 def _refuse_nanoseconds(

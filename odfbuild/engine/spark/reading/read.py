@@ -24,7 +24,6 @@ from odfbuild.engine.spark.reading.changed_columns import committed_names, expec
 from odfbuild.engine.spark.reading.csv_header import check_header, named_header
 from odfbuild.engine.spark.reading.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.reading.csv_quotes import refuse_open_quotes
-from odfbuild.engine.spark.reading.half_characters import refuse_half_characters
 from odfbuild.engine.spark.reading.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.reading.json_depth import refuse_deep
 from odfbuild.engine.spark.reading.json_records import (
@@ -33,12 +32,13 @@ from odfbuild.engine.spark.reading.json_records import (
     ndgeojson_records,
 )
 from odfbuild.engine.spark.reading.malformed import guard
-from odfbuild.engine.spark.reading.ndjson_lines import refuse_crowded_lines
+from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
 from odfbuild.engine.spark.reading.splits import cut_evenly
 from odfbuild.engine.spark.reading.values import (
+    UUID,
     converted,
     misfit,
     undeclared_operation,
@@ -49,6 +49,7 @@ from odfbuild.engine.spark.reading.values import (
 )
 from odfbuild.engine.spark.results.frames import (
     empty_frame,
+    marked,
     quote,
     sql_type,
     to_spark_schema,
@@ -56,6 +57,7 @@ from odfbuild.engine.spark.results.frames import (
 )
 from odfbuild.engine.spark.results.hidden import CORRUPT, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.results.order import total_order
+from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
     MergeStrategyUpsertStream,
@@ -92,6 +94,7 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    frame = marked(frame, source.columns)
     if numbered and ROW not in frame.columns:
         frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW}")
     if task.preprocess is None and declared_columns(task.read) is None:
@@ -138,9 +141,7 @@ def _read(
             return _csv(spark, task, read, columns)
         case ReadStepNdJson():
             refuse_formats(read, task.dataset)
-            text = utf8_text(task, read.encoding)
-            refuse_crowded_lines(task, text)
-            refuse_half_characters(task, text)
+            text = ndjson_text(task, read.encoding, bad)
         case ReadStepJson():
             refuse_formats(read, task.dataset)
             text = json_records(task, read)
@@ -171,7 +172,8 @@ def _csv(
         if not schema.fields:
             return None
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
-    return with_values(reader.csv(str(text.file)), schema, "csv"), Source(text, columns)
+    frame = with_values(reader.csv(str(text.file)), schema, "csv", uuids_in(columns))
+    return frame, Source(text, columns)
 
 
 def _csv_by_name(
@@ -195,7 +197,7 @@ def _csv_by_name(
     schema = to_spark_schema(in_file)
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
-    frame = with_values(frame, schema, "csv")
+    frame = with_values(frame, schema, "csv", uuids_in(in_file))
     operation = _undeclared(task, columns)
     if operation is not None and operation in header.names:
         frame = without_operation(frame, operation)
@@ -241,7 +243,7 @@ def _ndjson(
     if operation is not None:
         read = read.add(operation, "string")
     reader = spark.read.schema(_with_corrupt(read)).options(**options)
-    frame = with_values(reader.json(str(text.file)), schema, "json")
+    frame = with_values(reader.json(str(text.file)), schema, "json", uuids_in(columns))
     if operation is not None:
         frame = without_operation(frame, operation)
     return frame, Source(text, columns)
@@ -270,10 +272,11 @@ def _parquet(
         name, kind = quote(field.name), to_spark_type(field.type)
         if field.name in found.names:
             before = frame.schema[field.name].dataType
-            if before == kind:
+            becomes_uuid = is_uuid(field.type) and not is_uuid(found.field(field.name).type)
+            if before == kind and not becomes_uuid:
                 expressions.append(name)
                 continue
-            value, lost = converted(field.name, before, kind)
+            value, lost = converted(field.name, before, UUID if becomes_uuid else kind)
             expressions.append(f"{value} AS {name}")
             misfits.append(lost)
         elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):

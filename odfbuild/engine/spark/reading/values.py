@@ -12,12 +12,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from odfbuild.engine.spark.results.frames import literal, quote, sql_type
+from pyspark.sql.types import BinaryType, StringType
+
+from odfbuild.engine.spark.results.frames import literal, quote, sql_type, uuid_text
 from odfbuild.engine.spark.results.hidden import MISFIT, ROW, SEPARATOR
+from odfbuild.engine.uuids import TEXT, Uuids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+class Uuid(StringType):  # type: ignore[misc]
+    """Text that is a UUID: Spark has no such type."""
+
+    def simpleString(self) -> str:  # noqa: N802 - as Spark calls it
+        """What messages call it."""
+        return "uuid"
+
+
+UUID = Uuid()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +60,18 @@ def with_text(schema: StructType, form: Text) -> StructType:
     )
 
 
-def with_values(frame: DataFrame, schema: StructType, form: Text) -> DataFrame:
+def with_values(
+    frame: DataFrame, schema: StructType, form: Text, uuids: Uuids = frozenset()
+) -> DataFrame:
     """`frame`, read with `with_text`, in the types of `schema`, with `MISFIT` and `ROW`.
 
-    Frames in which nothing is converted stay as they are.
+    Texts of columns in `uuids` are UUIDs. Frames in which nothing is converted stay as they are.
     """
     from pyspark.sql import types
 
     nested = (types.ArrayType, types.StructType)
-    kinds = {f.name: f.dataType for f in schema if _is_checked(f.dataType, form)}
+    of = {f.name: UUID if f.name in uuids else f.dataType for f in schema}
+    kinds = {name: kind for name, kind in of.items() if _is_checked(kind, form)}
     if not kinds:
         return frame
     converted = [
@@ -113,6 +130,8 @@ def converted(column: str, before: DataType, after: DataType) -> tuple[str, Type
     from pyspark.sql import types
 
     value, kind = quote(column), sql_type(after)
+    if isinstance(after, Uuid):
+        return _uuid(column, before)
     result = f"try_cast({value} AS {kind})"
     lost = f"({value} IS NOT NULL AND {result} IS NULL)"
     text = (isinstance(before, types.StringType), isinstance(after, types.StringType))
@@ -127,6 +146,19 @@ def converted(column: str, before: DataType, after: DataType) -> tuple[str, Type
         lost = f"({lost} OR NOT ({back} <=> {value}))"
     shown = f"hex({value})" if isinstance(before, types.BinaryType) else f"CAST({value} AS STRING)"
     return result, TypeMismatch(lost, column, kind.upper(), shown)
+
+
+def _uuid(column: str, before: DataType) -> tuple[str, TypeMismatch]:
+    """`converted` for a column of text or of 16 bytes that holds UUIDs."""
+    name = quote(column)
+    if isinstance(before, BinaryType):
+        result = f"CASE WHEN length({name}) = 16 THEN {uuid_text(name)} END"
+        lost, shown = f"({name} IS NOT NULL AND length({name}) != 16)", f"hex({name})"
+    else:
+        shown = f"CAST({name} AS STRING)"
+        result = f"lower({shown})"
+        lost = f"({name} IS NOT NULL AND {_uuid_flaws(shown)})"
+    return result, TypeMismatch(lost, column, "UUID", shown)
 
 
 def with_time(frame: DataFrame, column: str, kind: str) -> DataFrame:
@@ -168,7 +200,7 @@ def _is_text(kind: DataType, form: Text) -> bool:
     # JSON tells a number from text, so its floating point numbers stay: "1.5" is none.
     floats = (types.FloatType, types.DoubleType) if form == "csv" else ()
     times = (types.TimestampType, types.TimestampNTZType, types.DateType)
-    return isinstance(kind, (*times, types.DecimalType, *floats))
+    return isinstance(kind, (*times, types.DecimalType, *floats, Uuid))
 
 
 def _is_checked(kind: DataType, form: Text) -> bool:
@@ -199,6 +231,8 @@ def _value(text: str, kind: DataType, form: Text) -> str:
                 for f in kind
             ]
             return f"CASE WHEN {text} IS NOT NULL THEN named_struct({', '.join(members)}) END"
+        case Uuid():
+            return f"lower({text})"
         case _ if _is_text(kind, form):
             return f"try_cast({text} AS {kind.simpleString()})"
     return text
@@ -221,6 +255,8 @@ def _misfit(text: str, value: str, kind: DataType, form: Text) -> str:
             flaws = _float_flaws(text, value) if form == "csv" else _is_infinite(value)
         case types.DateType():
             flaws = _date_flaws(text)
+        case Uuid():
+            flaws = _uuid_flaws(text)
         case types.DecimalType():
             flaws = _decimal_flaws(text, value, kind.scale)
         case _:
@@ -230,6 +266,10 @@ def _misfit(text: str, value: str, kind: DataType, form: Text) -> str:
 
 def _lost(text: str, kind: DataType, form: Text) -> str:
     return _misfit(text, _value(text, kind, form), kind, form)
+
+
+def _uuid_flaws(text: str) -> str:
+    return f"NOT {text} RLIKE {literal(TEXT)}"
 
 
 def _time_flaws(text: str) -> str:

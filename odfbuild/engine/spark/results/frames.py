@@ -15,6 +15,7 @@ from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.internals.jvm import classes_in
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.local_rows import handed_over
+from odfbuild.engine.uuids import Uuids, is_uuid, uuids_in
 from odfbuild.errors import QueryError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _SIMPLE: list[tuple[pa.DataType, spark_types.DataType]] = [
     (pa.timestamp("ms", "UTC"), spark_types.TimestampType()),
 ]
 _TO_SPARK = dict(_SIMPLE)
+UUID_MARK = "odfbuild.uuid"
+"""Metadata of columns of text that hold UUIDs."""
 _DIGITS = 38
 """Of decimals."""
 _WIDER = {
@@ -51,6 +54,8 @@ def to_spark_type(kind: pa.DataType) -> spark_types.DataType:
         return _TO_SPARK[kind]
     if kind in _WIDER:
         return _WIDER[kind]
+    if is_uuid(kind):
+        return spark_types.StringType()
     if types.is_timestamp(kind):
         return spark_types.TimestampType() if kind.tz else spark_types.TimestampNTZType()
     if types.is_decimal(kind) and kind.precision <= _DIGITS:
@@ -108,21 +113,40 @@ def to_arrow_type(kind: spark_types.DataType, unit: str = "ms") -> pa.DataType:
 
 
 def to_arrow_schema(
-    frame: DataFrame, required: Sequence[str] = (), micros: Micros = frozenset()
+    frame: DataFrame,
+    required: Sequence[str] = (),
+    micros: Micros = frozenset(),
+    uuids: Uuids = frozenset(),
 ) -> pa.Schema:
     """Arrow schema of a result; columns are optional unless they are in `required`.
 
-    Times of columns in `micros` keep microseconds, others milliseconds.
+    Times of columns in `micros` keep microseconds, others milliseconds; texts in `uuids` are UUIDs.
     """
-    return pa.schema(
-        [
-            pa.field(
-                f.name,
-                to_arrow_type(f.dataType, "us" if f.name in micros else "ms"),
-                nullable=f.name not in required,
-            )
-            for f in frame.schema.fields
-        ]
+    fields = []
+    for field in frame.schema.fields:
+        name = field.name
+        if name in uuids:
+            kind = pa.uuid()
+        else:
+            kind = to_arrow_type(field.dataType, "us" if name in micros else "ms")
+        fields.append(pa.field(name, kind, nullable=name not in required))
+    return pa.schema(fields)
+
+
+def marked(frame: DataFrame, schema: pa.Schema | None) -> DataFrame:
+    """`frame` with marks on the columns that hold UUIDs by `schema`."""
+    for name in uuids_in(schema) & set(frame.columns):
+        frame = frame.withMetadata(name, {UUID_MARK: True})
+    return frame
+
+
+def marked_uuids(frame: DataFrame) -> Uuids:
+    """The columns of a result that hold UUIDs, by their marks."""
+    fields = frame.schema.fields
+    return frozenset(
+        each.name
+        for each in fields
+        if UUID_MARK in each.metadata and isinstance(each.dataType, spark_types.StringType)
     )
 
 
@@ -153,7 +177,7 @@ def read_slices(
     older files.
     """
     if not files:
-        return empty_frame(spark, _shape(schema, vocab))
+        return marked(empty_frame(spark, _shape(schema, vocab)), schema)
     groups: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     layouts: dict[tuple[tuple[str, str], ...], pa.Schema] = {}
     for file in files:
@@ -161,9 +185,8 @@ def read_slices(
         key = tuple((field.name, str(field.type)) for field in layout)
         groups.setdefault(key, []).append(file)
         layouts[key] = layout
-    return union(
-        [_read(spark, each, layouts[key], schema, vocab, scratch) for key, each in groups.items()]
-    )
+    frames = [_read(spark, each, layouts[k], schema, vocab, scratch) for k, each in groups.items()]
+    return marked(union(frames), schema)
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -188,7 +211,7 @@ def _read(
     if any(field.type in _WIDER for field in layout):
         frame = spark.read.parquet(*names)  # Spark knows best what it can read these as
     else:
-        found = to_spark_schema(layout)
+        found = to_spark_schema(_stored(layout))
         frame = None
         if scratch is not None and computes_here(spark):
             frame = handed_over(spark, files, found, scratch)
@@ -197,6 +220,17 @@ def _read(
         if found == wanted:
             return frame
     return frame.selectExpr(*_conform(layout, wanted))
+
+
+def _stored(layout: pa.Schema) -> pa.Schema:
+    """What Spark can read of a file: of UUIDs their bytes."""
+    return pa.schema([f.with_type(pa.binary()) if is_uuid(f.type) else f for f in layout])
+
+
+def uuid_text(bytes: str) -> str:
+    """SQL for the text of a UUID, of SQL for its 16 bytes."""
+    groups = "'^(.{8})(.{4})(.{4})(.{4})(.{12})$', '$1-$2-$3-$4-$5'"
+    return f"regexp_replace(lower(hex({bytes})), {groups})"
 
 
 def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
@@ -208,11 +242,15 @@ def _shape(schema: pa.Schema, vocab: Vocabulary) -> spark_types.StructType:
 
 
 def _conform(layout: pa.Schema, wanted: spark_types.StructType) -> list[str]:
-    return [
-        f"CAST({quote(field.name) if field.name in layout.names else 'NULL'}"
-        f" AS {sql_type(field.dataType)}) AS {quote(field.name)}"
-        for field in wanted
-    ]
+    bytes = [f.name for f in layout if is_uuid(f.type) or pa.types.is_fixed_size_binary(f.type)]
+    columns = []
+    for field in wanted:
+        name = quote(field.name)
+        value = name if field.name in layout.names else "NULL"
+        if field.name in bytes and isinstance(field.dataType, spark_types.StringType):
+            value = uuid_text(name)
+        columns.append(f"CAST({value} AS {sql_type(field.dataType)}) AS {name}")
+    return columns
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,91 @@
+"""Changelogs whose records are to follow a changed query now, because somebody asked by name.
+
+Without that they follow it when an input brings something new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
+from odfbuild.errors import PlanError
+from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import SetTransform
+from odfbuild.plan.changes.consent import Consent
+from odfbuild.plan.changes.rebuild import not_selected
+from odfbuild.plan.model import Reason, ReasonCode
+from odfbuild.project.model import Definition
+from odfbuild.wording import did_you_mean
+
+ASKED_FOR = Reason(
+    code=ReasonCode.CORRECT, message="asked for: its records are to follow the query in force"
+)
+
+
+def to_correct(
+    requests: Iterable[Consent],
+    definitions: Iterable[Definition],
+    left_out: Collection[str] = (),
+) -> frozenset[str]:
+    """Names in lower case of the datasets that these requests are about.
+
+    Raises `PlanError` for one that cannot be corrected by its query.
+    """
+    defined = {definition.folded: definition for definition in definitions}
+    found = set()
+    for request in requests:
+        definition = defined.get(request.name.lower())
+        if definition is None:
+            names = [each.name for each in defined.values()]
+            raise _cannot(
+                request.name,
+                f"there is no definition of '{request.name}' to correct",
+                did_you_mean(request.name, names, "`odfbuild ls` lists all datasets"),
+            )
+        name = definition.name
+        if request.readers:
+            raise _cannot(
+                name,
+                f"'correct:{name}+' asks for the readers of '{name}', too",
+                f"leave the `+` out: they get the corrections as new records, as in correct:{name}",
+            )
+        if not _is_changelog(definition):
+            raise _cannot(
+                name,
+                f"the records of '{name}' cannot be corrected: it is not kept as a changelog",
+                f"compute it again from the start: --allow rebuild:{name}+",
+            )
+        if name in left_out:
+            raise not_selected(name, "corrected")
+        found.add(definition.folded)
+    return frozenset(found)
+
+
+def waits(transform: SetTransform, state: Projection | None) -> bool:
+    """Whether the records of a dataset follow an earlier query than the one that is committed."""
+    return (
+        state is not None
+        and state.query_waits
+        and expected_mode(transform.transform).mode is Mode.CHANGELOG
+    )
+
+
+def waiting(name: str, state: Projection) -> Reason:
+    """The reason why nothing happens while they do."""
+    return Reason(
+        code=ReasonCode.QUERY_WAITS,
+        message=f"its records follow the query of block #{state.last_query} until an input brings "
+        f"something new; to correct them now: odfbuild apply --allow correct:{name}",
+    )
+
+
+def _is_changelog(definition: Definition) -> bool:
+    return any(
+        isinstance(event, SetTransform) and expected_mode(event.transform).mode is Mode.CHANGELOG
+        for event in definition.snapshot.metadata
+    )
+
+
+def _cannot(name: str, message: str, help: str) -> PlanError:
+    return PlanError(message, code="E0352", dataset=name, help=help)
