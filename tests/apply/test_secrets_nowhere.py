@@ -36,7 +36,14 @@ SECRETS = {
     "AWS_SECRET_ACCESS_KEY": "aws-geheim-4716/x+y",
     "AWS_SESSION_TOKEN": "session-geheim-4717",
     "ODFBUILD_TEST_UNUSED": "unused-geheim-4718",
+    "LOGIN_TOKEN": "zq-4719/rest-of-zq-4720",
+    "LOGIN_URL": "ftp://me:zq-4721/rest-of-zq-4722@127.0.0.1:1/x",
 }
+PIECES = {
+    "LOGIN_TOKEN": ("zq-4719", "zq-4720"),
+    "LOGIN_URL": ("zq-4721", "zq-4722"),
+}
+"""Parts of secrets that end at a slash, where libraries think that something ends."""
 CSV = b"event_time,id\n2024-01-01 00:00:00,1\n2024-01-02 00:00:00,2\n"
 _COMMAND = [sys.executable, "-c", "from odfbuild.cli.main import main; main()"]
 
@@ -99,6 +106,8 @@ def sources(server: str) -> dict[str, dict[str, Any]]:
         "no.record": url_source(f"{server}/bad.csv{query}"),
         "no.away": url_source(f"{server}/away{query}"),
         "no.user": url_source(f"http://me:${{{{ env.USER_PASSWORD }}}}@{address}/echo"),
+        "no.login": url_source("ftp://me:${{ env.LOGIN_TOKEN }}@127.0.0.1:1/x", header=False),
+        "no.whole": url_source("${{ env.LOGIN_URL }}", header=False),
         "no.host": url_source(f"http://127.0.0.1:1/{query}"),
         "no.s3": url_source(f"s3://{BUCKET}/nothing/${{{{ env.QUERY_KEY }}}}.csv", header=False),
         "no.container": container('echo "$TOKEN" >&2; echo "not with $TOKEN"; exit 3'),
@@ -218,6 +227,7 @@ def shown_in(data: bytes) -> set[str]:
         name
         for name, secret in SECRETS.items()
         if any(spelling in data for spelling in spellings(secret))
+        or any(piece.encode() in data for piece in PIECES.get(name, ()))
     }
 
 
@@ -244,6 +254,8 @@ def test_each_failure_has_the_code_of_its_cause(done: Done) -> None:
         "no.user": "E0405",
         "no.away": "E0406",
         "no.host": "E0406",
+        "no.login": "E0406",
+        "no.whole": "E0407",
         "no.container": "E0415",
         "no.mqtt": "E0416",
         "no.record": "E0421",

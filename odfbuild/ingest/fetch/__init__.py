@@ -81,7 +81,9 @@ def _refuse_secret_state(fetched: Fetched) -> None:
 
 
 def _failed_locally(error: OSError) -> IngestError:
-    place = f" {error.filename}" if error.filename else ""
+    from odfbuild.ingest.secrets import scrub
+
+    place = f" {scrub(str(error.filename))}" if error.filename else ""
     return IngestError(
         f"cannot read or write{place}: {error.strerror or error}",
         code="E0400",

@@ -19,7 +19,7 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.result import Fetched, last_modified
-from odfbuild.ingest.secrets import scrub
+from odfbuild.ingest.secrets import library_words, scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 
@@ -72,7 +72,9 @@ def _with_retries(
             ) from None
         except ValueError as error:
             raise IngestError(
-                scrub(f"cannot fetch {shown}: it is not an FTP address: {error}"),
+                scrub(
+                    f"cannot fetch {shown}: it is not an FTP address: {library_words(error, shown)}"
+                ),
                 code="E0407",
                 help="correct `fetch.url` in the definition",
             ) from None

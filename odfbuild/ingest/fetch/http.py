@@ -19,7 +19,7 @@ from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidator
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.headers import resolved_header
 from odfbuild.ingest.fetch.result import ETAG, LAST_MODIFIED, Fetched, etag, last_modified
-from odfbuild.ingest.secrets import scrub
+from odfbuild.ingest.secrets import library_words, scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.version import __version__
@@ -37,13 +37,21 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is asked. `shown` is the URL as messages may show it; `own` headers may be secret."""
+    """What is asked. `shown` is the URL as messages may show it; `own` headers may be secret.
+
+    `templates` are texts of the definition that values were filled into.
+    """
 
     url: str
     shown: str
     own: dict[bytes, bytes]
     state: SourceState | None
     moved: bool
+    templates: tuple[str, ...]
+
+    def words(self, error: Exception) -> str:
+        """What the library says about what was asked, unless it may repeat secrets."""
+        return library_words(error, *self.templates)
 
 
 class _Again(Exception):
@@ -61,8 +69,10 @@ def fetch_http(
     import httpx
 
     settings = context.settings
-    own = dict(resolved_header(header) for header in step.headers or ())
-    request = _Request(url, step.url, own, state, context.moved)
+    headers = step.headers or ()
+    own = dict(resolved_header(header) for header in headers)
+    templates = (step.url, *(header.value for header in headers))
+    request = _Request(url, step.url, own, state, context.moved, templates)
     kept = KeptDownload(context, url)
     if state is not None and _state_of(kept.about) == state:
         kept.forget()  # it was committed by a run that ended right then
@@ -93,15 +103,17 @@ def _with_retries(
     for attempt in range(1, attempts + 1):
         try:
             return _attempt(client, request, kept)
-        except httpx.InvalidURL as error:
-            raise _refused(request, str(error)) from None
+        except (httpx.InvalidURL, UnicodeError) as error:  # no host can be called so
+            raise _refused(request, request.words(error)) from None
         except httpx.TransportError as error:
             if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
                 raise _not_trusted(request, error) from None
-            reason: Exception = error
+            reason = str(error) or type(error).__name__
+            if isinstance(error, httpx.ProtocolError | httpx.UnsupportedProtocol):
+                reason = request.words(error)
             pause = wait
         except _Again as error:
-            reason = error
+            reason = str(error)
             pause = wait if error.wait is None else error.wait
         if attempt == attempts or pause > min(_LONGEST_WAIT, kept.remaining_seconds()):
             raise _unreachable(request, reason, attempt, pause, kept.size)
@@ -131,7 +143,7 @@ def _attempt(client: httpx.Client, request: _Request, kept: KeptDownload) -> boo
                     continue
                 return _take(response, request, kept)
     except httpx.UnsupportedProtocol as error:
-        raise _refused(request, str(error)) from None
+        raise _refused(request, request.words(error)) from None
     raise _refused(request, f"it redirects more than {_REDIRECTS} times")
 
 
@@ -251,7 +263,7 @@ def _same_origin(one: httpx.URL, other: httpx.URL) -> bool:
 
 
 def _unreachable(
-    request: _Request, error: Exception, attempts: int, pause: float, size: int
+    request: _Request, reason: str, attempts: int, pause: float, size: int
 ) -> IngestError:
     notes = [f"tried {attempts} times" if attempts > 1 else "tried once"]
     if pause > _LONGEST_WAIT:
@@ -259,7 +271,7 @@ def _unreachable(
     if size:
         notes.append(f"{size:,} bytes have arrived and are kept; the next run goes on from there")
     return IngestError(
-        scrub(f"cannot fetch {request.shown}: {error or type(error).__name__}"),
+        scrub(f"cannot fetch {request.shown}: {reason}"),
         code="E0406",
         notes=tuple(notes),
         help="check the address and the network, then run `odfbuild apply` again",

@@ -15,7 +15,7 @@ from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.result import Fetched, etag
-from odfbuild.ingest.secrets import scrub
+from odfbuild.ingest.secrets import library_words, scrub
 from odfbuild.odf.model import FetchStepUrl, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.remote import CREDENTIALS, connect, is_failure, why
@@ -103,9 +103,14 @@ def download(
     kept.finish()
 
 
+def _words(error: Exception, shown: str) -> str:
+    # What the store or the network says is an `OSError`; the rest is about what was asked.
+    return why(error) if isinstance(error, OSError | EOFError) else library_words(error, shown)
+
+
 def _failed(shown: str, error: Exception) -> IngestError:
     return IngestError(
-        scrub(f"cannot fetch {shown}: {why(error)}"),
+        scrub(f"cannot fetch {shown}: {_words(error, shown)}"),
         code="E0405" if isinstance(error, FileNotFoundError | PermissionError) else "E0406",
         help=CREDENTIALS,
     )

@@ -31,10 +31,10 @@ def fetch_url(
     step: FetchStepUrl, state: SourceState | None, context: FetchContext
 ) -> Iterator[Fetched]:
     """Yield the data if it changed since `state`. Raises `IngestError`."""
-    from odfbuild.ingest.secrets import remember_password, resolve
+    from odfbuild.ingest.secrets import remember_password, resolve_address
 
     refuse_path_time(step.event_time)
-    url = resolve(step.url)
+    url = resolve_address(step.url)
     remember_password(url)
     scheme = _scheme(url, step.url)
     if scheme == "file":
@@ -72,10 +72,19 @@ def check_url(url: str) -> None:
         local_path(url, Path())
 
 
-def local_path(url: str, root: Path) -> str:
-    """The file that a `file:` URL names; `file:data/x.csv` starts at the project's folder."""
+def local_path(url: str, root: Path, shown: str | None = None) -> str:
+    """The file that a `file:` URL names; `file:data/x.csv` starts at the project's folder.
+
+    `shown` is the URL as messages may show it.
+    """
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
+        if shown not in (None, url):
+            raise IngestError(
+                f"'{shown}' names a host, but files are read from this machine",
+                code="E0407",
+                help="write file:///… for an absolute path",
+            )
         raise IngestError(
             f"'{url}' names the host '{parts.netloc}', but files are read from this machine",
             code="E0407",
@@ -87,19 +96,23 @@ def local_path(url: str, root: Path) -> str:
 
 
 def _scheme(url: str, shown: str) -> str:
+    from odfbuild.ingest.secrets import library_words
+
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises when it is none
     except ValueError as error:
         raise IngestError(
-            f"'{shown}' is not a URL: {error}",
+            f"'{shown}' is not a URL: {library_words(error, shown)}",
             code="E0407",
             help="correct `fetch.url` in the definition",
         ) from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES:
+        # Of an address that was filled in, it may be the beginning of a secret.
+        named = f"scheme '{scheme}:'" if shown.lower().startswith(scheme) else "its scheme"
         raise IngestError(
-            f"URLs of scheme '{scheme}:' are not supported" if scheme else "the URL has no scheme",
+            f"URLs of {named} are not supported" if scheme else "the URL has no scheme",
             code="E0407",
             notes=(f"the URL is {shown}",),
             help=f"use one of {', '.join(f'{each}:' for each in _SCHEMES)}",
@@ -110,7 +123,7 @@ def _scheme(url: str, shown: str) -> str:
 def _fetch_file(
     step: FetchStepUrl, url: str, state: SourceState | None, context: FetchContext
 ) -> Iterator[Fetched]:
-    path = local_path(url, context.root)
+    path = local_path(url, context.root, step.url)
     name = display_name(path, str(context.root)) if url == step.url else step.url
     if not Path(path).is_file():
         raise IngestError(

@@ -21,7 +21,7 @@ from odfbuild.ingest.fetch.ethereum.filter import LogFilter, all_of, of_event, p
 from odfbuild.ingest.fetch.ethereum.log import Log, table_of
 from odfbuild.ingest.fetch.ethereum.node import Node, Refusal
 from odfbuild.ingest.fetch.result import ETAG, Fetched, etag
-from odfbuild.ingest.secrets import remember_password, resolve
+from odfbuild.ingest.secrets import remember_password, resolve_address
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import FetchStepEthereumLogs, SourceState
 
@@ -120,7 +120,7 @@ def _node(step: FetchStepEthereumLogs, settings: IngestSettings) -> Node:
             help=f"add its address to `ingest.ethereum.nodes` in odfbuild.yaml under "
             f"'{step.chain_id}', or give `fetch.nodeUrl`",
         )
-    url = resolve(shown)
+    url = resolve_address(shown)
     remember_password(url)
     if not url.startswith(("http://", "https://")):
         raise IngestError(

@@ -16,7 +16,7 @@ import httpx
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch.ethereum.filter import FileAccess, Values
 from odfbuild.ingest.fetch.ethereum.log import Log, parse_log, unhex
-from odfbuild.ingest.secrets import scrub
+from odfbuild.ingest.secrets import library_words, scrub
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.version import __version__
 
@@ -95,8 +95,8 @@ class Node:
                 reason = str(error) or type(error).__name__
             except _Busy as error:
                 reason = str(error)
-            except (httpx.InvalidURL, httpx.HTTPStatusError) as error:
-                raise self.failed(str(error)) from None
+            except (httpx.InvalidURL, httpx.HTTPStatusError, UnicodeError) as error:
+                raise self.failed(library_words(error, self._shown)) from None
             if attempt < self._attempts:
                 time.sleep(wait)
                 wait *= 2
