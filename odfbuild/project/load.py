@@ -25,7 +25,7 @@ def load_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _load(config: Config) -> Project:
     cache = DefinitionCache(config)
-    files = definition_files(config.datasets, config.check_open)
+    files = definition_files(config.datasets, config.boundary.check_open)
     found = {file: cache.get(file) for file in files}
     new = [file for file in files if found[file] is None]
     if new:
