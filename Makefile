@@ -15,7 +15,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages
+.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -82,6 +82,9 @@ format: .venv/.dev
 # mkdocs looks for links and anchors that lead nowhere, and fails when it finds one.
 docs: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+picture: .venv/.example
+	$(BIN)/python tools/make_picture.py
 
 docs-serve: .venv/.dev
 	$(BIN)/mkdocs serve

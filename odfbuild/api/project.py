@@ -18,6 +18,8 @@ from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
 from odfbuild.extras import needs_engine
 from odfbuild.store import transfer
+from odfbuild.store.claims import Waiting
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
 from odfbuild.survey.survey import Survey
@@ -61,14 +63,15 @@ class Project(Looking, Checking, Authoring):
         *,
         jobs: int | None = None,
         fail_fast: bool = False,
-        lock_timeout: float = 0.0,
+        lock_timeout: float = LOCK_TIMEOUT,
         cancel: Event | None = None,
         listener: Listener | None = None,
     ) -> ApplyOutcome:
         """Do what a plan says, exactly that, or what a plan of now says.
 
         `jobs` datasets at once (default: cores); none begins once `cancel` is set. `listener` hears
-        of datasets as they start and end, from several threads. `lock_timeout` is in seconds.
+        of datasets as they start and end, from several threads. `lock_timeout` is how many
+        seconds to wait for datasets that another process works on.
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
 
         >>> outcome = project.apply(project.plan())
@@ -94,7 +97,7 @@ class Project(Looking, Checking, Authoring):
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),
             fail_fast=fail_fast,
-            lock_timeout=lock_timeout,
+            waiting=Waiting(seconds=lock_timeout),
         )
         return apply_recorded(found, options)
 
@@ -107,6 +110,7 @@ class Project(Looking, Checking, Authoring):
         source: str | None = None,
         event_time: datetime | None = None,
         idempotency_key: str | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
     ) -> DatasetOutcome:
         """Append data to a dataset by one of its push sources; `data` is a file or a stream.
 
@@ -131,18 +135,31 @@ class Project(Looking, Checking, Authoring):
             listener=Logged(),
             locate=_as_it_is,
             config=config,
+            waiting=Waiting(seconds=lock_timeout),
         )
         return outcome.datasets[0]
 
-    def set_watermark(self, dataset: str, time: datetime) -> bool:
+    def set_watermark(
+        self, dataset: str, time: datetime, *, lock_timeout: float = LOCK_TIMEOUT
+    ) -> bool:
         """Move the watermark of a root forward to `time` (with a time zone); whether it moved."""
         from odfbuild.apply.watermark import move_watermark
 
         workspace = self.workspace()
-        return move_watermark(workspace, existing(workspace, dataset), timestamp(time))
+        return move_watermark(
+            workspace,
+            existing(workspace, dataset),
+            timestamp(time),
+            Waiting(seconds=lock_timeout),
+        )
 
     def reset(
-        self, dataset: str, to: str | None = None, *, readers: bool = False
+        self,
+        dataset: str,
+        to: str | None = None,
+        *,
+        readers: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT,
     ) -> tuple[Reset, ...]:
         """Take a dataset back to a block, or to its definition without records; returns what moved.
 
@@ -157,7 +174,7 @@ class Project(Looking, Checking, Authoring):
         name = existing(workspace, dataset)
         block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
         resets = plan_resets(config, workspace, name, block, readers=readers)
-        carry_out(workspace, resets)
+        carry_out(workspace, resets, Waiting(seconds=lock_timeout))
         record_resets(config.cache, resets, workspace)
         return tuple(resets)
 
@@ -166,6 +183,7 @@ class Project(Looking, Checking, Authoring):
         *datasets: str,
         grace: timedelta = timedelta(hours=24),
         dry_run: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
         """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
         from odfbuild.apply.collect import collect
@@ -173,7 +191,8 @@ class Project(Looking, Checking, Authoring):
         workspace = self.workspace()
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
-        return collect(workspace, names, before=before, dry_run=dry_run)
+        waiting = Waiting(seconds=lock_timeout)
+        return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
 
     def push_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that only this clone has to the storage; returns them."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from odfbuild.apply.audit import Audit
 from odfbuild.apply.transaction import Transaction
-from odfbuild.apply.unexpected_errors import unforeseen
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
+from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.multihash import Multihash
@@ -137,6 +137,6 @@ def held_elsewhere(name: str, holder: str) -> StaleHeadError:
         code="E0702",
         exit_code=9,
         dataset=name,
-        help="wait until it is done (--lock-timeout), or stop it: "
+        help="wait longer (--lock-timeout SECONDS), or stop it: "
         f"`odfbuild lock break {name}`; then run the same command again",
     )

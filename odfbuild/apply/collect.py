@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.garbage import (
+    DISPOSABLE,
     Garbage,
+    find_deleted,
     find_in_dataset,
     find_scratch,
     find_side_cars,
@@ -30,13 +33,23 @@ class Collection:
     damaged: tuple[OdfbuildError, ...] = ()
 
     @property
+    def is_disposable(self) -> bool:
+        """Whether nothing of it was ever part of a history."""
+        return all(each.kind in DISPOSABLE for each in self.garbage)
+
+    @property
     def size(self) -> int:
         """Bytes of all garbage."""
         return sum(each.size for each in self.garbage)
 
 
 def collect(
-    workspace: Workspace, names: Sequence[str] | None, *, before: float, dry_run: bool
+    workspace: Workspace,
+    names: Sequence[str] | None,
+    *,
+    before: float,
+    dry_run: bool,
+    waiting: Waiting = NOT_WAITING,
 ) -> Collection:
     """Find garbage that did not change since `before` (seconds since 1970) and remove it.
 
@@ -46,7 +59,7 @@ def collect(
     garbage: list[Garbage] = []
     damaged: list[OdfbuildError] = []
     chosen = workspace.aliases() if names is None else list(names)
-    with workspace.claim(chosen) as claim:
+    with workspace.claim(chosen, waiting) as claim:
         for name in chosen:
             if name not in claim.won:
                 continue
@@ -56,6 +69,7 @@ def collect(
                 damaged.append(error)
         if names is None:
             garbage += find_unfinished(workspace, before)
+            garbage += find_deleted(workspace, before)
             garbage += find_staged(workspace, before)
             garbage += find_scratch(workspace, before)
             garbage += find_side_cars(workspace, before)

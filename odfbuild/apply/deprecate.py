@@ -17,6 +17,7 @@ from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.translate.runnable import release_for
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify
 from odfbuild.verify.reproduce import inputs_ever
@@ -55,7 +56,11 @@ def older_releases(workspace: Workspace, name: str, engine_version: str) -> tupl
 
 
 def deprecate(
-    workspace: Workspace, names: Sequence[str], factory: EngineFactory, engine_version: str
+    workspace: Workspace,
+    names: Sequence[str],
+    factory: EngineFactory,
+    engine_version: str,
+    waiting: Waiting = NOT_WAITING,
 ) -> tuple[tuple[Deprecated, ...], Verdict]:
     """Verify those of `names` that older releases computed, and record what could be reproduced.
 
@@ -65,7 +70,7 @@ def deprecate(
     todo = [name for name in names if releases[name]]
     if not todo:
         return (), Verdict(())
-    with workspace.claim(todo) as claim:
+    with workspace.claim(todo, waiting) as claim:
         for name in todo:
             if name in claim.held:
                 raise held_elsewhere(name, claim.held[name])

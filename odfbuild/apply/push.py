@@ -30,6 +30,7 @@ from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import rule_of
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome
@@ -75,6 +76,7 @@ def push(
     listener: Listener,
     locate: Callable[[str, OdfbuildError], OdfbuildError],
     config: Config | None = None,
+    waiting: Waiting = NOT_WAITING,
 ) -> ApplyOutcome:
     """Carry out a push; never raises for its failure. `locate`: see `attempt`.
 
@@ -88,7 +90,7 @@ def push(
         choose_source(name, _state(workspace, name), request.source)
         with scratch_folder(workspace.cache, "push") as scratch:
             file = _received(request.data, scratch)
-            with workspace.claim([name]) as claim:
+            with workspace.claim([name], waiting) as claim:
                 if name in claim.held:
                     raise held_elsewhere(name, claim.held[name])
                 audit = None

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.errors import PlanError
+from odfbuild.ingest.fetch.inbox import bring_back_inbox
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Link
-from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed
+from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.cache import project
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.garbage import renew
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.protection import check_unprotected
 
@@ -47,12 +50,12 @@ class Reset:
 
 
 def without_records(links: Iterable[Link]) -> tuple[MetadataEvent, ...]:
-    """The events of a chain but for the seed and those that bring data or watermarks, in order."""
-    return tuple(
-        block.event
-        for _, block in links
-        if not isinstance(block.event, Seed | AddData | ExecuteTransform)
-    )
+    """The events of a chain that its definition made, in order.
+
+    Records and watermarks go, and with the records the schema: the first ones that come set it.
+    """
+    by_data = Seed | SetDataSchema | AddData | ExecuteTransform
+    return tuple(block.event for _, block in links if not isinstance(block.event, by_data))
 
 
 def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> Reset:
@@ -90,18 +93,21 @@ def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> 
     )
 
 
-def carry_out(workspace: Workspace, resets: Iterable[Reset]) -> None:
+def carry_out(
+    workspace: Workspace, resets: Iterable[Reset], waiting: Waiting = NOT_WAITING
+) -> None:
     """Do `resets` one after the other, each in one step.
 
     Raises `StaleHeadError` for a dataset that another process is at work on, or has moved since;
     those before it are done then.
     """
     todo = [reset for reset in resets if reset.is_needed]
-    with workspace.claim([reset.name for reset in todo]) as claim:
+    with workspace.claim([reset.name for reset in todo], waiting) as claim:
         for reset in todo:
             if reset.name in claim.held:
                 raise held_elsewhere(reset.name, claim.held[reset.name])
             store = workspace.dataset(reset.name)
+            renew(store, reset.head)
             if reset.events:
                 # A clock that was set back must not break the order of the chain.
                 moment = max(Timestamp.now(), store.read_block(reset.to).system_time)
@@ -109,6 +115,26 @@ def carry_out(workspace: Workspace, resets: Iterable[Reset]) -> None:
                 store.append(reset.head, reset.events, moment, onto=reset.to)
             else:
                 store.swap_head(reset.head, reset.to)
+
+
+def restore_deleted(config: Config, workspace: Workspace, name: str, to: str) -> str | None:
+    """Bring the deleted dataset `name` back whose head begins or ends with `to`; its name.
+
+    `None` when there is none in the bin; `PlanError` E0393 when its name is in use.
+    """
+    found = [
+        each
+        for each in workspace.deleted()
+        if each.name.lower() == name.lower()
+        and (str(each.head).startswith(to) or str(each.head).endswith(to))
+    ]
+    if not found:
+        return None
+    deleted = found[-1]
+    # The inbox first: whoever is killed in between does all of it again.
+    bring_back_inbox(deleted.inbox, config.inbox, deleted.name)
+    workspace.restore(deleted)
+    return deleted.name
 
 
 def with_readers(workspace: Workspace, reset: Reset) -> list[Reset]:

@@ -34,18 +34,19 @@ from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import fetch
-from odfbuild.ingest.fetch.inbox import remove_inbox, rename_inbox
+from odfbuild.ingest.fetch.inbox import put_away_inbox, rename_inbox
 from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
-from odfbuild.plan.model import Action, DatasetPlan, Plan
+from odfbuild.plan.model import Action, DatasetPlan, Plan, takes_engine
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.cache import project
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
@@ -72,7 +73,7 @@ class Listener(Protocol):
 class ApplyOptions:
     """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
 
-    Datasets that another process works on are waited for, up to `lock_timeout` seconds.
+    Datasets that another process works on are waited for as `waiting` says.
     With `fail_fast` no new ones either once a dataset did not complete. `locate` maps an error
     about a query to the place in the project's files. Queries that were found right by
     `engine_version` (what `factory` starts) are not checked again.
@@ -85,27 +86,33 @@ class ApplyOptions:
     jobs: int = os.cpu_count() or 1
     cancel: Event
     fail_fast: bool = False
-    lock_timeout: float = 0.0
+    waiting: Waiting = NOT_WAITING
+
+
+def to_do(plan: Plan) -> dict[str, DatasetPlan]:
+    """The datasets of a plan for which there is something to do, or to refuse, in its order."""
+    return {
+        item.name: item
+        for item in plan.datasets
+        if item.refusal is not None or set(item.actions) - {Action.FORGET}
+    }
 
 
 def apply_plan(
     plan: Plan, project: Project, workspace: Workspace, options: ApplyOptions
 ) -> ApplyOutcome:
     """Do what `plan` says, dataset by dataset; never raises for a dataset's failure."""
-    todo = {
-        item.name: item
-        for item in plan.datasets
-        if item.refusal is not None or set(item.actions) - {Action.FORGET}
-    }
+    todo = to_do(plan)
     names = [name for item in todo.values() for name in (item.renamed_from, item.name) if name]
     engine = LazyEngine(options.factory)
+    began = time.monotonic()
     try:
         with (
-            workspace.claim(names, wait=options.lock_timeout) as claim,
+            workspace.claim(names, options.waiting) as claim,
             scratch_folder(project.config.cache, "apply") as scratch,
         ):
             run = _Run(project, workspace, options, engine, scratch, todo, dict(claim.held))
-            if any(_takes_engine(item) and name in claim.won for name, item in todo.items()):
+            if any(takes_engine(item) and name in claim.won for name, item in todo.items()):
                 engine.warm_up()
             run.check_queries()
             options.listener.begin(len(todo), run.step_progress)
@@ -113,7 +120,7 @@ def apply_plan(
             results = run_graph(
                 list(todo),
                 # What is wrong waits for nothing, so that it is told at once.
-                {name: () if name in run.wrong else waits_for[name] for name in todo},
+                {name: () if run.is_wrong(name) else waits_for[name] for name in todo},
                 run.work,
                 run.skip,
                 lambda outcome: outcome.status in _INCOMPLETE,
@@ -126,13 +133,8 @@ def apply_plan(
     return ApplyOutcome(
         datasets=tuple(results[name] for name in todo if name in results),
         interrupted=options.cancel.is_set(),
+        seconds=time.monotonic() - began,
     )
-
-
-def _takes_engine(item: DatasetPlan) -> bool:
-    """Whether it is certain to compute something; a watermark can move by the clock alone."""
-    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
-    return Action.RUN in item.actions and not idle
 
 
 def _waits_for(items: Iterable[DatasetPlan]) -> dict[str, Sequence[str]]:
@@ -180,18 +182,15 @@ class _Run:
         return failed or self.options.cancel.is_set()
 
     def abandoned(self, results: Mapping[str, DatasetOutcome]) -> list[str]:
-        """Datasets that did not begin because another one failed."""
-        if self.first_failure is None or self.options.cancel.is_set():
-            return []
+        """Datasets that did not begin because another one failed, or somebody interrupted."""
         return [name for name in self.todo if name not in results]
 
     def abandon(self, name: str) -> DatasetOutcome:
-        """A dataset that did not begin because of `--fail-fast`."""
-        outcome = DatasetOutcome(
-            name=name,
-            status=Status.SKIPPED,
-            because=f"not begun: '{self.first_failure}' did not complete, and that ends this run",
-        )
+        """A dataset that did not begin because of an interrupt or `--fail-fast`."""
+        because = f"not begun: '{self.first_failure}' did not complete, and that ends this run"
+        outcome = DatasetOutcome(name=name, status=Status.SKIPPED, because=because)
+        if self.options.cancel.is_set():
+            outcome = DatasetOutcome(name=name, status=Status.INTERRUPTED, because="not begun")
         self.options.listener.finished(outcome)
         return outcome
 
@@ -200,9 +199,13 @@ class _Run:
         subjects = changed_queries(self.todo.values())
         if subjects:
             known = KnownQueries(self.project.config.cache, self.options.engine_version)
-            projections = self.workspace.projections()
+            projections = self.workspace.readable()
             checked = check_queries(subjects, projections, self.engine.get, known)
             self.wrong = checked.errors
+
+    def is_wrong(self, name: str) -> bool:
+        """Whether it is known before anything runs that a dataset will not be touched."""
+        return name in self.wrong or self.todo[name].refusal is not None
 
     def step_progress(self, name: str) -> StepProgress | None:
         """How far the engine is with a dataset."""
@@ -286,8 +289,8 @@ class _Run:
         readers = consumers_of(self.workspace.projections()).get(item.id)
         if readers:
             raise still_read(item.name, sorted(readers))
-        self.workspace.delete(item.name, item.expected_head, item.id)
-        remove_inbox(self.project.config.inbox, item.name)
+        deleted = self.workspace.delete(item.name, item.expected_head, item.id)
+        put_away_inbox(self.project.config.inbox, item.name, deleted.inbox)
 
     def _ingest(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress

@@ -61,6 +61,7 @@ _ENDS = {
     Status.SKIPPED: (LogEvent.NODE_SKIP, "warning"),
     Status.FAILED: (LogEvent.NODE_FAIL, "error"),
     Status.LOST: (LogEvent.CAS_LOST, "error"),
+    Status.INTERRUPTED: (LogEvent.NODE_SKIP, "warning"),
 }
 
 

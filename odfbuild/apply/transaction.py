@@ -16,6 +16,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataBlock, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.garbage import renew
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -102,5 +103,7 @@ class Transaction:
         for staged, physical_hash in self.checkpoints:
             store.put_object("checkpoints", staged, physical_hash)
         head = self.replaces or self.base.head
+        if self.replaces is not None:
+            renew(store, self.replaces)
         store.append(head, self.events, self.system_time, onto=self.base.head)
         return len(self.events)

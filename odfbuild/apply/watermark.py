@@ -10,15 +10,18 @@ from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import AddData, DatasetKind
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.workspace import Workspace
 
 
-def move_watermark(workspace: Workspace, alias: str, watermark: Timestamp) -> bool:
+def move_watermark(
+    workspace: Workspace, alias: str, watermark: Timestamp, waiting: Waiting = NOT_WAITING
+) -> bool:
     """`set_watermark` now, for a person: who asks for an earlier time gets a `PlanError`.
 
     Raises `StaleHeadError` when another process is at work on the dataset.
     """
-    with workspace.claim([alias]) as claim:
+    with workspace.claim([alias], waiting) as claim:
         if alias in claim.held:
             raise held_elsewhere(alias, claim.held[alias])
         state = workspace.projection(alias)

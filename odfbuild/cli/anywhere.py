@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from typer.core import TyperGroup
-
-from odfbuild.cli.defaults import KeepsDefaults
-from odfbuild.cli.verbs import VERBS, Verbs
+from odfbuild.cli.defaults import VerbGroup, write_commands
+from odfbuild.cli.verbs import SECTIONS, Verbs
 
 
-class GlobalOptionsGroup(KeepsDefaults, TyperGroup):
+class GlobalOptionsGroup(VerbGroup):
     """A group that takes its own options before and after the name of the command."""
 
     def __init__(self, **settings: Any) -> None:
@@ -24,10 +22,9 @@ class GlobalOptionsGroup(KeepsDefaults, TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write what each command does; without making it, which takes longer than all the rest."""
-        width = formatter.width - 6 - max(map(len, VERBS))
-        outlines = map(self.commands.outline, VERBS)
-        with formatter.section("Commands"):
-            formatter.write_dl([(each.name, each.get_short_help_str(width)) for each in outlines])
+        for title, verbs in SECTIONS.items():
+            outlines = ((name, self.commands.outline(name)) for name in verbs)
+            write_commands(formatter, title, outlines)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the options of the program in front."""

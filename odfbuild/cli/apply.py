@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -13,20 +14,21 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.github import tell_outcome
 from odfbuild.cli.options import (
     AllowOption,
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectOption,
-    SelectorOption,
+    ApproveOption,
+    JsonOptions,
+    LockTimeoutOption,
+    PlanOrSelection,
     UncacheableOption,
-    selection_of,
+    approved,
+    waiting,
     wishes_of,
 )
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
 if TYPE_CHECKING:
     from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
+    from odfbuild.plan.model import Plan
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.plan.subset import Subset
     from odfbuild.project.model import Config
@@ -44,13 +46,8 @@ class LogFormat(StrEnum):
 
 def apply(
     context: typer.Context,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PLAN]", help="What `plan -o` saved (default: plan now)."),
-    ] = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    of: PlanOrSelection,
+    *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
     digest: Annotated[
@@ -62,12 +59,8 @@ def apply(
             help="Refuse any plan but the one with this digest.",
         ),
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
-    auto_approve: Annotated[
-        bool,
-        typer.Option("--auto-approve", "-y", envvar="ODFBUILD_AUTO_APPROVE", help="Do not ask."),
-    ] = False,
+    as_json: JsonOptions,
+    auto_approve: ApproveOption = False,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -83,29 +76,20 @@ def apply(
             help="After a failure do what does not depend on it, or begin nothing more.",
         ),
     ] = True,
-    lock_timeout: Annotated[
-        float,
-        typer.Option(
-            "--lock-timeout",
-            min=0,
-            metavar="SECONDS",
-            envvar="ODFBUILD_LOCK_TIMEOUT",
-            help="Wait so long for datasets that another process works on.",
-        ),
-    ] = 0.0,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     log_format: Annotated[
         LogFormat,
         typer.Option("--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Form of the progress."),
     ] = LogFormat.text,
 ) -> int:
-    """Bring datasets to what their definitions say; run only what is stale.
+    """Apply a plan: run and commit only what is out of date.
 
     On a terminal the plan is shown first and has to be confirmed. Everything that is committed
     stays, whatever happens to the rest; running it again continues where it stopped.
     """
     state: Context = context.obj
     console = state.console
-    selection = selection_of(select, exclude, selector)
+    file, selection = of
     if file is None:
         plan_request = wishes_of(selection, fetch_uncacheable, allow)
         found: Survey | Approved = _planned(state, plan_request, digest)
@@ -115,22 +99,12 @@ def apply(
     else:
         found = _saved(state, file, selection, digest)
     made = found.plan
-    as_json = as_json or format is Format.json
-    if not as_json:
-        from odfbuild.report.plan.text import render_plan
-
-        console.result(render_plan(made, color=console.color, full=False))
+    logs = log_format is LogFormat.json
     todo = any(item.actions or item.refusal for item in made.datasets)
-    if todo:
-        from odfbuild.extras import require_engine
-
-        require_engine("`odfbuild apply`")
-    ask = todo and made.has_changes and not auto_approve and console.interactive
-    if ask and not console.confirm("Do this?"):
-        console.note("Nothing was done.")
+    if not _confirmed(console, made, auto_approve, todo=todo, as_json=as_json):
         return 1
     outcome = (
-        _carry_out(state, found, jobs, log_format, lock_timeout, fail_fast=not keep_going)
+        _carry_out(state, found, jobs, logs, lock_timeout, as_json, fail_fast=not keep_going)
         if todo
         else _nothing(found)
     )
@@ -139,12 +113,47 @@ def apply(
 
         console.data(outcome_to_data(outcome))
     elif outcome.datasets:
-        from odfbuild.report.outcome import render_outcome
+        from odfbuild.report.outcome import closing_lines
 
-        console.result(render_outcome(outcome, color=console.color))
+        console.result(f"\n{closing_lines(outcome)}")
     console.error(*outcome.errors)
+    _tell_deleted(console, made, outcome)
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
+
+
+def _confirmed(
+    console: Console, plan: Plan, auto_approve: bool, *, todo: bool, as_json: bool
+) -> bool:
+    """Show the plan and ask, on a terminal; what takes history away needs a yes anywhere."""
+    from odfbuild.extras import require_engine
+    from odfbuild.plan.model import Action
+    from odfbuild.report.plan.text import render_plan
+
+    taking = {Action.DELETE, Action.REBUILD}
+    names = [each.name for each in plan.datasets if taking & {*each.actions}]
+    ask = not auto_approve and (bool(names) or (plan.has_changes and console.interactive))
+    if not as_json:
+        console.result(render_plan(plan, color=console.color, full=False))
+    elif ask:
+        console.note(render_plan(plan, full=False))
+    if todo:
+        require_engine("`odfbuild apply`")
+    refusal = f"nothing was applied: the plan deletes or rebuilds {', '.join(names)}"
+    return not ask or approved(console, auto_approve, "Do this?", refusal)
+
+
+def _tell_deleted(console: Console, plan: Plan, outcome: ApplyOutcome) -> None:
+    from odfbuild.plan.model import Action
+    from odfbuild.survey.outcome import Status
+
+    committed = {each.name for each in outcome.having(Status.COMMITTED)}
+    for each in plan.datasets:
+        if Action.DELETE in each.actions and each.name in committed:
+            console.note(
+                f"To restore it: odfbuild reset {each.name} --to {each.expected_head} "
+                "(before `odfbuild gc`)"
+            )
 
 
 def _planned(state: Context, plan_request: PlanRequest, digest: str | None) -> Survey:
@@ -160,8 +169,6 @@ def _planned(state: Context, plan_request: PlanRequest, digest: str | None) -> S
 
 def _saved(state: Context, file: Path, selection: Selection, digest: str | None) -> Approved:
     """A saved plan, or the part of it that is selected."""
-    from dataclasses import replace
-
     from odfbuild.survey.approved import approve, check_digest, load_plan, take_part
 
     saved = load_plan(file)
@@ -177,8 +184,6 @@ def _saved(state: Context, file: Path, selection: Selection, digest: str | None)
 
 def _config_of(state: Context, saved: SavedPlan) -> Config:
     """The configuration of the environment that a plan was made for."""
-    from dataclasses import replace
-
     from odfbuild.errors import PlanError
 
     asked, planned = state.given.env, saved.plan.env
@@ -215,36 +220,40 @@ def _carry_out(
     state: Context,
     found: Survey | Approved,
     jobs: int | None,
-    log_format: LogFormat,
+    logs: bool,
     lock_timeout: float,
+    as_json: bool,
     *,
     fail_fast: bool,
 ) -> ApplyOutcome:
+    """Apply; with `logs` progress is a line of JSON for each event."""
+    told = not logs and state.tell_of_engine(found.plan)  # before all that takes time to import
     import os
 
     from odfbuild.apply.recorded import apply_recorded
-    from odfbuild.apply.run import ApplyOptions
+    from odfbuild.apply.run import ApplyOptions, to_do
     from odfbuild.cli.progress import listener_for
     from odfbuild.cli.signals import cancel_on_interrupt
     from odfbuild.engine.release import engine_version
 
+    state = replace(state, console=replace(state.console, verbosity=-1)) if logs else state
     console = state.console
-    as_json = log_format is LogFormat.json
+    cache, names = found.project.config.cache, list(to_do(found.plan))
     with (
-        cancel_on_interrupt(console) as cancel,
-        listener_for(console, silent=as_json, cache=found.project.config.cache) as listener,
+        listener_for(console, names, cache=cache, as_json=as_json) as listener,
+        cancel_on_interrupt(console, listener.abort) as cancel,
     ):
         options = ApplyOptions(
-            factory=partial(state.start_engine, found.plan.waiting_bytes),
+            factory=partial(state.start_engine, found.plan.waiting_bytes, told=told),
             engine_version=engine_version(),
             listener=listener,
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel,
             fail_fast=fail_fast,
-            lock_timeout=lock_timeout,
+            waiting=waiting(console, lock_timeout, cancel.is_set),
         )
-        outcome = apply_recorded(found, options, (console.log,) if as_json else ())
+        outcome = apply_recorded(found, options, (console.log,) if logs else ())
     moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
     if moved:
         from odfbuild.cli.git import note_heads

@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing
 
 
 def blame(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Show which commit of Git brought each block of a dataset, newest block first.
+    """Show which Git commit brought each block of a dataset, newest block first.
 
     Commits are known from the notes that `apply` leaves after `odfbuild git install`, and otherwise
     from the commits that brought the files of the chain.
@@ -32,7 +32,7 @@ def blame(
     workspace = state.workspace()
     store = workspace.dataset(existing(workspace, dataset))
     found = blamed(state.config(), store)[:limit]
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(blame_to_data(found))
     else:
         state.console.result(render_blame(found))

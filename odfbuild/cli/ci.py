@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import JsonOptions
 
-ci = typer.Typer(no_args_is_help=True, help="Comment on pull and merge requests from a CI job.")
+ci = Group(help="Comment on pull and merge requests from a CI job.")
 
 
 @ci.command()
@@ -18,8 +20,9 @@ def comment(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="What `plan --md` printed, or `plan -o` saved.")
     ],
+    as_json: JsonOptions,
 ) -> int:
-    """Write a plan as comment on the request that this job runs for, or update the one there.
+    """Write a plan as a comment on the request of this CI job, or update it.
 
     Works in GitHub Actions, with GITHUB_TOKEN, and in GitLab CI, with ODFBUILD_GITLAB_TOKEN.
     """
@@ -44,5 +47,8 @@ def comment(
 
         text = render_markdown(load_plan(file), owners=state.owners())
     done = put_comment(thread_of(os.environ), text)
-    state.console.result(f"The comment was {done}.")
+    if as_json:
+        state.console.data({"comment": done})
+    else:
+        state.console.result(f"The comment was {done}.")
     return 0

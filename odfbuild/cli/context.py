@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.chain.projection import Projection
+    from odfbuild.plan.model import Plan
     from odfbuild.project.model import Config
     from odfbuild.project.settings.owners import Ownership
     from odfbuild.store.workspace import Workspace
     from odfbuild.survey.survey import PlanRequest, Survey
+
+
+STARTING = "Starting Spark …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,13 @@ class Context:
 
         names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
+
+    def names(self) -> list[str]:
+        """Names of all datasets that are defined or have a chain, sorted."""
+        from odfbuild.project.load import load_project
+
+        defined = {each.name for each in load_project(self.directory, self.given).definitions}
+        return sorted(defined | {*self.workspace().aliases()})
 
     def committed(self, workspace: Workspace, selection: Selection) -> list[str]:
         """Names of the selected datasets that have a chain, sorted; all when none was asked for."""
@@ -87,8 +98,22 @@ class Context:
                 raise
             return ()
 
-    def start_engine(self, expected_bytes: int = 0) -> Engine:
-        """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds."""
+    def tell_of_engine(self, plan: Plan) -> bool:
+        """Say that Spark is being started, if a plan is sure to need it; whether it was said."""
+        from odfbuild.plan.model import takes_engine
+
+        said = self.console.watched and any(map(takes_engine, plan.datasets))
+        if said:
+            self.console.note(STARTING)
+        return said
+
+    def start_engine(self, expected_bytes: int = 0, *, told: bool = False) -> Engine:
+        """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds.
+
+        A person who watches is told, unless that was done.
+        """
+        if self.console.watched and not told:
+            self.console.note(STARTING)
         from dataclasses import replace
 
         from odfbuild.engine.spark.engine import start_engine

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing, moment_in
 
 
@@ -30,16 +30,16 @@ def corrections(
             help="Compared to what was committed then, when a report was made.",
         ),
     ],
+    *,
     by: Annotated[Period, typer.Option("--by", help="Count by these, of event time.")] = (
         Period.month
     ),
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=0, help="Show so many of them as they are.")
     ] = 10,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Tell which records were corrected, retracted or came late since a time.
+    """List records that were corrected, retracted or late since a time.
 
     Late is what is of a time before the watermark of then. Reads what was committed since only.
     """
@@ -50,7 +50,7 @@ def corrections(
     workspace = state.workspace()
     name = existing(workspace, dataset)
     found = find(workspace, name, moment_in(workspace, since, name))
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(corrections_to_data(found, by.value))
     else:
         state.console.result(render_corrections(found, by.value, limit))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import form_options
 from odfbuild.errors import ProjectError
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class Output(StrEnum):
     json = "json"
 
 
+OutputOptions = Annotated[Output, form_options(Output, "json")]
+
+
 def decode(
     context: typer.Context,
     what: Annotated[
@@ -35,11 +39,9 @@ def decode(
             "of this project by its hash or the last digits of it.",
         ),
     ],
-    output: Annotated[Output, typer.Option("--output", "-o", help="Form of the output.")] = (
-        Output.yaml
-    ),
+    output: OutputOptions,
 ) -> int:
-    """Print a block, manifest, event or schema, whatever it is, in canonical YAML or JSON."""
+    """Print a block, manifest, event or schema as YAML or JSON."""
     from odfbuild.project.decode import LARGEST, decode_bytes, decode_file
 
     state: Context = context.obj

@@ -1,14 +1,23 @@
-"""Values that nobody gave are not converted, nor is text where text is asked for.
+"""Commands and groups of commands, as Typer makes them, with what is the same for all of ours.
 
-Typer converts by pydantic, whose import takes longer than most commands run.
+Values that nobody gave are not converted, nor is text where text is asked for: Typer converts by
+pydantic, whose import takes longer than most commands run. A long option with a single dash is
+refused. Lists of commands have their whole first sentences.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from typer.core import TyperCommand
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from odfbuild.cli.dashes import check_dashes
+from odfbuild.cli.together import apart
+
+_LONG = 1000
 
 
 class KeepsDefaults:
@@ -22,9 +31,46 @@ class KeepsDefaults:
                 parameter.process_value = _unless_default(parameter)
         return parameters
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse `-out` for `--out`, which would be `-o ut`."""
+        check_dashes(ctx, args)
+        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return rest
+
 
 class Verb(KeepsDefaults, TyperCommand):
     """A command that is not a group."""
+
+
+class VerbGroup(KeepsDefaults, TyperGroup):
+    """A group of commands."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does, in a whole sentence."""
+        write_commands(formatter, "Commands", self.commands.items())
+
+
+class Group(typer.Typer):
+    """A verb with commands of its own, and what it is for."""
+
+    def __init__(self, help: str, cls: type[VerbGroup] = VerbGroup) -> None:
+        super().__init__(cls=cls, help=help, no_args_is_help=True)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Make a function a command of the group."""
+        register = super().command(name, cls=Verb, **settings)
+
+        def decorate(verb: Any) -> Any:
+            register(apart(verb))
+            return verb
+
+        return decorate
+
+
+def write_commands(formatter: Any, title: str, commands: Iterable[tuple[str, Any]]) -> None:
+    """A section of a help page: commands with the sentence that says what each does."""
+    with formatter.section(title):
+        formatter.write_dl([(name, each.get_short_help_str(_LONG)) for name, each in commands])
 
 
 def _unless_default(parameter: Any) -> Any:
@@ -33,7 +79,9 @@ def _unless_default(parameter: Any) -> Any:
     def process(ctx: Any, value: Any) -> Any:
         if _is_plain_text(parameter, value):
             return parameter.callback(ctx, parameter, value) if parameter.callback else value
-        is_default = value is parameter.default and isinstance(value, Enum | int | float | None)
+        # A default that is computed is of its type already.
+        is_own = value is parameter.default or callable(parameter.default)
+        is_default = is_own and isinstance(value, Enum | int | float | None)
         if not is_default or parameter.required:
             return convert(ctx, value)
         if value is None and (parameter.multiple or parameter.nargs == -1):

@@ -2,52 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import (
     AsOfOption,
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectOption,
-    SelectorOption,
+    DetailOption,
+    JsonOptions,
+    selecting,
     selection_of,
 )
+from odfbuild.cli.together import Together
+
+if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
+
+RevisionOrSelection = Annotated[
+    "tuple[list[str], Selection]",
+    Together(
+        selecting(
+            Annotated[
+                list[str] | None,
+                typer.Argument(
+                    metavar="REV|SELECTION",
+                    autocompletion=complete.selections,
+                    help="A revision in Git, or two as OLD..NEW (default: the chains), and names "
+                    "or selections.",
+                ),
+            ]
+        ),
+        lambda words, *options: (words or [], selection_of(None, *options)),
+    ),
+]
 
 
 def diff(
     context: typer.Context,
-    revision: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[REV]", help="A revision in Git, or two as OLD..NEW (default: the chains)."
-        ),
-    ] = None,
+    of: RevisionOrSelection,
+    *,
     as_of: AsOfOption = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
-    detail: Annotated[
-        bool, typer.Option("--full", help="Show every detail, also of many datasets.")
-    ] = False,
+    as_json: JsonOptions,
+    detail: DetailOption = False,
 ) -> int:
-    """Compare definitions with what is committed in Git, or to the chains.
+    """Compare definitions with the chains or with a Git revision.
 
     Files that are renamed or reformatted differ in nothing. Datasets whose new names are declared
     (`moved:` in odfbuild.yaml) are the same datasets. With --as-of they are compared to what the
     chains said then.
     """
+    from dataclasses import replace
+
     from odfbuild.graph.selection import Selection
     from odfbuild.report.definitions import differences_to_data, render_differences
     from odfbuild.survey.compare import compare_revisions, compare_with_chains
 
     state: Context = context.obj
+    words, selection = of
+    revision = words[0] if words and _is_revision(state, words[0]) else None
+    named = words if revision is None else words[1:]
+    selection = replace(selection, select=(*named, *selection.select))
     old, _, new = (revision or "").partition("..")
     if revision is None:
         then = None if as_of is None else state.states_at(Selection(), as_of)
@@ -57,12 +73,22 @@ def diff(
         raise typer.BadParameter("a revision is in Git, not in the chains", param_hint="--as-of")
     else:
         changes = compare_revisions(state.config(), old or "HEAD", new or None)
-    chosen = state.chosen(selection_of(select, exclude, selector))
+    chosen = state.chosen(selection)
     if chosen is not None:
         changes = tuple(change for change in changes if change.present_name in chosen)
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(differences_to_data(changes, old or "HEAD", new or "files"))
     else:
         color = state.console.color
         state.console.result(render_differences(changes, color=color, full=detail))
     return 0
+
+
+def _is_revision(state: Context, word: str) -> bool:
+    """Whether the first word is a revision: one that Git knows, or nothing that selects."""
+    from odfbuild.project.git.at_revision import is_revision
+
+    if ".." in word or is_revision(state.config().root, word):
+        return True
+    selects = any(sign in word for sign in "+*:,@")
+    return not selects and word not in state.names()

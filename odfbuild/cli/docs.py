@@ -8,30 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    ExcludeOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    parse_time,
-    selection_of,
-)
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
 
-docs = typer.Typer(help="Show the datasets of the project to others.", no_args_is_help=True)
+docs = Group(help="Write or serve a catalogue of the datasets.")
 
 
 @docs.command()
 def build(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -45,18 +38,22 @@ def build(
         str | None,
         typer.Option("--at", metavar="TIME", help="Tell ages at this time (default: now)."),
     ] = None,
+    as_json: JsonOptions,
 ) -> int:
-    """Write a catalogue of the datasets as one HTML page that needs nothing else.
+    """Write a catalogue of the datasets as one HTML page.
 
     Schemas, lineage, freshness, checks, who changed what last, and histories.
     """
+    from odfbuild.wording import count
+
     state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
-    wanted = selection_of(select, exclude, selector, datasets)
-    text, number = _page(state, wanted, moment)
+    wanted = selection
+    text, number, faults = _page(state, wanted, moment)
     if str(out) == "-":
         state.console.result(text)
-        return 0
+        state.console.error(*faults)
+        return 1 if faults else 0
     file = out
     if file is None:
         from odfbuild.store.disposable import prepare_cache_folder
@@ -65,17 +62,18 @@ def build(
         prepare_cache_folder(cache)
         file = cache / "docs.html"
     write_output(file, lambda to: to.write(text.encode()))
-    state.console.note(f"Wrote {number} to {file}.")
-    return 0
+    if as_json:
+        state.console.data({"file": str(file), "datasets": number})
+    else:
+        state.console.note(f"Wrote {count(number, 'dataset')} to {file}.")
+    state.console.error(*faults)
+    return 1 if faults else 0
 
 
 @docs.command()
 def serve(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
     port: Annotated[
         int,
         typer.Option(
@@ -83,14 +81,14 @@ def serve(
         ),
     ] = 8080,
 ) -> int:
-    """Show the catalogue to browsers of this machine, made anew for each request; Ctrl-C ends it.
+    """Serve the catalogue to browsers on this machine until Ctrl-C.
 
-    A mistake in the project is shown in place of the page until it is mended.
+    The page is written anew for each request. Errors of the project are shown in its place.
     """
     from odfbuild.cli.serving import serve_page
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
+    wanted = selection
     state.config()
     serve_page(
         port,
@@ -100,15 +98,16 @@ def serve(
     return 0
 
 
-def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, str]:
-    """The page at a time (default: now), and how many datasets are on it."""
+def _page(
+    state: Context, wanted: Selection, moment: Timestamp | None
+) -> tuple[str, int, list[OdfbuildError]]:
+    """The page at a time (default: now), how many datasets are on it, what is wrong with some."""
     from odfbuild.inspect.pages import pages
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.datasets import statuses
     from odfbuild.report.freshness import ages_of
     from odfbuild.report.pages import render_pages
     from odfbuild.survey.survey import choose
-    from odfbuild.wording import count
 
     now = moment or Timestamp.now()
     names, found = choose(state.directory, wanted, state.given)
@@ -117,4 +116,4 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     watermarks = {page.name: page.state.watermark if page.state else None for page in made}
     ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    return text, count(len(made), "dataset")
+    return text, len(made), [page.fault for page in made if page.fault]

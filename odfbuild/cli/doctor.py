@@ -7,18 +7,18 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import Format, FormatOption, JsonOption
+from odfbuild.cli.options import JsonOptions
 
 
 def doctor(
     context: typer.Context,
+    *,
     deep: Annotated[
         bool, typer.Option("--deep", help="Start Spark, too, which takes seconds.")
     ] = False,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Check what odfbuild stands on: Java, Spark, Git, files, keys, chains; say what mends it.
+    """Check Java, Spark, Git, files, keys and chains on this machine.
 
     Works outside of a project, too. Exit code 1 when something will not work.
     """
@@ -28,7 +28,7 @@ def doctor(
 
     state: Context = context.obj
     checks = examine(state.directory, state.given, deep=deep)
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(health_to_data(checks))
     else:
         state.console.result(render_health(checks, color=state.console.color))

@@ -5,19 +5,12 @@ from __future__ import annotations
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.defaults import Group
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
-from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import JsonOptions, LockTimeoutOption, SelectionOptions, waiting
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 
-engine = typer.Typer(no_args_is_help=True, help="Which release of Spark computed what.")
+engine = Group(help="Recompute with the installed Spark what older releases computed.")
 
 
 @engine.callback()
@@ -28,16 +21,15 @@ def _group() -> None:
 @engine.command()
 def deprecate(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    selection: SelectionOptions,
+    *,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
 ) -> int:
-    """Let the installed release answer for what older ones computed.
+    """Record that the installed Spark gives the same results as older ones.
 
-    Every step is done again; where all records are the same, the chain names the installed release.
+    Every step is recomputed. Where all records are the same, the chain names the installed
+    release.
     """
     from odfbuild.apply.deprecate import deprecate as carry_out
     from odfbuild.engine.release import engine_version
@@ -46,10 +38,12 @@ def deprecate(
 
     state: Context = context.obj
     workspace = state.workspace()
-    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
+    names = state.committed(workspace, selection)
     now = engine_version()
-    done, verdict = carry_out(workspace, names, state.start_engine, now)
-    if as_json or format is Format.json:
+    done, verdict = carry_out(
+        workspace, names, state.start_engine, now, waiting(state.console, lock_timeout)
+    )
+    if as_json:
         state.console.data(deprecated_to_data(done, verdict.findings, now))
     else:
         if verdict.findings:

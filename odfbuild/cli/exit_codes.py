@@ -6,5 +6,8 @@ EXIT_CHANGES = 2
 EXIT_MISMATCH = 3
 """Something is not as it should be: histories, checked records, ages."""
 
+EXIT_USAGE = 64
+"""The command line is wrong."""
+
 EXIT_INTERRUPTED = 130
 """As shells have it for SIGINT."""

@@ -8,7 +8,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import Format, FormatOption, JsonOption
+from odfbuild.cli.options import JsonOptions
 
 
 def explain(
@@ -21,20 +21,20 @@ def explain(
             help="A dataset, or the code of an error.",
         ),
     ],
+    *,
     since: Annotated[
         str | None,
         typer.Option(
             "--since", metavar="RUN", help="Also what happened since this run, or `last`."
         ),
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Tell why a dataset is stale or not, down to the root causes; or what an error means."""
+    """Explain why a dataset is stale, or what an error code means."""
     from odfbuild.report.error_codes import is_error_code
 
     if is_error_code(dataset):
-        return _explain_code(context.obj, dataset.upper(), as_json or format is Format.json)
+        return _explain_code(context.obj, dataset.upper(), as_json)
     from odfbuild.inspect.receipts import with_receipts
     from odfbuild.plan.explain import explain as explained
     from odfbuild.report.explanation import (
@@ -61,7 +61,7 @@ def explain(
         base, later = runs_since(found.project.config.cache, since)
         data["since"] = history_to_data(name, base, later)
         text = render_history(name, base, later)
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(data)
     else:
         shown = render_explanation(explanation, color=state.console.color)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 def fmt(
     context: typer.Context,
+    *,
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -33,8 +35,9 @@ def fmt(
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what would change, and change nothing.")
     ] = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Bring definitions into canonical form: order of keys, indentation, quotes.
+    """Format definitions: order of keys, indentation, quotes.
 
     Comments and queries stay, and the data never changes. Templates are left as they are.
     """
@@ -45,9 +48,22 @@ def fmt(
         return _filter(state, check=check, diff=diff)
     named = [Path(path) for path in paths or [os.path.relpath(state.config().datasets)]]
     found = format_files(named, write=not check and not diff, check_link=_check_link(state))
-    for each in found.changed:
-        state.console.result(each.diff if diff else each.file)
-    _sum_up(state, found, would=check or diff)
+    if as_json:
+        state.console.data(
+            [
+                {
+                    "file": each.file,
+                    "changed": each.is_changed,
+                    "diff": each.diff,
+                    "kept": each.kept,
+                }
+                for each in found.files
+            ]
+        )
+    else:
+        for each in found.changed:
+            state.console.result(each.diff if diff else each.file)
+        _sum_up(state, found, would=check or diff)
     if found.errors:
         state.console.error(together(found.errors))
     return 1 if found.errors or (check and found.changed) else 0

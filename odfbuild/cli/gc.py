@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
+    ApproveOption,
+    JsonOptions,
+    LockTimeoutOption,
+    SelectionOptions,
+    approved,
+    waiting,
 )
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
+from odfbuild.wording import count
 
 _HOUR = 3600
 
 
 def gc(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Say what would go; remove nothing.")
     ] = False,
@@ -37,22 +36,36 @@ def gc(
             metavar="HOURS",
             min=0,
             envvar="ODFBUILD_GRACE",
-            help="Leave what is younger: it may belong to a commit that is going on.",
+            help="Keep what was written, reset or deleted in the last hours.",
         ),
     ] = 24,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    auto_approve: ApproveOption = False,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
 ) -> int:
-    """Remove files that no history refers to: of killed runs, resets and rebuilds."""
+    """Remove files that no history refers to, and empty the bin."""
     from odfbuild.apply.collect import collect
     from odfbuild.report.garbage import collection_to_data, render_collection
 
     state: Context = context.obj
     workspace = state.workspace()
-    selection = selection_of(select, exclude, selector, datasets)
     names = state.committed(workspace, selection) if selection else None
-    found = collect(workspace, names, before=time.time() - grace * _HOUR, dry_run=dry_run)
-    if as_json or format is Format.json:
+    run = partial(
+        collect,
+        workspace,
+        names,
+        before=time.time() - grace * _HOUR,
+        waiting=waiting(state.console, lock_timeout),
+    )
+    found = run(dry_run=True)
+    if not dry_run:
+        refusal = f"{count(len(found.garbage), 'file')} of datasets were not removed"
+        if not found.is_disposable and not auto_approve:
+            state.console.result(render_collection(found, removed=False))
+            if not approved(state.console, auto_approve, "Remove this for good?", refusal):
+                return 1
+        found = run(dry_run=False)
+    if as_json:
         state.console.data(collection_to_data(found, removed=not dry_run))
     else:
         state.console.result(render_collection(found, removed=not dry_run))

@@ -7,16 +7,15 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import Format, FormatOption, JsonOption
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import JsonOptions
 
-git = typer.Typer(
-    no_args_is_help=True, help="Let Git show blocks as text and tie commits to the chains."
-)
+git = Group(help="Connect the chains with Git: hooks, commits, notes on heads.")
 
 
 @git.command()
-def install(context: typer.Context) -> int:
-    """Set the repository up: blocks as text in `git diff`, heads noted on commits by apply.
+def install(context: typer.Context, as_json: JsonOptions) -> int:
+    """Set the repository up to show blocks as text and to note heads on commits.
 
     Before each commit Git asks whether heads come with their blocks (`odfbuild git check`).
     """
@@ -27,27 +26,34 @@ def install(context: typer.Context) -> int:
     config = state.config()
     with repository(config.root, "there is nothing to set up") as repo:
         changed = set_up(repo, config, _program(), _own_path())
-    state.console.result("\n".join(changed) or "Everything was set up already.")
+    if as_json:
+        state.console.data({"changed": list(changed)})
+    else:
+        state.console.result("\n".join(changed) or "Everything was set up already.")
     return 0
 
 
 @git.command()
-def check(context: typer.Context) -> int:
-    """Refuse heads that are staged without their new blocks, as `git commit -a` stages them.
+def check(context: typer.Context, as_json: JsonOptions) -> int:
+    """Refuse heads that are staged without their new blocks.
 
-    `odfbuild git install` lets Git ask this before each commit that has a head in it.
+    `git commit -a` stages them so. After `odfbuild git install`, Git runs this before each commit
+    that has a head in it.
     """
     from odfbuild.gitops.staged import check_staged
 
     state: Context = context.obj
     check_staged(state.config(), state.workspace())
-    state.console.result("Every head is staged with its blocks.")
+    if as_json:
+        state.console.data({"complete": True})
+    else:
+        state.console.result("Every head is staged with its blocks.")
     return 0
 
 
 @git.command()
-def anchor(context: typer.Context) -> int:
-    """Note the present heads of all datasets on the commit that Git is at.
+def anchor(context: typer.Context, as_json: JsonOptions) -> int:
+    """Note the heads of all datasets on the commit that is checked out.
 
     `apply` does so by itself for what it commits, once `odfbuild git install` was run.
     """
@@ -71,13 +77,17 @@ def anchor(context: typer.Context) -> int:
                 help="make a commit first, or mend what Git says",
             ) from None
         commit = repo.head.commit.hexsha
-    state.console.result(f"Noted the heads of {count(len(heads), 'dataset')} on {commit[:10]}.")
+    if as_json:
+        state.console.data({"commit": commit, "datasets": sorted(heads)})
+    else:
+        state.console.result(f"Noted the heads of {count(len(heads), 'dataset')} on {commit[:10]}.")
     return 0
 
 
 @git.command()
 def commit(
     context: typer.Context,
+    *,
     message: Annotated[
         str | None,
         typer.Option("--message", "-m", help="Message (default: what became of each dataset)."),
@@ -93,10 +103,9 @@ def commit(
         str | None,
         typer.Option(help="Push to this branch (default: of the CI job, or the one checked out)."),
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Commit the chains that apply changed, and nothing else; with --push share them.
+    """Commit the chains that apply changed, and nothing else.
 
     When others pushed first, the commit goes behind theirs. When they moved one of the same
     datasets, nothing is pushed and the exit code is 5.
@@ -108,7 +117,7 @@ def commit(
     done = publish(
         state.config(), state.workspace(), message, push=push, remote=remote, branch=branch
     )
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(published_to_data(done))
     else:
         state.console.result(render_published(done))

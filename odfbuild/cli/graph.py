@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    AsOfOption,
-    ExcludeOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import AsOfOption, SelectionOptions, form_options
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -23,39 +16,40 @@ if TYPE_CHECKING:
 
 
 class GraphForm(StrEnum):
-    """A tree for people, a language of pictures, or events for catalogues."""
+    """A tree for people, JSON for programs, a language of pictures, or events for catalogues."""
 
     text = "text"
+    json = "json"
     dot = "dot"
     mermaid = "mermaid"
     openlineage = "openlineage"
 
 
+GraphFormOptions = Annotated[GraphForm, form_options(GraphForm, "json", "dot", "mermaid")]
+
+
 def graph(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     as_of: AsOfOption = None,
-    format: Annotated[
-        GraphForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
-    ] = GraphForm.text,
-    as_dot: Annotated[bool, typer.Option("--dot", help="Short for --format dot.")] = False,
-    as_mermaid: Annotated[
-        bool, typer.Option("--mermaid", help="Short for --format mermaid.")
-    ] = False,
+    form: GraphFormOptions,
 ) -> int:
     """Show which datasets derive from which.
 
     As openlineage, what the newest step of each dataset read and gave: a JSON event a line. With
     --as-of what the chains said then.
     """
-    from odfbuild.report.graph import render_dot, render_mermaid, render_tree, view_of_chains
+    from odfbuild.report.graph import (
+        graph_to_data,
+        render_dot,
+        render_mermaid,
+        render_tree,
+        view_of_chains,
+    )
 
     state: Context = context.obj
-    selection = selection_of(select, exclude, selector, datasets)
-    if format is GraphForm.openlineage and not (as_dot or as_mermaid):
+    if form is GraphForm.openlineage:
         if as_of is not None:
             raise typer.BadParameter("openlineage tells of the newest steps", param_hint="--as-of")
         return _events(state, selection)
@@ -63,7 +57,9 @@ def graph(
         view = view_of_chains(state.states_at(selection, as_of))
     else:
         view = _defined(state, selection)
-    form = GraphForm.dot if as_dot else GraphForm.mermaid if as_mermaid else format
+    if form is GraphForm.json:
+        state.console.data(graph_to_data(view))
+        return 0
     render = {
         GraphForm.text: render_tree,
         GraphForm.dot: render_dot,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument
+from odfbuild.cli.options import DatasetArgument, JsonOptions
 from odfbuild.errors import ProjectError
 from odfbuild.survey.names import existing
 
@@ -15,11 +15,13 @@ from odfbuild.survey.names import existing
 def import_(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     write: Annotated[
         bool, typer.Option("--write", "-w", help="Write it to the folder of definitions.")
     ] = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Print the definition that an existing chain amounts to, as YAML."""
+    """Print the definition of an existing chain as YAML."""
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.changes.committed import committed_snapshot
@@ -28,12 +30,15 @@ def import_(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    projections = workspace.projections()
-    aliases = {projection.dataset_id: alias for alias, projection in projections.items()}
-    snapshot = committed_snapshot(name, projections[name], aliases)
-    text = dump_yaml(to_manifest(snapshot))
+    committed = workspace.projections([name])[name]
+    aliases = {each.dataset_id: alias for alias, each in workspace.readable().items()}
+    manifest = to_manifest(committed_snapshot(name, committed, aliases))
+    text = dump_yaml(manifest)
+    if as_json:
+        state.console.data(manifest)
     if not write:
-        state.console.result(text)
+        if not as_json:
+            state.console.result(text)
         return 0
     config = state.config()
     file = config.datasets / f"{name}.yaml"

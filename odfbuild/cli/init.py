@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import ProjectError
 
 _CONFIG = """\
@@ -29,14 +30,16 @@ _GITIGNORE = """\
 
 def init(
     context: typer.Context,
+    *,
     folder: Annotated[
         Path | None, typer.Argument(help="Where to (default: the current folder).")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the project (default: the folder's).")
     ] = None,
+    as_json: JsonOptions,
 ) -> int:
-    """Start a project: odfbuild.yaml, a first dataset with a small file to read, .gitignore."""
+    """Start a project with an example dataset and its data."""
     from odfbuild.project.editor import provide_schemas, schema_comment
     from odfbuild.project.resources import template_text
 
@@ -66,6 +69,9 @@ def init(
         path.write_text(text, encoding="utf-8")
         created.append(relative)
     provide_schemas(root)
+    if as_json:
+        state.console.data({"folder": str(root), "files": created})
+        return 0
     state.console.result(
         "\n".join([f"Created in {root}:", *(f"  {path}" for path in created)])
         + "\nNext: odfbuild plan"

@@ -8,53 +8,47 @@ import typer
 
 from odfbuild.cli import github
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 
 def lint(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     fix: Annotated[
         bool, typer.Option("--fix", help="Mend what can be mended without changing any data.")
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Also end with 1 when there are warnings only.")
     ] = False,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Find what is valid and still unwise; `lint` in odfbuild.yaml turns rules off or up."""
+    """Find definitions that are valid but unwise.
+
+    `lint` in odfbuild.yaml turns rules off or makes them errors.
+    """
     from odfbuild.authoring import linting
     from odfbuild.report.lint import findings_to_data, render_findings
-    from odfbuild.survey.definitions import read_definitions
+    from odfbuild.survey.definitions import look_at_definitions
 
     state: Context = context.obj
-    chosen = state.chosen(selection_of(select, exclude, selector, datasets))
-    found = read_definitions(state.directory, state.given)
-    findings = linting.lint(found, chosen)
+    chosen = state.chosen(selection)
+    found = look_at_definitions(state.directory, state.given)
+    linted = linting.lint(found, chosen)
+    findings = linted.findings
     if fix:
         for file in linting.fix(found, findings):
             state.console.note(f"Mended {file}")
         findings = [each for each in findings if not each.can_fix]
     github.tell_findings(state.console, findings, found.project.config.root)
-    if as_json or format is Format.json:
+    if as_json:
         names = [each.name for each in found.project.definitions]
         looked_at = [name for name in names if chosen is None or name in chosen]
         state.console.data({"datasets": looked_at, "findings": findings_to_data(findings)})
     elif findings:
         state.console.result(render_findings(findings, color=state.console.color))
-    else:
+    elif not linted.faults:
         state.console.result("Nothing to complain about.")
-    return 1 if any(strict or each.level == "error" for each in findings) else 0
+    state.console.error(*linted.faults)
+    failed = any(strict or each.level == "error" for each in findings)
+    return 1 if linted.faults or failed else 0

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import (
+    ApproveOption,
+    DatasetArgument,
+    JsonOptions,
+    LockTimeoutOption,
+    approved,
+)
 
-if TYPE_CHECKING:
-    from odfbuild.store.workspace import Workspace
-
-lock = typer.Typer(help="See and stop processes that work on datasets now.", no_args_is_help=True)
+lock = Group(help="List and stop processes that work on datasets.")
 
 
 @lock.command("list")
 def list_(
     context: typer.Context,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """List other processes that work on datasets of this project, with their last heartbeat."""
+    """List other processes that work on datasets of this project."""
     from odfbuild.report.holders import holders_to_data, render_holders
 
     state: Context = context.obj
     workspace = state.workspace()
-    found = workspace.holders(_names(state, workspace))
-    if as_json or format is Format.json:
+    found = workspace.holders(state.names())
+    if as_json:
         state.console.data(holders_to_data(found))
     else:
         state.console.result(render_holders(found))
@@ -38,7 +41,8 @@ def list_(
 def break_(
     context: typer.Context,
     dataset: DatasetArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    *,
+    auto_approve: ApproveOption = False,
     now: Annotated[
         bool, typer.Option("--now", help="End the process in the middle of what it does.")
     ] = False,
@@ -46,44 +50,38 @@ def break_(
         bool,
         typer.Option("--forget", help="Take the lock from a machine that is gone; stop nothing."),
     ] = False,
-    wait: Annotated[
-        float,
-        typer.Option("--wait", min=0, metavar="SECONDS", help="Wait so long until it let go."),
-    ] = 60.0,
+    lock_timeout: LockTimeoutOption = 60,
+    as_json: JsonOptions,
 ) -> int:
-    """Stop the process that works on a dataset: it finishes what it has begun, and begins no more.
+    """Stop the process that works on a dataset.
 
-    Whatever happens, what is committed stays, and the next apply goes on from there.
+    It finishes the datasets that it has begun, and begins no more. What is committed stays, and the
+    next apply continues from there.
     """
     from odfbuild.apply.unlock import holder_of, stop_holder
     from odfbuild.survey.names import one_of
 
     state: Context = context.obj
     console, workspace = state.console, state.workspace()
-    name = one_of(_names(state, workspace), dataset)
+    name = one_of(state.names(), dataset)
     holder = holder_of(workspace, name)
     if holder is None:
-        console.result(f"Nobody works on '{name}'.")
+        if as_json:
+            console.data({"name": name, "holder": None})
+        else:
+            console.result(f"Nobody works on '{name}'.")
         return 0
     does = f" ({holder.command})" if holder.command else ""
     console.note(f"{holder}{does} works on '{name}'.")
-    if not yes:
-        if not console.interactive:
-            raise typer.BadParameter("give it, nobody can be asked here", param_hint="--yes")
-        if not console.confirm("Take the lock from it?" if forget else "Stop it?"):
-            console.note("Nothing was done.")
-            return 1
+    question = "Take the lock from it?" if forget else "Stop it?"
+    if not approved(console, auto_approve, question, f"the lock of '{name}' was not broken"):
+        return 1
     if forget:
         workspace.forget_claim(name)
     else:
-        stop_holder(workspace, name, holder, at_once=now, wait=wait)
-    console.result(f"'{name}' is free.")
+        stop_holder(workspace, name, holder, at_once=now, wait=lock_timeout)
+    if as_json:
+        console.data({"name": name, "holder": str(holder)})
+    else:
+        console.result(f"'{name}' is free.")
     return 0
-
-
-def _names(state: Context, workspace: Workspace) -> list[str]:
-    """Datasets that may be worked on; those that are just being created have no chain yet."""
-    from odfbuild.project.load import load_project
-
-    defined = {each.name for each in load_project(state.directory, state.given).definitions}
-    return sorted(defined | {*workspace.aliases()})

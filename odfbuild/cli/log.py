@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def log(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
     ] = None,
@@ -30,8 +31,7 @@ def log(
         ),
     ] = False,
     as_of: AsOfOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
     """Show the metadata chain of a dataset, newest block first."""
     from odfbuild.report.chain import log_to_data, render_log
@@ -42,11 +42,11 @@ def log(
     if vintage and as_of is not None:
         raise typer.BadParameter("--vintage tells of the records of now", param_hint="--as-of")
     if vintage:
-        return _vintage(state, workspace, name, as_json or format is Format.json)
+        return _vintage(state, workspace, name, as_json)
     store = workspace.dataset(name)
     head = store.head() if as_of is None else _head_at(workspace, name, as_of)
     blocks = tuple(islice(store.walk(head), limit)) if head is not None else ()
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(log_to_data(blocks))
     else:
         state.console.result(render_log(blocks, color=state.console.color))

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    AsOfOption,
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -27,15 +17,12 @@ if TYPE_CHECKING:
 
 def ls(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     as_of: AsOfOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """List datasets: kind, records, size, watermark, head, and whether they are stale.
+    """List datasets with their records, size, watermark, head and state.
 
     With --as-of the datasets that there were then, as their chains stood.
     """
@@ -43,7 +30,7 @@ def ls(
     from odfbuild.survey.survey import choose
 
     state: Context = context.obj
-    wanted = selection_of(select, exclude, selector, datasets)
+    wanted = selection
     projections: Mapping[str, Projection]
     status: dict[str, str] | None = None
     kinds: dict[str, DatasetKind] = {}
@@ -54,7 +41,7 @@ def ls(
         projections = {name: p for name, p in found.projections.items() if name in names}
         status = {name: s for name, s in statuses(found.plan).items() if name in names}
         kinds = {dataset.name: dataset.kind for dataset in found.plan.datasets}
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(datasets_to_data(projections, status, state.owners(), kinds))
     else:
         state.console.result(render_datasets(projections, status, kinds))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,8 @@ from odfbuild.cli.anywhere import GlobalOptionsGroup
 from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
+from odfbuild.cli.options import FORMAT_VARIABLE
+from odfbuild.cli.verbs import Verbs
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.overrides import Overrides
 from odfbuild.store.lock_holders import introduce
@@ -43,6 +46,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from odfbuild.version import __version__
+
+        Console().result(f"odfbuild {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -88,6 +99,12 @@ def _globals(
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", envvar="ODFBUILD_QUIET", help="No progress.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
+        ),
     ] = False,
     verbose: Annotated[
         int, typer.Option("--verbose", "-v", count=True, help="More detail; repeat for more.")
@@ -167,8 +184,8 @@ def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
     """An exception that nobody foresaw; its details go to the project's cache, if it has one."""
     import tempfile
 
-    from odfbuild.apply.unexpected_errors import unforeseen
     from odfbuild.cli import github
+    from odfbuild.ingest.unexpected_errors import unforeseen
     from odfbuild.store.disposable import cache_folder
 
     root = github.root_of_project(arguments)
@@ -181,4 +198,16 @@ def _wants_json(arguments: list[str]) -> bool:
     """Whether the result was to be JSON, which whoever reads it can still have then."""
     given = "--json" in arguments or "--format=json" in arguments
     named = any(pair == ("--format", "json") for pair in pairwise(arguments))
-    return given or named or os.environ.get("ODFBUILD_FORMAT") == "json"
+    by_variable = os.environ.get(FORMAT_VARIABLE) == "json"
+    return given or named or (by_variable and _takes_form(arguments))
+
+
+def _takes_form(arguments: list[str]) -> bool:
+    """Whether the command that these arguments name has a form that one may choose."""
+    commands: Mapping[str, Any] = Verbs()
+    command = None
+    for word in arguments:
+        if word in commands:
+            command = commands[word]
+            commands = getattr(command, "commands", {})
+    return command is not None and any(each.name == "format" for each in command.params)

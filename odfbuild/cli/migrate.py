@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 def migrate(
     context: typer.Context,
+    *,
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE|-]...",
+            metavar="FILE|-",
             help="Files of definitions, or standard input (-); all of the project by default.",
         ),
     ] = None,
@@ -29,8 +31,12 @@ def migrate(
     check: Annotated[
         bool, typer.Option("--check", help="Only list the files in an old form; exit 1 if any.")
     ] = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Rewrite definitions of earlier versions of Open Data Fabric; without --write, show how."""
+    """Rewrite definitions in the form of the current specification.
+
+    Without --write only the differences are shown.
+    """
     from odfbuild.project.rewrite import replace_text
 
     state: Context = context.obj
@@ -49,13 +55,16 @@ def migrate(
     for each in needed:
         if write:
             replace_text(Path(each.file), each.after, "odfbuild migrate --write")
-        _show(state, each, write=write, check=check)
+        if not as_json:
+            _show(state, each, write=write, check=check)
         errors += each.problems
-    if not needed and not errors:
+    if as_json:
+        state.console.data([_to_data(each) for each in found])
+    elif not needed and not errors:
         state.console.note("Every definition is in today's form.")
     if errors:
         state.console.error(Errors(errors))
-    elif needed and not write and not check:
+    elif needed and not write and not check and not as_json:
         state.console.note("Nothing was written; `odfbuild migrate --write` does it.")
     return 1 if errors or (check and needed) else 0
 
@@ -90,11 +99,11 @@ def _migration(state: Context, path: Path) -> list[Migration]:
 
     if not path.name.endswith(TEMPLATE_SUFFIX):
         return [migrate(read_text(path, str(path)), str(path))]
-    try:
-        read_file(state.config(), str(path.absolute()))
-    except Errors as errors:
-        old = {str(e.location and e.location.line): e for e in errors.errors if e.code == "E0111"}
-        raise Errors(old.values()) from None
+    wrong = read_file(state.config(), str(path.absolute())).wrong
+    errors = [error for each in wrong for error in each.errors]
+    old = {str(e.location and e.location.line): e for e in errors if e.code == "E0111"}
+    if errors:
+        raise Errors(old.values() or errors)
     return []
 
 
@@ -104,6 +113,15 @@ def _show(state: Context, migration: Migration, *, write: bool, check: bool) -> 
         return
     state.console.result(f"rewrote {migration.file}" if write else migration.diff)
     _notes(state, migration)
+
+
+def _to_data(migration: Migration) -> dict[str, Any]:
+    return {
+        "file": migration.file,
+        "changed": migration.is_needed,
+        "diff": migration.diff,
+        "notes": [f"{each.place}: {each.message}" for each in migration.edits if each.lost],
+    }
 
 
 def _notes(state: Context, migration: Migration) -> None:

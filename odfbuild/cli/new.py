@@ -10,6 +10,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 
 
 class Merge(StrEnum):
@@ -22,6 +23,7 @@ class Merge(StrEnum):
 
 def new(
     context: typer.Context,
+    *,
     kind: Annotated[
         str | None,
         typer.Argument(
@@ -81,11 +83,12 @@ def new(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Print the file instead of writing it.")
     ] = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Begin a dataset: a definition with columns and key as its data or inputs have them."""
+    """Write the definition of a new dataset from its files, its address or its inputs."""
     state: Context = context.obj
     if kind is None:
-        _list_kinds(state)
+        _list_kinds(state, as_json)
         return 0
     if name is None:
         raise typer.BadParameter(f"a name for the new dataset is missing: new {kind} NAME", context)
@@ -106,17 +109,25 @@ def new(
         description=description,
     )
     begun = begin(wanted, found)
+    if not dry_run:
+        write(begun, found.project.config)
+    if as_json:
+        state.console.data({"file": begun.file, "names": begun.names, "text": begun.text})
+        return 0
     if dry_run:
         state.console.result(begun.text)
         return 0
-    write(begun, found.project.config)
     state.console.result(f"Created {begun.file}: {', '.join(begun.names)}")
     state.console.note("Read it, edit it. Next: odfbuild plan")
     return 0
 
 
-def _list_kinds(state: Context) -> None:
+def _list_kinds(state: Context, as_json: bool) -> None:
     from odfbuild.authoring.scaffold import KINDS
+
+    if as_json:
+        state.console.data(KINDS)
+        return
 
     width = max(map(len, KINDS))
     lines = [f"  {kind:<{width}}  {about}" for kind, about in KINDS.items()]

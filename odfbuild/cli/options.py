@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from odfbuild.cli import complete
+from odfbuild.cli.together import Together
+from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
+    from odfbuild.cli.console import Console
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.plan.changes.consent import Consent
+    from odfbuild.store.claims import Waiting
     from odfbuild.survey.survey import PlanRequest
 
 
@@ -23,8 +30,71 @@ class Format(StrEnum):
     json = "json"
 
 
-FormatOption = Annotated[
-    Format, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
+FORMAT_VARIABLE = "ODFBUILD_FORMAT"
+_FORMS = ("text", "json", "md", "html", "yaml", "dot", "mermaid", "openlineage")
+
+
+def _usual(forms: type[StrEnum]) -> Any:
+    """The form when no option asks for one: the first, or the variable's where the verb knows it.
+
+    `BadParameter` for a value of the variable that no verb knows.
+    """
+
+    def usual() -> StrEnum:
+        wanted = os.environ.get(FORMAT_VARIABLE) or "text"
+        if wanted not in _FORMS:
+            known = ", ".join(_FORMS)
+            raise typer.BadParameter(f"'{wanted}' is none of {known}", param_hint=FORMAT_VARIABLE)
+        return forms(wanted) if wanted in forms.__members__ else next(iter(forms))
+
+    return usual
+
+
+def form_options(forms: type[StrEnum], *short: str) -> Together:
+    """`--format` with these forms, and an option of its own for those that are `short`."""
+    first = next(iter(forms))
+    option = typer.Option(
+        "--format",
+        default_factory=_usual(forms),
+        show_default=False,
+        help=f"Form of the output (default: {FORMAT_VARIABLE}, or {first}).",
+    )
+    options: dict[str, tuple[Any, Any]] = {"format": (Annotated[forms, option], ...)}
+    for name in short:
+        flag = typer.Option(f"--{name}", help=f"Short for --format {name}.")
+        options[f"as_{name}"] = (Annotated[bool, flag], False)
+
+    def join(form: StrEnum, *given: bool) -> StrEnum:
+        return next((forms(name) for name, on in zip(short, given, strict=True) if on), form)
+
+    return Together(options, join)
+
+
+def _json_options() -> Together:
+    both = form_options(Format, "json")
+    return Together(both.options, lambda *given: both.join(*given) is Format.json)
+
+
+DetailOption = Annotated[
+    bool, typer.Option("--full", help="Show every detail, also of many datasets.")
+]
+JsonOptions = Annotated[bool, _json_options()]
+"""Whether JSON was asked for."""
+ApproveOption = Annotated[
+    bool,
+    typer.Option(
+        "--auto-approve", "-y", envvar="ODFBUILD_AUTO_APPROVE", help="Do not ask for approval."
+    ),
+]
+LockTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--lock-timeout",
+        min=0,
+        metavar="SECONDS",
+        envvar="ODFBUILD_LOCK_TIMEOUT",
+        help="Wait at most this long for datasets that another process works on.",
+    ),
 ]
 UncacheableOption = Annotated[
     bool,
@@ -61,7 +131,6 @@ DetailedExitcodeOption = Annotated[
         help="Exit with 2 when there is something to report, 0 when there is not.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 DatasetArgument = Annotated[
     str,
     typer.Argument(
@@ -71,7 +140,7 @@ DatasetArgument = Annotated[
 SelectionArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SELECTION]...",
+        metavar="SELECTION",
         autocompletion=complete.selections,
         help="Names or selections (default: all datasets).",
     ),
@@ -110,18 +179,88 @@ SelectorOption = Annotated[
 
 
 def selection_of(
+    datasets: list[str] | None,
     select: list[str] | None,
     exclude: list[str] | None,
     selector: list[str] | None,
-    datasets: list[str] | None = None,
 ) -> Selection:
-    """The selection that these options ask for, and arguments where a verb takes them."""
+    """The selection that these arguments and options ask for."""
     from odfbuild.graph.selection import Selection
 
     named = (f"selector:{name}" for name in selector or ())
     return Selection(
         select=(*(datasets or ()), *(select or ()), *named), exclude=tuple(exclude or ())
     )
+
+
+def selecting(argument: Any) -> dict[str, tuple[Any, Any]]:
+    """The options that select datasets, and the argument that does, too."""
+    return {
+        "datasets": (argument, None),
+        "select": (SelectOption, None),
+        "exclude": (ExcludeOption, None),
+        "selector": (SelectorOption, None),
+    }
+
+
+def _plan_or_selection(
+    given: list[str] | None, *options: list[str] | None
+) -> tuple[Path | None, Selection]:
+    """A saved plan, if the first argument is a file, and what is selected."""
+    first, *rest = given or [""]
+    if first.endswith(".json") or Path(first).is_file():
+        return Path(first), selection_of(rest, *options)
+    return None, selection_of(given, *options)
+
+
+SelectionOptions = Annotated["Selection", Together(selecting(SelectionArgument), selection_of)]
+PlanOrSelection = Annotated[
+    "tuple[Path | None, Selection]",
+    Together(
+        selecting(
+            Annotated[
+                list[str] | None,
+                typer.Argument(
+                    metavar="PLAN|SELECTION",
+                    autocompletion=complete.selections,
+                    help="What `plan -o` saved (default: plan now), and names or selections.",
+                ),
+            ]
+        ),
+        _plan_or_selection,
+    ),
+]
+
+
+def waiting(
+    console: Console, lock_timeout: float, stopped: Callable[[], bool] = lambda: False
+) -> Waiting:
+    """Wait that long for datasets that another process works on, and say so."""
+    from odfbuild.store.claims import Waiting
+
+    def tell(held: Mapping[str, str]) -> None:
+        name, holder = next(iter(held.items()))
+        others = f" and {len(held) - 1} more" if len(held) > 1 else ""
+        console.note(f"Waiting up to {lock_timeout:g} s for '{name}'{others}: {holder} works on it")
+
+    return Waiting(seconds=lock_timeout, tell=tell, stopped=stopped)
+
+
+def approved(console: Console, auto_approve: bool, question: str, refusal: str) -> bool:
+    """Whether somebody wants what cannot simply be undone; asks on a terminal.
+
+    `PlanError` E0334 where nobody can be asked: nothing is done without approval.
+    """
+    if auto_approve:
+        return True
+    if not console.interactive:
+        raise PlanError(
+            f"{refusal}: there is no terminal to ask on", code="E0334", help="add --auto-approve"
+        )
+    if console.confirm(question):
+        return True
+    console.note("Nothing was done.")
+    return False
 
 
 def wishes_of(

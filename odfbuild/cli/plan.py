@@ -13,15 +13,12 @@ from odfbuild.cli.github import is_github, tell_plan
 from odfbuild.cli.options import (
     AllowOption,
     DetailedExitcodeOption,
-    ExcludeOption,
-    JsonOption,
-    SelectOption,
-    SelectorOption,
+    DetailOption,
+    SelectionOptions,
     UncacheableOption,
-    selection_of,
     wishes_of,
 )
-from odfbuild.cli.plan_form import MarkdownOption, PlanForm, PlanFormOption, form_of, show_plan
+from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 from odfbuild.plan.right_queries import MOST_NEW, new_of
 from odfbuild.store.collector import paused_collector
 
@@ -29,9 +26,9 @@ from odfbuild.store.collector import paused_collector
 @paused_collector()
 def plan(
     context: typer.Context,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    form: PlanFormOptions,
+    *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
     out: Annotated[
@@ -40,20 +37,16 @@ def plan(
             "--out", "-o", metavar="FILE", envvar="ODFBUILD_OUT", help="Save the plan for apply."
         ),
     ] = None,
-    format: PlanFormOption = PlanForm.text,
-    as_json: JsonOption = False,
-    as_markdown: MarkdownOption = False,
-    detail: Annotated[
-        bool, typer.Option("--full", help="Show every detail, also of many datasets.")
-    ] = False,
+    detail: DetailOption = False,
     detailed_exitcode: DetailedExitcodeOption = False,
 ) -> int:
-    """Show what apply would do and why. Starts no JVM, uses no network, changes nothing."""
+    """Show what apply would do, and why.
+
+    Starts no JVM, uses no network and changes nothing.
+    """
     state: Context = context.obj
-    selection = selection_of(select, exclude, selector)
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
     made = found.plan
-    form = form_of(format, as_json, as_markdown)
     if out is None and form is PlanForm.text and not is_github():
         from odfbuild.report.plan.text import render_plan
 
@@ -76,5 +69,5 @@ def plan(
         what = f"The queries of {new:,} new datasets were not checked"
         state.console.note(f"{what}: `odfbuild validate` checks them all.")
     if not made.applyable:
-        return 1
+        return max(each.refusal.exit_code for each in made.datasets if each.refusal)
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

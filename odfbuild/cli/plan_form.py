@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from odfbuild.cli.console import Console
+from odfbuild.cli.options import form_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +24,7 @@ class PlanForm(StrEnum):
     html = "html"
 
 
-PlanFormOption = Annotated[
-    PlanForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
-]
-MarkdownOption = Annotated[bool, typer.Option("--md", help="Short for --format md.")]
+PlanFormOptions = Annotated[PlanForm, form_options(PlanForm, "json", "md")]
 
 
 class ReportForm(StrEnum):
@@ -39,21 +35,7 @@ class ReportForm(StrEnum):
     md = "md"
 
 
-ReportFormOption = Annotated[
-    ReportForm, typer.Option("--format", envvar="ODFBUILD_FORMAT", help="Form of the output.")
-]
-
-
-def report_form_of(format: ReportForm, as_json: bool, as_markdown: bool) -> ReportForm:
-    """The form that these options ask for."""
-    return ReportForm(form_of(PlanForm(format), as_json, as_markdown))
-
-
-def form_of(format: PlanForm, as_json: bool, as_markdown: bool) -> PlanForm:
-    """The form that these options ask for."""
-    if as_json:
-        return PlanForm.json
-    return PlanForm.md if as_markdown else format
+ReportFormOptions = Annotated[ReportForm, form_options(ReportForm, "json", "md")]
 
 
 def show_plan(

@@ -1,50 +1,57 @@
-"""Progress of an apply: bars on a terminal, plain lines elsewhere."""
+"""Progress of an apply: bars on a terminal, and each dataset once, when it has ended."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
 from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.apply.run import Listener
 from odfbuild.apply.run_log import headway_text
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import StepProgress
+from odfbuild.report.outcome import LISTED, render_dataset_outcome
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
-from odfbuild.wording import count
+from odfbuild.wording import count, named
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 _TICK_SECONDS = 0.2
+_NAME_WIDTH = 32
+_BAR_WIDTH = 12
+
+
+class Bars(Listener, Protocol):
+    """What is drawn while datasets are worked on."""
+
+    def stop(self) -> None:
+        """Draw no more, and leave the terminal as it was."""
 
 
 @contextmanager
 def listener_for(
-    console: Console, *, silent: bool = False, cache: Path | None = None
-) -> Iterator[Listener]:
-    """The listener that suits where stderr goes; a `silent` one says nothing there.
+    console: Console, names: Sequence[str], *, cache: Path | None = None, as_json: bool = False
+) -> Iterator[Results]:
+    """The listener that suits where output goes, for datasets in the order of the plan.
 
-    In the folder `cache` is kept how long each dataset took last time.
+    Where the result is JSON, lines about datasets go to stderr. In the folder `cache` is kept how
+    long each dataset took last time.
     """
-    if silent:
-        yield PlainProgress(replace(console, verbosity=-1))
-        return
-    if not console.live:
-        yield PlainProgress(console)
-        return
-    with BarProgress(console, last_seconds(cache) if cache else {}) as bars:
-        yield bars
-
-
-def describe(outcome: DatasetOutcome) -> str:
-    """One line on how a dataset ended."""
-    if outcome.status is Status.COMMITTED and outcome.blocks:
-        what = count(outcome.records, "record") if outcome.records else "no new records"
-        return f"committed {what} in {count(outcome.blocks, 'block')}"
-    return f"{outcome.status.value}: {outcome.because}" if outcome.because else outcome.status.value
+    bars: Bars = Notes(console)
+    if console.live:
+        bars = LiveBars(console, last_seconds(cache) if cache else {})
+    results = Results(bars, names, console, as_json=as_json)
+    try:
+        yield results
+    finally:
+        bars.stop()
 
 
 def time_left(last: float | None, elapsed: float) -> str:
@@ -56,78 +63,136 @@ def time_left(last: float | None, elapsed: float) -> str:
     return f"about {last - elapsed:.0f} s left"
 
 
-class PlainProgress:
-    """A line when a dataset starts and one when it ends."""
+class Results:
+    """A `Listener` that prints the line of a dataset once it, and all before it, have ended."""
+
+    def __init__(
+        self, bars: Bars, names: Sequence[str], console: Console, *, as_json: bool
+    ) -> None:
+        self._bars = bars
+        self._left = list(reversed(names))
+        self._console = console
+        self._tell = console.note if as_json else console.result
+        self._ended: dict[str, DatasetOutcome] = {}
+        self._width = min(40, max(map(len, names), default=0))
+        self._is_long = len(names) > LISTED
+        self._total = len(names)
+        self._lock = Lock()
+        self.begin, self.started, self.progressed = bars.begin, bars.started, bars.progressed
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        """See `Listener`."""
+        self._bars.finished(outcome)
+        with self._lock:
+            self._ended[outcome.name] = outcome
+            while self._left and self._left[-1] in self._ended:
+                self._show(self._ended[self._left.pop()])
+
+    def abort(self) -> None:
+        """Say what did not end, because the program does."""
+        self._bars.stop()
+        unfinished = [name for name in reversed(self._left) if name not in self._ended]
+        if unfinished:
+            verb = "was" if len(unfinished) == 1 else "were"
+            self._console.note(
+                f"Stopped: {len(unfinished)} of {count(self._total, 'dataset')} {verb} not "
+                f"finished: {named(unfinished)}. What is committed stays; run apply again to go on."
+            )
+
+    def _show(self, outcome: DatasetOutcome) -> None:
+        well = outcome.status in (Status.COMMITTED, Status.NOOP)
+        if not (self._is_long and well):
+            self._tell(
+                render_dataset_outcome(outcome, width=self._width, color=self._console.color)
+            )
+
+
+class Notes:
+    """Where nothing is drawn: lines on the side for those who want more detail."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._lock = Lock()
-        self._done = 0
-        self._total = 0
 
     def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
-        self._total = total
 
     def started(self, name: str) -> None:
         """See `Listener`."""
         if self._console.verbosity > 0:
-            with self._lock:
-                self._console.note(f"{name}: started")
+            self._console.note(f"{name}: started")
 
     def progressed(self, name: str, blocks: int, records: int) -> None:
         """See `Listener`."""
         if self._console.verbosity > 0:
             done = f"{count(records, 'record')} in {count(blocks, 'block')}"
-            with self._lock:
-                self._console.note(f"{name}: {done} so far")
+            self._console.note(f"{name}: {done} so far")
 
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
-        with self._lock:
-            self._done += 1
-            place = f"[{self._done}/{self._total}]"
-            seconds = f"({outcome.seconds:.1f} s)"
-            self._console.note(f"{place} {outcome.name}: {describe(outcome)} {seconds}")
+
+    def stop(self) -> None:
+        """See `Bars`."""
 
 
-class BarProgress:
-    """A bar for the whole apply and one for each dataset that is being worked on."""
+class LiveBars:
+    """A bar for the whole apply and one for each dataset that is being worked on.
+
+    Each fits into one row of the terminal: names and remarks are shortened, times are not.
+    """
 
     def __init__(self, console: Console, last: Mapping[str, float]) -> None:
-        import rich.console
-        import rich.progress
+        from rich.console import Console as Screen
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+        from rich.table import Column
 
-        self._progress = rich.progress.Progress(
-            rich.progress.SpinnerColumn(),
-            rich.progress.TextColumn("{task.description}"),
-            rich.progress.BarColumn(bar_width=24),
-            rich.progress.MofNCompleteColumn(),
-            rich.progress.TimeElapsedColumn(),
-            rich.progress.TextColumn("{task.fields[left]}"),
-            console=rich.console.Console(stderr=True, no_color=console.no_color),
+        def whole() -> Column:
+            return Column(no_wrap=True)
+
+        # Rows end before the last column: a terminal shows Ctrl-C as ^C behind them.
+        room = max(1, get_terminal_size().columns - _NAME_WIDTH - _BAR_WIDTH - 14)
+        self._progress = Progress(
+            SpinnerColumn(table_column=whole()),
+            TextColumn(
+                "{task.description}",
+                table_column=Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH),
+            ),
+            BarColumn(bar_width=_BAR_WIDTH, table_column=whole()),
+            TimeElapsedColumn(table_column=whole()),
+            TextColumn(
+                "{task.fields[left]}",
+                table_column=Column(no_wrap=True, overflow="ellipsis", max_width=room),
+            ),
+            console=Screen(stderr=True, no_color=console.no_color),
             transient=True,
+            # Results go to a file or a pipe untouched; on a terminal above the bars.
+            redirect_stdout=console.shows_results,
         )
         self._last = last
         self._since: dict[str, float] = {}
-        self._rows: dict[str, rich.progress.TaskID] = {}
+        self._rows: dict[str, TaskID] = {}
         self._step_progress: Callable[[str], StepProgress | None] = lambda name: None
         self._ended = Event()
-        self._overall: rich.progress.TaskID | None = None
-
-    def __enter__(self) -> BarProgress:
+        self._done, self._total = 0, 0
+        self._overall = self._progress.add_task("datasets", total=None, left="")
         self._progress.start()
         Thread(target=self._poll, name="progress", daemon=True).start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
+        """See `Bars`."""
         self._ended.set()
         self._progress.stop()
 
     def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
         """See `Listener`."""
         self._step_progress = step_progress
-        self._overall = self._progress.add_task("datasets", total=total, left="")
+        self._total = total
+        self._count(0)
 
     def started(self, name: str) -> None:
         """See `Listener`."""
@@ -145,9 +210,12 @@ class BarProgress:
         row = self._rows.pop(outcome.name, None)
         if row is not None:
             self._progress.remove_task(row)
-        self._progress.console.print(f"{outcome.name}: {describe(outcome)}", highlight=False)
-        if self._overall is not None:
-            self._progress.advance(self._overall)
+        self._count(self._done + 1)
+
+    def _count(self, done: int) -> None:
+        self._done = done
+        said = f"{done} of {count(self._total, 'dataset')}"
+        self._progress.update(self._overall, description=said, completed=done, total=self._total)
 
     def _poll(self) -> None:
         while not self._ended.wait(_TICK_SECONDS):
@@ -158,5 +226,6 @@ class BarProgress:
                     if now is None:
                         self._progress.update(row, left=left)
                         continue
-                    said = ", ".join(filter(None, (headway_text(now), left)))
+                    tasks = f"{now.tasks_done}/{now.tasks}"
+                    said = ", ".join(filter(None, (tasks, left, headway_text(now))))
                     self._progress.update(row, left=said, completed=now.tasks_done, total=now.tasks)

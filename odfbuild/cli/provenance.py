@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _RECORDS = 10
 def provenance(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     offsets: Annotated[
         list[int] | None,
         typer.Argument(metavar="OFFSET", min=0, help="Offsets of the records."),
@@ -36,10 +37,9 @@ def provenance(
     shown: Annotated[
         int, typer.Option("--show", min=0, help="Show the values of so many records of an input.")
     ] = 5,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Tell which records of its inputs a record was made of.
+    """Show which input records a record was made from.
 
     The step that made it is done again, with what was in force at its block, by a query that tells.
     Where no single records can be told (LIMIT, a subquery in a condition), all that was read is
@@ -64,7 +64,7 @@ def provenance(
         Extent(recursive=recursive, shown=shown),
         limit,
     )
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(provenance_to_data(trees))
     elif trees:
         state.console.result(render_provenance(trees))

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
+from odfbuild.cli.options import (
+    DatasetArgument,
+    JsonOptions,
+    LockTimeoutOption,
+    parse_time,
+    waiting,
+)
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 def push(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="File to read; `-` is standard input.")
     ] = "-",
@@ -39,8 +47,8 @@ def push(
             "--idempotency-key", metavar="KEY", help="Of pushes with one key only the first counts."
         ),
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
 ) -> int:
     """Append data to a dataset with a push source.
 
@@ -50,7 +58,7 @@ def push(
     from odfbuild.apply.push import Push
     from odfbuild.apply.push import push as carry_out
     from odfbuild.cli.progress import listener_for
-    from odfbuild.report.outcome import outcome_to_data, render_dataset_outcome
+    from odfbuild.report.outcome import outcome_to_data
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -63,7 +71,7 @@ def push(
         event_time=parse_time(event_time, "--event-time") if event_time else None,
         key=idempotency_key,
     ).under(config)
-    with listener_for(state.console) as listener:
+    with listener_for(state.console, [name], as_json=as_json) as listener:
         outcome = carry_out(
             request,
             workspace,
@@ -71,12 +79,10 @@ def push(
             listener=listener,
             locate=partial(_locate, state, source),
             config=config,
+            waiting=waiting(state.console, lock_timeout),
         )
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(outcome_to_data(outcome))
-    else:
-        for each in outcome.datasets:
-            state.console.result(render_dataset_outcome(each, color=state.console.color))
     state.console.error(*(each.error for each in outcome.datasets if each.error is not None))
     return outcome.exit_code
 

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    AsOfOption,
-    ExcludeOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -25,10 +18,8 @@ if TYPE_CHECKING:
 
 def render(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     as_of: AsOfOption = None,
     out: Annotated[
         Path | None,
@@ -36,18 +27,23 @@ def render(
             "--out", "-o", metavar="FOLDER", help="Write one file for each dataset to this folder."
         ),
     ] = None,
+    as_json: JsonOptions,
 ) -> int:
-    """Print definitions as they are read: templates rendered, short forms written out.
+    """Print definitions with templates rendered and short forms written out.
 
     With --as-of those that were in force then, as the chains say.
     """
     from odfbuild.wording import count
 
     state: Context = context.obj
-    selection = selection_of(select, exclude, selector, datasets)
     wanted = _read(state, selection) if as_of is None else _in_force(state, selection, as_of)
-    if out is None:
+    if as_json:
+        from odfbuild.odf.yaml_form import to_manifest
+
+        state.console.data([to_manifest(each.snapshot) for each in wanted])
+    elif out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
+    if out is None:
         return 0
     for definition in wanted:
         file = out / f"{definition.name}.yaml"
@@ -70,7 +66,7 @@ def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definiti
     from odfbuild.plan.changes.committed import committed_snapshot
     from odfbuild.project.model import Definition
 
-    known = state.workspace().projections().items()
+    known = state.workspace().readable().items()
     aliases = {each.dataset_id: name for name, each in known}
     return [
         Definition(

@@ -8,14 +8,23 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.git import note_heads
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import (
+    ApproveOption,
+    DatasetArgument,
+    JsonOptions,
+    LockTimeoutOption,
+    approved,
+    waiting,
+)
 from odfbuild.errors import PlanError
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.survey.names import block_in, existing
 
 
 def reset(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     to: Annotated[
         str | None,
         typer.Option(
@@ -26,52 +35,50 @@ def reset(
         bool,
         typer.Option("--readers", "-r", help="Take all that read what goes back, too."),
     ] = False,
-    auto_approve: Annotated[
-        bool,
-        typer.Option("--auto-approve", "-y", envvar="ODFBUILD_AUTO_APPROVE", help="Do not ask."),
-    ] = False,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    auto_approve: ApproveOption = False,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
 ) -> int:
-    """Take a dataset back to an older block, or to its definition without any records.
+    """Move a dataset back to an older block, or to its definition without records.
 
-    The next apply computes or fetches again what its definition says. What was committed stays on
-    disk until `gc` removes it; until then a reset to the old head brings it back.
+    The next apply computes or fetches the records again. What was committed stays on disk until
+    `gc` removes it. Until then a reset to the old head restores it, also after a deletion.
     """
-    from odfbuild.apply.reset import carry_out, plan_resets
+    from odfbuild.apply.reset import carry_out, plan_resets, restore_deleted
     from odfbuild.apply.run_log import record_resets
     from odfbuild.report.reset import render_resets, resets_to_data
 
     state: Context = context.obj
     console = state.console
     workspace = state.workspace()
-    name = existing(workspace, dataset)
-    block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
+    try:
+        name = existing(workspace, dataset)
+        block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
+    except PlanError:
+        restored = restore_deleted(state.config(), workspace, dataset, to) if to else None
+        if restored is None:
+            raise
+        note_heads(state, [restored])
+        if as_json:
+            console.data([{"name": restored, "restored": True}])
+        else:
+            console.result(f"Restored '{restored}', which was deleted.")
+        return 0
     resets = plan_resets(state.config(), workspace, name, block, readers=readers)
-    as_json = as_json or format is Format.json
     if not resets:
         console.data([]) if as_json else console.result(f"'{name}' is there already.")
         return 0
     if not as_json:
         console.result(render_resets(resets))
-    if not auto_approve:
-        if not console.interactive:
-            raise PlanError(
-                f"'{name}' was not taken back: nobody can be asked here",
-                code="E0334",
-                dataset=name,
-                help="add --auto-approve",
-            )
-        if not console.confirm("Do this?"):
-            console.note("Nothing was done.")
-            return 1
-    carry_out(workspace, resets)
+    if not approved(console, auto_approve, "Do this?", f"'{name}' was not reset"):
+        return 1
+    carry_out(workspace, resets, waiting(console, lock_timeout))
     record_resets(state.config().cache, resets, workspace)
     note_heads(state, [each.name for each in resets])
     if as_json:
         console.data(resets_to_data(resets))
     for each in resets:
         console.note(
-            f"To take it back: odfbuild reset {each.name} --to {each.head} (before `odfbuild gc`)"
+            f"To undo this: odfbuild reset {each.name} --to {each.head} (before `odfbuild gc`)"
         )
     return 0

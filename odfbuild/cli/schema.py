@@ -8,6 +8,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import ProjectError
 from odfbuild.wording import did_you_mean
 
@@ -18,16 +19,21 @@ DATASET = "dataset"
 
 def schema(
     context: typer.Context,
+    *,
     kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND]",
+            metavar="KIND",
             autocompletion=complete.schemas,
             help="A manifest, event or other object; or 'plan', 'project', 'dataset'.",
         ),
     ] = None,
+    as_json: JsonOptions,
 ) -> int:
-    """Print the JSON Schema of an object of the protocol or of a plan; without KIND, list them."""
+    """Print a JSON Schema of the protocol, or list them.
+
+    A schema is JSON in any case; without KIND, --json is about the list.
+    """
     from odfbuild.odf.json_schema import catalogue, schema_named
 
     state: Context = context.obj
@@ -47,6 +53,9 @@ def schema(
             PLAN: "What `odfbuild plan --json` prints and `-o` saves",
             PROJECT: "What odfbuild.yaml may hold",
         }
+        if as_json:
+            state.console.data(names)
+            return 0
         width = max(map(len, names))
         state.console.result(
             "\n".join(f"{name:<{width}}  {about}".rstrip() for name, about in names.items())

@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 from types import FrameType
 from typing import NoReturn
@@ -18,18 +18,26 @@ from odfbuild.cli.console import Console
 
 
 @contextlib.contextmanager
-def cancel_on_interrupt(console: Console) -> Iterator[Event]:
-    """An event that is set by the first interrupt; the second one ends the program."""
+def cancel_on_interrupt(console: Console, abort: Callable[[], None]) -> Iterator[Event]:
+    """An event that is set by the first interrupt; the second one ends the program.
+
+    `abort` is called before it ends.
+    """
     cancel = Event()
+
+    def leave() -> None:
+        with contextlib.suppress(Exception):
+            abort()
+        _leave()
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
         if cancel.is_set():
-            _leave()
+            leave()
         cancel.set()
         console.note("Interrupted: finishing what has begun. Once more to stop at once.")
 
     before = signal.signal(signal.SIGINT, on_interrupt)
-    before_end = signal.signal(signal.SIGTERM, lambda number, frame: _leave())
+    before_end = signal.signal(signal.SIGTERM, lambda number, frame: leave())
     try:
         yield cancel
     finally:

@@ -36,7 +36,7 @@ _SHOWN = 100
 def sql(
     context: typer.Context,
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="The query, or - to read it from stdin.")
+        str | None, typer.Argument(metavar="QUERY", help="The query, or - to read it from stdin.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Read the query from this file.")
@@ -74,7 +74,7 @@ def sql(
         ),
     ] = None,
 ) -> int:
-    """Ask committed datasets a question in Spark SQL; commits nothing.
+    """Query committed datasets in Spark SQL.
 
     Datasets are tables by their names. They show what they say now, with retractions and
     corrections carried out; --history shows every record. --as-of asks what was known at a time,

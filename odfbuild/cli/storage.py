@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.defaults import Group
+from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.store.transfer import StoredObject
     from odfbuild.store.workspace import Workspace
 
-storage = typer.Typer(
-    help="See and copy the data that clones of the project share.", no_args_is_help=True
-)
+storage = Group(help="Compare and copy data between this clone and the storage.")
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Say what would be copied; copy nothing.")
@@ -36,19 +26,15 @@ DryRunOption = Annotated[
 @storage.command("status")
 def status(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    selection: SelectionOptions,
+    as_json: JsonOptions,
 ) -> int:
-    """Tell which objects of datasets are here, and which in the storage."""
+    """List which objects are here and which are in the storage."""
     from odfbuild.report.storage import held_to_data, render_held
 
     state: Context = context.obj
-    _, found = _survey(state, selection_of(select, exclude, selector, datasets))
-    if as_json or format is Format.json:
+    _, found = _survey(state, selection)
+    if as_json:
         state.console.data(held_to_data(found))
     else:
         state.console.result(render_held(found))
@@ -58,47 +44,47 @@ def status(
 @storage.command("push")
 def push(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     dry_run: DryRunOption = False,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Copy objects that only this clone has to the storage; `apply` does it by itself."""
+    """Copy objects that only this clone has to the storage.
+
+    `apply` does this by itself for what it commits.
+    """
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    workspace, found = _survey(state, selection_of(select, exclude, selector, datasets))
+    workspace, found = _survey(state, selection)
     copied = transfer.pushable(found)
     if not dry_run:
         transfer.push(workspace, copied)
     verb = "Would push" if dry_run else "Pushed"
-    return _report(state, found, copied, verb, as_json or format is Format.json)
+    return _report(state, found, copied, verb, as_json)
 
 
 @storage.command("pull")
 def pull(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     dry_run: DryRunOption = False,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Copy objects that this clone lacks from the storage; other verbs fetch what they need."""
+    """Copy objects that this clone lacks from the storage.
+
+    Other verbs fetch the objects that they need by themselves.
+    """
     from odfbuild.store import transfer
 
     state: Context = context.obj
-    workspace, found = _survey(state, selection_of(select, exclude, selector, datasets))
+    workspace, found = _survey(state, selection)
     copied = transfer.pullable(found)
     if not dry_run:
         transfer.pull(workspace, copied)
     verb = "Would pull" if dry_run else "Pulled"
-    return _report(state, found, copied, verb, as_json or format is Format.json)
+    return _report(state, found, copied, verb, as_json)
 
 
 def _report(

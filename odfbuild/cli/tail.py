@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import AsOfOption, DatasetArgument, Format, FormatOption, JsonOption
+from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
 from odfbuild.survey.names import existing, moment_in
 
 
 def tail(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     count: Annotated[int, typer.Option("--num", "-n", min=1, help="Number of records.")] = 10,
     as_of: AsOfOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
     from odfbuild.engine.contract import vocabulary_of
@@ -35,7 +35,7 @@ def tail(
         then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
     table = Committed(workspace.dataset(name), then.head if then else None).newest(count)
     operation = vocabulary_of(then.vocab if then else None).operation_type
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(records_to_data(table, operation) if table is not None else [])
     elif table is None:
         state.console.note(f"'{name}' has no records yet.")

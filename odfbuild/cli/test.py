@@ -6,28 +6,15 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
-from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import JsonOptions, SelectionOptions
 
 
 def test(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    selection: SelectionOptions,
+    as_json: JsonOptions,
 ) -> int:
-    """Check all committed records against the checks of odfbuild.yaml; commits nothing.
+    """Run the checks of odfbuild.yaml on all committed records.
 
     New records are checked by apply, before they are committed.
     """
@@ -37,14 +24,14 @@ def test(
 
     state: Context = context.obj
     workspace, config = state.workspace(), state.config()
-    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
+    names = state.committed(workspace, selection)
     engine = LazyEngine(state.start_engine)
     audits = Audits(config.root, config.checks, workspace, engine.get)
     try:
         found = audits.committed(names)
     finally:
         engine.stop()
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(audits_to_data(found, audits.place))
     else:
         state.console.result(render_audits(found, audits.place, color=state.console.color))

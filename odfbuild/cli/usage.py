@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.cli.exit_codes import EXIT_USAGE
 from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
     import typer
-
-EXIT_USAGE = 64
 
 
 def usage_error(error: typer.TyperException) -> PlanError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.options import JsonOptions
 from odfbuild.errors import OdfbuildError, together
 
 if TYPE_CHECKING:
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
 
 def validate(
     context: typer.Context,
+    *,
     engine: Annotated[
         bool,
         typer.Option(
             "--engine", help="Let Spark check all queries, too, from schemas alone; reads no data."
         ),
     ] = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Check all definitions: YAML, templates, types, inputs, cycles, queries. No Spark."""
+    """Check all definitions without Spark and without the network.
+
+    YAML, templates, types, inputs, cycles and queries.
+    """
     state: Context = context.obj
     from odfbuild.survey.definitions import read_definitions
     from odfbuild.wording import count
@@ -33,17 +39,26 @@ def validate(
     _help_editors(found)
     _raise_about_queries(found)
     text = f"{count(len(found.project.definitions), 'dataset')} defined, all valid"
+    names = [each.name for each in found.project.definitions]
     if not engine:
-        state.console.result(f"{text}.")
+        if as_json:
+            state.console.data({"datasets": names})
+        else:
+            state.console.result(f"{text}.")
         return 0
     checked = _check(state, found)
     _raise_errors(found, checked)
+    if as_json:
+        state.console.data(
+            {"datasets": names, "checked": checked.right, "unknown": list(checked.unknown)}
+        )
+        return 0
     verb = "was" if checked.right == 1 else "were"
     queries = f"{checked.right} {'query' if checked.right == 1 else 'queries'}"
     state.console.result(f"{text}; {queries} {verb} checked by the engine.")
     if checked.unknown:
-        names = ", ".join(checked.unknown)
-        state.console.note(f"Checked but for their columns, which only data tell: {names}.")
+        unknown = ", ".join(checked.unknown)
+        state.console.note(f"Checked but for their columns, which only data tell: {unknown}.")
     return 0
 
 
@@ -55,12 +70,14 @@ def _help_editors(found: Definitions) -> None:
 
 
 def _raise_about_queries(found: Definitions) -> None:
-    """Raise all that is wrong with queries, as far as their text tells."""
+    """Raise all that is wrong with queries and settings, as far as their text tells."""
     from odfbuild.survey.queries import wrong_queries
+    from odfbuild.survey.settings import wrong_settings
 
-    wrong = wrong_queries(found)
+    wrong = [error for errors in wrong_queries(found).values() for error in errors]
+    wrong += wrong_settings(found)
     if wrong:
-        raise together([error for errors in wrong.values() for error in errors])
+        raise together(wrong)
 
 
 def _check(state: Context, found: Definitions) -> Checked:

@@ -17,50 +17,47 @@ from typer.main import get_command_from_info, get_group_from_info, solve_typer_i
 from typer.models import CommandInfo, TyperInfo
 
 from odfbuild.cli.defaults import Verb
+from odfbuild.cli.together import apart
 
-VERBS = (
-    "init",
-    "new",
-    "validate",
-    "fmt",
-    "lint",
-    "migrate",
-    "render",
-    "graph",
-    "import",
-    "status",
-    "plan",
-    "show",
-    "diff",
-    "drift",
-    "explain",
-    "apply",
-    "push",
-    "ls",
-    "log",
-    "blame",
-    "tail",
-    "provenance",
-    "corrections",
-    "sql",
-    "freshness",
-    "test",
-    "verify",
-    "reset",
-    "gc",
-    "docs",
-    "storage",
-    "decode",
-    "schema",
-    "doctor",
-    "version",
-    "watermark",
-    "lock",
-    "git",
-    "ci",
-    "engine",
-)
-"""In the order of the help."""
+SECTIONS = {
+    "Build": (
+        "init",
+        "new",
+        "import",
+        "fmt",
+        "lint",
+        "validate",
+        "plan",
+        "show",
+        "apply",
+        "push",
+        "watermark",
+        "reset",
+    ),
+    "Look": (
+        "status",
+        "ls",
+        "graph",
+        "explain",
+        "diff",
+        "drift",
+        "render",
+        "log",
+        "blame",
+        "tail",
+        "sql",
+        "corrections",
+        "freshness",
+        "decode",
+        "schema",
+    ),
+    "Prove": ("test", "verify", "provenance"),
+    "Share": ("docs", "storage", "git", "ci"),
+    "Maintain": ("gc", "lock", "migrate", "engine", "doctor", "version"),
+}
+"""What verbs are for, in the order of the help."""
+
+VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
 
 ALIASES = {
     "build": "apply",
@@ -114,5 +111,5 @@ def _command(name: str) -> Any:
     settings: Any = {"pretty_exceptions_short": True, "rich_markup_mode": None}
     if isinstance(verb, typer.Typer):
         return get_group_from_info(TyperInfo(verb, name=name), suggest_commands=True, **settings)
-    info = CommandInfo(name, cls=Verb, callback=verb, hidden=name in ALIASES)
+    info = CommandInfo(name, cls=Verb, callback=apart(verb), hidden=name in ALIASES)
     return get_command_from_info(info, **settings)

@@ -9,25 +9,14 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_MISMATCH
-from odfbuild.cli.options import (
-    ExcludeOption,
-    Format,
-    FormatOption,
-    JsonOption,
-    SelectionArgument,
-    SelectOption,
-    SelectorOption,
-    selection_of,
-)
+from odfbuild.cli.options import JsonOptions, SelectionOptions
 from odfbuild.survey.names import block_in
 
 
 def verify(
     context: typer.Context,
-    datasets: SelectionArgument = None,
-    select: SelectOption = None,
-    exclude: ExcludeOption = None,
-    selector: SelectorOption = None,
+    selection: SelectionOptions,
+    *,
     integrity: Annotated[
         bool,
         typer.Option("--integrity", help="Check hashes, links and rules only; start no engine."),
@@ -58,10 +47,9 @@ def verify(
     signer: Annotated[
         str | None, typer.Option(metavar="DID", help="Who must have signed it (did:key:…).")
     ] = None,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
-    """Check that history is whole, and that derivatives follow from their inputs.
+    """Check that histories are intact, and that derivatives follow from their inputs.
 
     First every block, link, rule and data file against its hash; then every step of every
     derivative is done again from its inputs, with what was in force at its block, and the records
@@ -72,9 +60,8 @@ def verify(
     from odfbuild.verify.reproduce import Extent, upstream
 
     state: Context = context.obj
-    as_json = as_json or format is Format.json
     if proof is not None:
-        if any((datasets, select, exclude, selector, integrity, since, sample, recursive, logical)):
+        if selection or any((integrity, since, sample, recursive, logical)):
             raise typer.BadParameter(
                 "it says itself which datasets it is about", param_hint="--proof"
             )
@@ -82,7 +69,7 @@ def verify(
     if signer is not None:
         raise typer.BadParameter("it is about a --proof", param_hint="--signer")
     workspace = state.workspace()
-    names = state.committed(workspace, selection_of(select, exclude, selector, datasets))
+    names = state.committed(workspace, selection)
     if recursive:
         names = upstream(workspace, names)
     if since is not None and len(names) != 1:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import Format, FormatOption, JsonOption
+from odfbuild.cli.options import JsonOptions
 
 
-def version(
-    context: typer.Context, format: FormatOption = Format.text, as_json: JsonOption = False
-) -> int:
-    """Show the version of odfbuild and of what it computes with."""
+def version(context: typer.Context, as_json: JsonOptions) -> int:
+    """Show the version of odfbuild and of its engine."""
     import platform
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
@@ -30,7 +28,7 @@ def version(
         **{name: release(name) for name in ("pyspark", "pyarrow", "flatbuffers")},
     }
     state: Context = context.obj
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(versions)
     else:
         state.console.result("\n".join(f"{name} {number}" for name, number in versions.items()))

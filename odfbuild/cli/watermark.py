@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, Format, FormatOption, JsonOption, parse_time
+from odfbuild.cli.defaults import Group, VerbGroup
+from odfbuild.cli.options import (
+    DatasetArgument,
+    JsonOptions,
+    LockTimeoutOption,
+    parse_time,
+    waiting,
+)
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.survey.names import existing
 
 
-class _ShowByDefault(TyperGroup):
+class _ShowByDefault(VerbGroup):
     """`watermark DATASET` is short for `watermark show DATASET`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -22,10 +29,9 @@ class _ShowByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-watermark = typer.Typer(
+watermark = Group(
+    help="Show or set the time before which no records are expected; list late ones.",
     cls=_ShowByDefault,
-    no_args_is_help=True,
-    help="Show or set the time before which no more records are expected; list what came later.",
 )
 
 
@@ -33,8 +39,7 @@ watermark = typer.Typer(
 def show(
     context: typer.Context,
     dataset: DatasetArgument,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
     """Show the watermark of a dataset. The verb may be left out."""
     state: Context = context.obj
@@ -42,7 +47,7 @@ def show(
     name = existing(workspace, dataset)
     projection = workspace.projection(name)
     found = projection.watermark if projection else None
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data({"name": name, "watermark": str(found) if found else None})
     elif found is None:
         state.console.note(f"'{name}' has no watermark yet.")
@@ -55,11 +60,11 @@ def show(
 def late(
     context: typer.Context,
     dataset: DatasetArgument,
+    *,
     count: Annotated[
         int, typer.Option("--num", "-n", min=1, help="Show so many, the newest of them.")
     ] = 10,
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    as_json: JsonOptions,
 ) -> int:
     """List records that came too late.
 
@@ -75,7 +80,7 @@ def late(
     projection = workspace.projection(name)
     assert projection is not None
     found = find(workspace, name, projection)
-    if as_json or format is Format.json:
+    if as_json:
         state.console.data(late_to_data(found, count))
     else:
         state.console.result(render_late(found, count))
@@ -87,8 +92,9 @@ def set_(
     context: typer.Context,
     dataset: DatasetArgument,
     time: Annotated[str, typer.Argument(metavar="TIME", help="RFC 3339; not before the last one.")],
-    format: FormatOption = Format.text,
-    as_json: JsonOption = False,
+    *,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
 ) -> int:
     """Move the watermark of a root dataset forward."""
     from odfbuild.apply.watermark import move_watermark
@@ -97,8 +103,8 @@ def set_(
     workspace = state.workspace()
     name = existing(workspace, dataset)
     moment = parse_time(time, "TIME")
-    moved = move_watermark(workspace, name, moment)
-    if as_json or format is Format.json:
+    moved = move_watermark(workspace, name, moment, waiting(state.console, lock_timeout))
+    if as_json:
         state.console.data({"name": name, "watermark": str(moment), "changed": moved})
     else:
         state.console.result(f"{name}: {'now at' if moved else 'already at'} {moment}")

@@ -19,6 +19,7 @@ from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
+from odfbuild.extras import has_engine
 from odfbuild.health.check import Check, fail, ok, warn
 
 _PLANNING = ("flatbuffers", "multiformats")
@@ -60,7 +61,8 @@ def libraries() -> Iterator[Check]:
         if not fits:
             wrong.append(f"{name} is {present}, needed is {sign}{least}")
     if wrong:
-        yield fail("libraries", "; ".join(wrong), "pip install --upgrade odfbuild")
+        whole = "'odfbuild[spark]'" if has_engine() else "odfbuild"
+        yield fail("libraries", "; ".join(wrong), f"pip install --upgrade {whole}")
     else:
         yield ok("libraries", ", ".join(found))
 

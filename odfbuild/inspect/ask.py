@@ -240,15 +240,23 @@ def _longest_name(
 
 
 def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> QueryError:
-    after = next((i for i, word in enumerate(words[:-1]) if word.text in ("from", "join")), None)
-    name = ""
-    if after is not None:
-        name = sql[words[after + 1].start :].split(maxsplit=1)[0].strip("`;,()")
+    name = next(_relations(sql, words), "")
     return QueryError(
         f"there is no dataset '{name}'" if name else "the query reads no dataset",
         code="E0580",
         help=did_you_mean(name, aliases, "`odfbuild ls` lists the datasets"),
     )
+
+
+def _relations(sql: str, words: Sequence[Word]) -> Iterator[str]:
+    """What is read by name: neither rows in the query itself, nor functions, nor subqueries."""
+    named = zip(words, words[1:], words[2:], strict=False)
+    made = {one.text for one, second, third in named if (second.text, third.text) == ("as", "(")}
+    for number, (one, following) in enumerate(pairwise(words)):
+        after = words[number + 2].text if number + 2 < len(words) else ""
+        is_relation = following.text not in ("values", "lateral", "(", *made) and after != "("
+        if one.text in ("from", "join") and is_relation:
+            yield sql[following.start :].split(maxsplit=1)[0].strip("`;,()")
 
 
 def _as_asked(location: Location | None, question: Question, name: str) -> Location | None:

@@ -67,7 +67,7 @@ class Memory:
         self.lineages = lineages or Lineages()
         self.right = right
         self._entries = entries
-        self._heads = heads
+        self.heads = heads
         self._standing: dict[str, Entry] = {}
         """Of datasets whose definition and chain are as they were."""
         self._watches: dict[str, Any] = {}
@@ -79,7 +79,7 @@ class Memory:
         """How its source looked last time; `None` if its definition or chain changed since."""
         name = definition.folded
         entry = self._entries.get(name)
-        if entry is None or entry[_KEY] != definition.key or entry[_HEAD] != self._heads.get(name):
+        if entry is None or entry[_KEY] != definition.key or entry[_HEAD] != self.heads.get(name):
             return None
         self._standing[name] = entry
         return entry[_WATCH]
@@ -92,7 +92,7 @@ class Memory:
     def knows_heads(self) -> bool:
         """Whether every chain is as it was when a decision about its dataset was kept."""
         kept = {name: entry[_HEAD] for name, entry in self._entries.items()}
-        return self._heads.items() <= kept.items()
+        return self.heads.items() <= kept.items()
 
     @property
     def is_changed(self) -> bool:
@@ -147,7 +147,7 @@ class Memory:
         pending = plan.pending
         self.kept[name] = (
             definition.key,
-            self._heads.get(name),
+            self.heads.get(name),
             watch,
             inputs,
             self._heads_of(inputs, self._watches),
@@ -214,7 +214,7 @@ class Memory:
     def _heads_of(
         self, names: tuple[str, ...], without: Container[str]
     ) -> tuple[bytes | None, ...]:
-        return tuple([self._heads.get(n) for n in map(str.lower, names) if n not in without])
+        return tuple([self.heads.get(n) for n in map(str.lower, names) if n not in without])
 
 
 def _freeze_rest(plan: DatasetPlan) -> bytes:

@@ -67,6 +67,7 @@ class ReasonCode(Enum):
     QUERY_WAITS = "query_waits"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
+    FAULTY = "faulty"
     POLICY_ADDITIVE = "policy.additive"
     POLICY_FORWARD_ONLY = "policy.forward-only"
 
@@ -233,3 +234,9 @@ class Plan:
     def count(self, action: Action) -> int:
         """Number of datasets with that action."""
         return sum(action in dataset.actions for dataset in self.datasets)
+
+
+def takes_engine(item: DatasetPlan) -> bool:
+    """Whether it is certain to compute something; a watermark can move by the clock alone."""
+    idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
+    return Action.RUN in item.actions and not idle

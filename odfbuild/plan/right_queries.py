@@ -6,10 +6,12 @@ inputs have other columns. Errors are found anew each time, since their places m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
 from odfbuild.project.model import Definition
 
 MOST_NEW = 500
@@ -55,3 +57,45 @@ class RightQueries:
         """All that is known to be right; of very many, what came last."""
         everything = {**(self._before or {}), **self._found}
         return dict(list(everything.items())[-_MOST:])
+
+
+class QueryKeys:
+    """Digests of all that a verdict on a definition follows from, its inputs' included.
+
+    `heads` are those of all chains by alias in lower case.
+    """
+
+    def __init__(
+        self,
+        definitions: Iterable[Definition],
+        heads: Mapping[str, bytes],
+        engines: Mapping[str, str],
+    ) -> None:
+        self._definitions = {each.folded: each for each in definitions}
+        self._heads = heads
+        self._engines = repr(sorted(engines.items())).encode()
+        self._found: dict[str, str] = {}
+
+    def of(self, folded: str) -> str:
+        """The digest of one dataset; a circle among inputs was refused before."""
+        if folded not in self._found:
+            text = b"\0".join(self._parts(folded))
+            self._found[folded] = hashlib.sha256(text).hexdigest()
+        return self._found[folded]
+
+    def _parts(self, folded: str) -> Iterator[bytes]:
+        head = self._heads.get(folded, b"")
+        yield self._engines
+        yield head
+        definition = self._definitions.get(folded)
+        if definition is not None:
+            # The key of a file that was written just now is not known yet.
+            yield (head and definition.key) or _shape(definition)
+            yield from (self.of(each.lower()).encode() for each in definition.inputs)
+
+
+def _shape(definition: Definition) -> bytes:
+    """What a definition says of columns."""
+    silent = SetInfo | SetLicense | SetAttachments
+    events = [each for each in definition.snapshot.metadata if not isinstance(each, silent)]
+    return repr(events).encode()

@@ -371,6 +371,6 @@ def _said(rule: Any, value: Any, found: Any, message: str) -> str:
     return message.replace("is a required property", "is missing")
 
 
-def place_in_config(root: Path, *path: str) -> Location:
+def place_in_config(root: Path, *path: str | int) -> Location:
     """The place of a value of odfbuild.yaml; reads the file again."""
     return locate(_read(root / FILE), FILE, 0, path)

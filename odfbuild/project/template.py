@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.project.dbt import INSTEAD_OF_DBT
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
@@ -194,7 +195,8 @@ def _undefined(
         code="E0121",
         location=_line(body, file, _error_line(error), skipped, name),
         notes=(f"defined here: {', '.join(known) or 'none'}",),
-        help=did_you_mean(
+        help=INSTEAD_OF_DBT.get(name)
+        or did_you_mean(
             name, known, f"add '{name}' to the matrix of this file or to `vars` in odfbuild.yaml"
         ),
     )

@@ -19,6 +19,7 @@ _NOUNS = {
     "scratch": "scratch folder",
     "side-cars": "set of side-cars",
     "unfinished dataset": "unfinished dataset",
+    "deleted dataset": "deleted dataset",
 }
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from typing import Any
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
@@ -48,6 +49,14 @@ def _references(state: Projection) -> Iterator[DatasetId]:
     for each in state.transform.inputs if state.transform is not None else ():
         if isinstance(each.dataset_ref, DatasetId):
             yield each.dataset_ref
+
+
+def graph_to_data(graph: GraphView) -> list[dict[str, Any]]:
+    """Each dataset, inputs first, with its kind and what it reads."""
+    return [
+        {"name": name, "kind": kind.value, "inputs": [a for a, b in graph.edges() if b == name]}
+        for name, kind in graph.kinds.items()
+    ]
 
 
 def render_tree(graph: GraphView) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
-from odfbuild.report.forms.words import behind_window, paint
+from odfbuild.report.forms.words import behind_window, lasting, paint
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.wording import count
 
@@ -17,7 +17,17 @@ _COLORS = {
     Status.SKIPPED: "yellow",
     Status.FAILED: "red",
     Status.LOST: "magenta",
+    Status.INTERRUPTED: "yellow",
 }
+_WORDS = {
+    Status.COMMITTED: "committed",
+    Status.NOOP: "unchanged",
+    Status.SKIPPED: "skipped",
+    Status.FAILED: "failed",
+    Status.LOST: "conflict",
+    Status.INTERRUPTED: "stopped",
+}
+_ALWAYS = (Status.COMMITTED, Status.NOOP, Status.SKIPPED, Status.FAILED)
 LISTED = 200
 """Of more datasets than this, those that ended well are only counted."""
 
@@ -28,26 +38,28 @@ def render_outcome(outcome: ApplyOutcome, *, color: bool = False) -> str:
     if len(shown) > LISTED:
         shown = tuple(d for d in shown if d.status not in (Status.COMMITTED, Status.NOOP))
     width = min(40, max((len(dataset.name) for dataset in shown), default=0))
-    lines = [_line(dataset, width, color) for dataset in shown]
+    lines = [render_dataset_outcome(each, width=width, color=color) for each in shown]
+    return "\n".join([*lines, *([""] if lines else []), closing_lines(outcome)])
+
+
+def closing_lines(outcome: ApplyOutcome) -> str:
+    """The end of every apply: counts, records, time; the form of the last line is stable."""
+    counts = {status: len(outcome.having(status)) for status in Status}
+    told = [f"{counts[status]} {_WORDS[status]}" for status in _ALWAYS]
+    told.append(count(counts[Status.LOST], _WORDS[Status.LOST]))
     if outcome.interrupted:
-        lines.append("Interrupted: what is committed stays; run apply again to go on.")
-    return "\n".join([*lines, "", closing_line(outcome)] if lines else [closing_line(outcome)])
-
-
-def render_dataset_outcome(dataset: DatasetOutcome, *, color: bool = False) -> str:
-    """The line of one dataset."""
-    return _line(dataset, len(dataset.name), color)
-
-
-def closing_line(outcome: ApplyOutcome) -> str:
-    """The last line of every apply; its form is stable."""
-    return "Apply: " + ", ".join(f"{n} {name}" for name, n in _counts(outcome).items()) + "."
+        told.append(f"{counts[Status.INTERRUPTED]} {_WORDS[Status.INTERRUPTED]}")
+    lines = [f"Added {count(outcome.records, 'record')} in {lasting(outcome.seconds)}."]
+    if outcome.interrupted:
+        lines.insert(0, "Interrupted: what is committed stays; run apply again to go on.")
+    return "\n".join([*lines, f"Apply: {', '.join(told)}."])
 
 
 def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "interrupted": outcome.interrupted,
+        "seconds": round(outcome.seconds, 3),
         "exit_code": outcome.exit_code,
         "datasets": [
             {
@@ -94,9 +106,10 @@ def _counts(outcome: ApplyOutcome) -> dict[str, int]:
     return {status.value: len(outcome.having(status)) for status in Status}
 
 
-def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
+def render_dataset_outcome(dataset: DatasetOutcome, *, width: int = 0, color: bool = False) -> str:
+    """The line of one dataset, with what is to be said of it below."""
     # Padding inside the colour, so that columns stay aligned.
-    status = paint(f"{dataset.status.value:<9}", _COLORS[dataset.status], on=color)
+    status = paint(f"{_WORDS[dataset.status]:<9}", _COLORS[dataset.status], on=color)
     parts = []
     if dataset.blocks:
         parts.append(f"{count(dataset.blocks, 'block')}, {count(dataset.records, 'record')}")
@@ -105,7 +118,8 @@ def _line(dataset: DatasetOutcome, width: int, color: bool) -> str:
     because = dataset.because or (dataset.error.message if dataset.error else "")
     if because:
         parts.append(because)
-    line = f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}".rstrip()
+    took = f" ({lasting(dataset.seconds)})" if dataset.seconds else ""
+    line = f"  {status}  {dataset.name:<{width}}  {'; '.join(parts)}{took}".rstrip()
     return "\n".join(
         [
             line,

@@ -16,7 +16,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -81,12 +81,29 @@ def holders(folder: Path, aliases: Iterable[str]) -> list[LockHolder]:
     return [holder_of(folder, pid, tuple(names)) for pid, names in sorted(found.items())]
 
 
-def claim_within(folder: Path, aliases: Iterable[str], seconds: float) -> Claim:
-    """Claim every alias; waits up to `seconds` for those that others hold."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How many seconds to wait for datasets that others hold.
+
+    `tell` hears once of those that are waited for (alias → who); `stopped` ends the wait early.
+    """
+
+    seconds: float = 0.0
+    tell: Callable[[Mapping[str, str]], None] = lambda held: None
+    stopped: Callable[[], bool] = lambda: False
+
+
+NOT_WAITING = Waiting()
+
+
+def claim_within(folder: Path, aliases: Iterable[str], waiting: Waiting) -> Claim:
+    """Claim every alias, those that others hold once these let go of them."""
     names = list(aliases)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + waiting.seconds
     won = claim(folder, names)
-    while won.held and time.monotonic() < deadline:
+    if won.held and waiting.seconds > 0:
+        waiting.tell(won.held)
+    while won.held and time.monotonic() < deadline and not waiting.stopped():
         # Giving up all of it keeps two that wait for each other from waiting for ever.
         won.release()
         time.sleep(random.uniform(0.05, 0.25))

@@ -1,8 +1,9 @@
 """Find and remove files of datasets that no history refers to, once they are old enough.
 
-They are left by runs that were killed, by resets and by rebuilds. What is young may belong to a
-commit that is going on, also of another tool, so there is a grace period; what a commit uses again
-is made to look young. Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, "gc".
+They are left by runs that were killed, by resets, rebuilds and deletions. What is young may belong
+to a commit that is going on, also of another tool, and what was taken away may be wanted back: so
+there is a grace period. What a commit uses again, or a reset lets go of, is made to look young.
+Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, "gc".
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.store.bin import bin_entries, remove_for_good
 from odfbuild.store.creation import MARKER, clear_unfinished
 from odfbuild.store.dataset import FOLDERS, DatasetStore
 from odfbuild.store.engine_folders import abandoned_engine_folders
@@ -27,8 +29,18 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 Kind = Literal[
-    "block", "data", "checkpoint", "staging", "scratch", "side-cars", "unfinished dataset"
+    "block",
+    "data",
+    "checkpoint",
+    "staging",
+    "scratch",
+    "side-cars",
+    "unfinished dataset",
+    "deleted dataset",
 ]
+
+DISPOSABLE: frozenset[Kind] = frozenset({"staging", "scratch", "side-cars"})
+"""What killed runs leave, and what is made again when it is needed."""
 
 # Slices may refer to other objects of the dataset; blocks that allow it say one of these.
 _LINKS = (b"ObjectLink", b"linkedObjects")
@@ -80,6 +92,21 @@ def reachable(store: DatasetStore, head: Multihash) -> Reachable:
     return Reachable(frozenset(blocks), frozenset(data), frozenset(checkpoints), linked)
 
 
+def renew(store: DatasetStore, head: Multihash) -> None:
+    """Make all that `head` leads to look new, because a reset is about to let go of it.
+
+    So the grace period begins when files became garbage, and not when they were written.
+    """
+    found = reachable(store, head)
+    files = [store.block_path(each) for each in found.blocks]
+    files += [store.object_path("data", each) for each in found.data]
+    files += [store.object_path("checkpoints", each) for each in found.checkpoints]
+    for file in files:
+        # It may be in the storage alone, or belong to somebody else.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            os.utime(file)
+
+
 def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     """Garbage of one dataset whose time of change is before `before` (seconds since 1970).
 
@@ -125,6 +152,14 @@ def find_staged(workspace: Workspace, before: float) -> Iterator[Garbage]:
             yield from _aged("", "staging", staged, before)
 
 
+def find_deleted(workspace: Workspace, before: float) -> Iterator[Garbage]:
+    """Datasets that were put into the bin before that time."""
+    for folder in bin_entries(workspace.state):
+        name = folder / "chain" / "info" / "alias"
+        dataset = name.read_text("utf-8") if name.is_file() else ""
+        yield from _aged(dataset, "deleted dataset", folder, before)
+
+
 def find_scratch(workspace: Workspace, before: float) -> Iterator[Garbage]:
     """Scratch folders that killed runs left in the cache, and those of their engines."""
     base = workspace.cache / "scratch"
@@ -150,6 +185,8 @@ def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
             with busy_or_gone, folder_lock(each.path, wait=False):
                 if not (each.path / "refs" / "head").exists():
                     clear_unfinished(each.path, workspace.keys)
+        elif each.kind == "deleted dataset":
+            remove_for_good(workspace.keys, each.path)
         elif each.path.is_dir():
             shutil.rmtree(each.path, ignore_errors=True)
         else:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+LOCK_TIMEOUT = 600
+"""Seconds to wait for datasets that others work on, if nobody says how long."""
 HEARTBEAT_SECONDS = 10.0
 _FORGOTTEN_SECONDS = 7 * 24 * 3600.0  # what another machine left behind
 _TIME = "%Y-%m-%d %H:%M:%S UTC"

@@ -18,6 +18,7 @@ class Status(Enum):
     SKIPPED = "skipped"
     FAILED = "failed"
     LOST = "lost"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,16 @@ class DatasetOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOutcome:
-    """All datasets that apply touched or had to leave, in the order of the plan."""
+    """All datasets that apply touched or had to leave, in the order of the plan, and wall time."""
 
     datasets: tuple[DatasetOutcome, ...]
     interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def records(self) -> int:
+        """Records that were added to all datasets."""
+        return sum(each.records for each in self.datasets)
 
     def having(self, status: Status) -> tuple[DatasetOutcome, ...]:
         """The datasets with that status."""

@@ -66,7 +66,7 @@ class LastResult:
     @property
     def is_failure(self) -> bool:
         """Whether the dataset did not become what was planned."""
-        return self.status in ("failed", "lost", "skipped")
+        return self.status in ("failed", "lost", "skipped", "interrupted")
 
     def __str__(self) -> str:
         code = f" [{self.error}]" if self.error else ""

@@ -65,6 +65,21 @@ def test_what_a_reset_left_behind_goes_after_the_grace_period_only(bench: Bench)
     assert bench.now("derived").records == 3
 
 
+@pytest.mark.parametrize("to", ["definition", "block"])
+def test_the_grace_period_of_what_a_reset_lets_go_of_begins_with_the_reset(
+    bench: Bench, to: str
+) -> None:
+    age(bench)
+    head = bench.now("derived").head
+    store = bench.workspace.dataset("derived")
+    block = store.seed(head) if to == "block" else None
+    carry_out(bench.workspace, [plan_reset(bench.workspace, "derived", block)])
+    assert collect(bench.workspace, None, before=now(), dry_run=False).garbage == ()
+    carry_out(bench.workspace, [plan_reset(bench.workspace, "derived", head)])
+    assert bench.now("derived").head == head
+    assert verify_integrity(bench.workspace, logical=True) == ()
+
+
 def test_an_old_object_that_a_commit_uses_again_looks_young(bench: Bench) -> None:
     head = bench.now("derived").head
     store = bench.workspace.dataset("derived")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.repository import git
 
 
 @pytest.fixture
@@ -41,10 +43,80 @@ def test_without_consent_a_chain_without_definition_stays(tiny: Tiny, applied: P
     assert tiny.ids("second") == [1, 2, 3]
 
 
-def test_what_is_allowed_by_name_goes_with_its_files_and_its_key(
+def everything(tiny: Tiny, name: str) -> dict[str, bytes]:
+    """All files of a dataset, and what is in them."""
+    chain = tiny.root / "chains" / name
+    return {str(p.relative_to(chain)): p.read_bytes() for p in chain.rglob("*") if p.is_file()}
+
+
+def keys_of(tiny: Tiny) -> set[str]:
+    return {each.name for each in (tiny.root / ".odfbuild-keys").iterdir()}
+
+
+def test_nothing_is_deleted_or_rebuilt_without_a_yes(tiny: Tiny, applied: Program) -> None:
+    undefine(tiny, "second")
+    before = everything(tiny, "second"), everything(tiny, "derived")
+    applied.ok("plan", "--allow", "delete:second", "-o", "plan.json")
+    for command in (
+        ("apply", "--allow", "delete:second"),
+        ("apply", "plan.json"),
+        ("apply", "--allow", "delete:second", "--json"),
+        ("apply", "--allow", "delete:second", "--allow", "rebuild:derived"),
+        ("reset", "derived"),
+    ):
+        said = applied(*command)
+        assert said.code == 1
+        assert "error[E0334]" in said.err
+        assert "help: add --auto-approve" in said.err
+    assert (everything(tiny, "second"), everything(tiny, "derived")) == before
+
+
+def test_what_is_deleted_is_restored_whole_until_gc_empties_the_bin(
     tiny: Tiny, applied: Program
 ) -> None:
-    keys = {each.name for each in (tiny.root / ".odfbuild-keys").iterdir()}
+    before, keys = everything(tiny, "second"), keys_of(tiny)
+    head = before["refs/head"].decode()
+    definition = (tiny.root / "datasets" / "second.yaml").read_text()
+    undefine(tiny, "second")
+    said = applied.ok("apply", "-y", "--allow", "delete:second")
+    assert f"To restore it: odfbuild reset second --to {head} (before `odfbuild gc`)" in said.err
+    assert files_left(tiny, "second") == []
+    applied.ok("gc", "-y")  # it is too young
+    said = applied.ok("reset", "second", "--to", head)
+    assert said.out == "Restored 'second', which was deleted.\n"
+    assert everything(tiny, "second") == before
+    assert keys_of(tiny) == keys
+    (tiny.root / "datasets" / "second.yaml").write_text(definition)
+    assert applied("plan", "--detailed-exitcode").code == 0
+    applied.ok("verify", "--integrity")
+
+
+def test_a_deleted_dataset_does_not_replace_one_that_has_its_name_now(
+    tiny: Tiny, applied: Program
+) -> None:
+    head = everything(tiny, "second")["refs/head"].decode()
+    definition = (tiny.root / "datasets" / "second.yaml").read_text()
+    undefine(tiny, "second")
+    applied.ok("apply", "-y", "--allow", "delete:second")
+    (tiny.root / "datasets" / "second.yaml").write_text(definition)
+    applied.apply()
+    said = applied("reset", "second", "--to", head, "-y")
+    assert (said.code, "error[E0393]" in said.err) == (1, True)
+
+
+def test_git_does_not_see_the_bin(tiny: Tiny, applied: Program) -> None:
+    undefine(tiny, "second")
+    applied.ok("apply", "-y", "--allow", "delete:second")
+    git(tiny, "init", "-q")
+    seen = git(tiny, "status", "--porcelain", "--untracked-files=all")
+    assert "chains/derived/refs/head" in seen
+    assert ".bin" not in seen
+
+
+def test_what_is_allowed_by_name_goes_and_its_key_when_the_bin_is_emptied(
+    tiny: Tiny, applied: Program
+) -> None:
+    keys = keys_of(tiny)
     did = tiny.workspace().projections()["second"].dataset_id
     undefine(tiny, "second")
     said = applied.ok("plan", "--allow", "delete:second")
@@ -55,9 +127,12 @@ def test_what_is_allowed_by_name_goes_with_its_files_and_its_key(
     done = applied.ok("apply", "-y", "--allow", "delete:second")
     assert "deleted" in done.out
     assert files_left(tiny, "second") == []
-    assert keys - {each.name for each in (tiny.root / ".odfbuild-keys").iterdir()} == {
-        did.multibase
-    }
+    assert keys_of(tiny) == keys
+    assert "error[E0334]" in applied("gc", "--grace", "0").err
+    said = applied.ok("gc", "--grace", "0", "-y")
+    assert "  second: 1 deleted dataset (" in said.out
+    assert keys - keys_of(tiny) == {did.multibase}
+    assert list((tiny.root / "chains" / ".bin").glob("*-*")) == []
     assert applied.ok("plan", "--detailed-exitcode").out.startswith("No changes.")
     applied.ok("verify", "--integrity")
     assert "second" not in applied.ok("ls").out
@@ -140,33 +215,43 @@ def test_what_came_to_count_on_it_since_the_plan_keeps_it(tiny: Tiny, applied: P
     assert tiny.ids("second") == [1, 2, 3]
 
 
-def test_a_deletion_that_was_cut_off_is_cleared_away_by_gc_or_by_a_new_dataset(
-    tiny: Tiny, applied: Program, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", range(4))
+def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
+    tiny: Tiny, applied: Program, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    from odfbuild.store import deletion
+    from odfbuild.store import bin
 
-    definition = (tiny.root / "datasets" / "second.yaml").read_text()
-    kept = shutil.copytree(tiny.root, tiny.root.with_name("kept"), symlinks=True)
+    before, keys = everything(tiny, "second"), keys_of(tiny)
+    head = before["refs/head"].decode()
     undefine(tiny, "second")
 
-    def cut_off(*_: object) -> None:
-        raise SystemExit("killed")
+    def cut_off(patch: pytest.MonkeyPatch) -> None:
+        """Kill the process at one of the steps that make something durable."""
+        left = [step]
+        for name in ("make_folder", "sync_folder"):
+            original = getattr(bin, name)
 
-    for mend in ("gc", "create"):
-        with monkeypatch.context() as patch:
-            patch.setattr(deletion, "clear_unfinished", cut_off)
-            with pytest.raises((SystemExit, AssertionError)):
-                applied.ok("apply", "-y", "--allow", "delete:second")
-        assert "second" not in applied.ok("ls").out
-        if mend == "gc":
-            applied.ok("gc", "--grace", "0")
-            assert files_left(tiny, "second") == []
-            shutil.copytree(kept / "chains", tiny.root / "chains", dirs_exist_ok=True)
-        else:
-            (tiny.root / "datasets" / "second.yaml").write_text(definition)
-            applied.apply()
-            assert tiny.ids("second") == [1, 2, 3]
-            applied.ok("verify", "--integrity")
+            def counted(*given: Any, original: Any = original) -> None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise SystemExit("killed")
+                original(*given)
+
+            patch.setattr(bin, name, counted)
+
+    for command in (
+        ("apply", "-y", "--allow", "delete:second"),
+        ("reset", "second", "--to", head, "-y"),
+    ):
+        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
+            cut_off(patch)
+            applied(*command)
+        applied("reset", "second", "--to", head, "-y")
+        assert everything(tiny, "second") == before
+        assert keys_of(tiny) == keys
+        applied.ok("gc", "-y", "--grace", "0")
+        assert everything(tiny, "second") == before
+        assert keys_of(tiny) == keys
 
 
 def test_a_rebuild_never_leaves_a_forgotten_reader_behind(tiny: Tiny, applied: Program) -> None:

@@ -11,7 +11,7 @@ from odfbuild.cli.exit_codes import EXIT_MISMATCH
 from odfbuild.engine import release
 from odfbuild.engine.contract import TransformResult, TransformTask
 from odfbuild.odf.model import SetTransform, SqlQueryStep, TransformSql
-from odfbuild.survey import gather as survey
+from odfbuild.survey import survey
 from odfbuild.verify import reproduce
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine

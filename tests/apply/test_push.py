@@ -226,7 +226,7 @@ def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
     assert tiny.state() == before
 
     with tiny.workspace().claim(["root"]):
-        held = odfbuild("push", "root", "-s", "till", "--json", stdin=_ONE)
+        held = odfbuild("push", "root", "-s", "till", "--json", "--lock-timeout=0", stdin=_ONE)
     assert (held.code, held.data["exit_code"]) == (9, 9)
     assert "another process is at work on 'root'" in held.err
     assert tiny.state() == before

@@ -73,7 +73,8 @@ def test_going_back_derivatives_and_wrong_times_are_refused(odfbuild: Program) -
         assert said.code == code, said
         assert part in said.err, said.err
     with tiny.workspace().claim(["root"]):
-        assert odfbuild("watermark", "set", "root", "2025-01-01T00:00:00Z").code == 9
+        later = ("2025-01-01T00:00:00Z", "--lock-timeout", "0")
+        assert odfbuild("watermark", "set", "root", *later).code == 9
     assert tiny.state() == before
 
 

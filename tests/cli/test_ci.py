@@ -301,13 +301,14 @@ def test_the_action_plans_and_comments(
     assert run_action(environment | {"COMMAND": "destroy"}, tiny.root.parent).returncode == 64
 
 
+@pytest.mark.spark
 def test_the_action_checks_definitions_and_marks_what_lint_finds(
     github: dict[str, Path], tiny: Tiny
 ) -> None:
     environment = {"COMMAND": "check", "ARGUMENTS": "", "PROJECT": "data project"}
     done = run_action(environment, tiny.root.parent)
     assert done.returncode == 0, done.stderr
-    assert "2 datasets defined, all valid." in done.stdout
+    assert "2 datasets defined, all valid; 1 query was checked by the engine." in done.stdout
     assert (
         "::warning file=data project/datasets/root.yaml,line=4,col=3,title=L011::"
         "nothing says what 'root' is%0A"

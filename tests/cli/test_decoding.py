@@ -94,8 +94,8 @@ def test_a_block_is_printed_as_the_manifest_it_is(tmp_path: Path, version: int) 
     expected = {**to_manifest(BLOCK), "version": version}
     assert text.startswith(f"# block {block_hash(file.read_bytes())}\n")
     assert yaml.safe_load(printed("decode", "-", given=text.encode()))["version"] == version
-    assert json.loads(printed("decode", file, "-o", "json")) == expected
-    assert printed("decode", "-", "-o", "yaml", given=file.read_bytes()) == text
+    assert json.loads(printed("decode", file, "--json")) == expected
+    assert printed("decode", "-", "--format", "yaml", given=file.read_bytes()) == text
 
 
 def test_a_block_of_the_project_is_found_by_its_hash_or_the_end_of_it(project: Path) -> None:
@@ -122,7 +122,7 @@ def test_every_document_of_a_manifest_is_printed_in_canonical_form(tmp_path: Pat
     assert first["content"]["metadata"] == [{"kind": "SetInfo", "description": "First"}]
     assert second["content"] == {"name": "b", "kind": "Derivative", "metadata": []}
     assert printed("decode", "-", given=text.encode()) == text
-    assert printed("decode", file, "-o", "json").count('"kind": "DatasetSnapshot"') == 2
+    assert printed("decode", file, "--json").count('"kind": "DatasetSnapshot"') == 2
 
 
 def test_arrow_schemas_are_printed_wherever_they_are(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_arrow_schemas_are_printed_wherever_they_are(tmp_path: Path) -> None:
         {"name": "b", "type": {"kind": "Option", "inner": {"kind": "Float64"}}},
     ]
     for name in ("a.parquet", "a.arrow", "raw"):
-        data = json.loads(printed("decode", tmp_path / name, "-o", "json"))
+        data = json.loads(printed("decode", tmp_path / name, "--json"))
         assert data["fields"] == expected
     event = MetadataBlock(
         system_time=Timestamp(0), sequence_number=1, event=SetDataSchema(raw_arrow_schema=raw)
@@ -147,7 +147,7 @@ def test_arrow_schemas_are_printed_wherever_they_are(tmp_path: Path) -> None:
     assert yaml.safe_load(text)["content"]["event"]["rawArrowSchema"] == (
         base64.b64encode(raw).decode()
     )
-    assert json.loads(printed("decode", "-", "-o", "json", given=json.dumps(data).encode())) == data
+    assert json.loads(printed("decode", "-", "--json", given=json.dumps(data).encode())) == data
 
 
 @pytest.mark.parametrize(
@@ -203,5 +203,5 @@ def test_schema_lists_everything_and_prints_each() -> None:
 def test_what_decode_prints_is_what_it_was_given() -> None:
     event: Any = {"kind": "SetInfo", "description": "no\n---\n# yes\n", "keywords": ["on", "1e3"]}
     text = printed("decode", "-", given=json.dumps(event).encode())
-    assert json.loads(printed("decode", "-", "-o", "json", given=text.encode())) == event
+    assert json.loads(printed("decode", "-", "--json", given=text.encode())) == event
     assert from_data(SetInfo, event).keywords == ("on", "1e3")

@@ -212,7 +212,7 @@ def test_a_part_of_a_saved_plan_is_selected_with_every_method(
     plan, config = load_plan(tmp_path / "plan.json").plan, load_config(project.root)
     found = {
         selection: selected_of_plan(
-            selection_of([selection[0]], list(selection[2:]), None), plan, config
+            selection_of([selection[0]], None, list(selection[2:]), None), plan, config
         )
         for selection in SELECTIONS
     }

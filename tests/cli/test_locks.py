@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
+import pytest
+
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
+from tests.cli.wrong.spoil import PUSHED, PUSHED_TO
 
 _HOLD = """
 import os, sys
 from pathlib import Path
-from odfbuild.store import holders
+from odfbuild.store import lock_holders as holders
 from odfbuild.store.workspace import Workspace
 root, host = Path(sys.argv[1]), os.environ.get("HOLDER_HOST")
 holders.HEARTBEAT_SECONDS = 0.1
@@ -69,23 +72,86 @@ def test_who_works_on_what_is_listed(odfbuild: Program) -> None:
 
 def test_a_dataset_that_is_held_is_left_alone_with_its_own_exit_code(odfbuild: Program) -> None:
     with held(odfbuild.root, "root") as process:
-        said = odfbuild("apply", "-y")
+        said = odfbuild("apply", "-y", "--lock-timeout", "0")
         assert said.code == 9
         assert (
             f"error[E0702]: another process is at work on 'root' (process {process.pid}" in said.err
         )
         assert Tiny(odfbuild.root).workspace().aliases() == []
     with held(odfbuild.root, "derived"):
-        assert odfbuild("apply", "-y").code == 4
+        assert odfbuild("apply", "-y", "--lock-timeout", "0").code == 4
     assert Tiny(odfbuild.root).workspace().aliases() == ["root"]
 
 
-def test_what_is_held_is_waited_for(odfbuild: Program) -> None:
-    with held(odfbuild.root, "root") as process:
+_ROW = '{"event_time": "2024-01-01 00:00:00", "id": %d, "value": 1}\n'
+
+CLAIMING = {
+    "apply": ("apply", "-y"),
+    "push": ("push", "pushed", "new.json"),
+    "reset": ("reset", "root", "-y"),
+    "gc": ("gc", "-y", "--grace", "0"),
+    "watermark": ("watermark", "set", "root", "2030-01-01T00:00:00Z"),
+    "engine": ("engine", "deprecate"),
+}
+"""A command of each verb that claims datasets."""
+
+
+@pytest.mark.parametrize("verb", CLAIMING)
+def test_every_verb_that_claims_a_dataset_waits_for_it_and_says_so(
+    odfbuild: Program, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (odfbuild.root / "datasets" / "pushed.yaml").write_text(PUSHED_TO + PUSHED)
+    odfbuild.apply()
+    Tiny(odfbuild.root).arrive(2)
+    (odfbuild.root / "new.json").write_text(_ROW % 1)
+    if verb == "engine":
+        monkeypatch.setattr("odfbuild.engine.release.engine_version", lambda: "99.0")
+    names = ("root", "derived", "pushed")
+    with held(odfbuild.root, *names) as process:
         assert process.stdin is not None
         Timer(0.4, process.stdin.close).start()
-        odfbuild.ok("apply", "-y", "--lock-timeout", "120")
-    assert Tiny(odfbuild.root).ids("derived") == [1, 2, 3]
+        said = odfbuild(*CLAIMING[verb])
+    assert "E0702" not in said.err
+    assert "Waiting up to 600 s for '" in said.err
+    assert f"process {process.pid}, since " in said.err
+
+
+@pytest.mark.parametrize("verb", CLAIMING)
+def test_waiting_has_one_spelling(odfbuild: Program, verb: str) -> None:
+    odfbuild.apply()
+    with held(odfbuild.root, "root", "derived"):
+        said = odfbuild(*CLAIMING[verb], "--lock-timeout", "0")
+    assert "no such option" not in said.err
+    assert "Waiting" not in said.err
+
+
+_PUSHES = """
+import os, sys
+from odfbuild.cli.main import run
+from odfbuild.engine.spark import engine
+from tests.apply.plain_engine import PlainEngine
+engine.start_engine = lambda *_: PlainEngine()
+children = []
+for file in sys.argv[2:]:
+    child = os.fork()  # each a process of its own, without the time to start thirty of them
+    if not child:
+        os._exit(run(["-C", sys.argv[1], "push", "pushed", file]))
+    children.append(child)
+sys.exit(max(os.waitpid(child, 0)[1] for child in children))
+"""
+
+
+def test_of_thirty_pushes_at_once_all_are_committed(odfbuild: Program) -> None:
+    (odfbuild.root / "datasets" / "pushed.yaml").write_text(PUSHED_TO + PUSHED)
+    odfbuild.apply()
+    files = [odfbuild.root / f"{number}.json" for number in range(30)]
+    for number, file in enumerate(files):
+        file.write_text(_ROW % (100 + number))
+    command = [sys.executable, "-c", _PUSHES, str(odfbuild.root), *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(Tiny(odfbuild.root).ids("pushed")) == [100 + n for n in range(30)]
+    odfbuild.ok("verify", "--integrity", "pushed")
 
 
 def test_terraform_28710_a_lock_does_not_outlive_its_process(odfbuild: Program) -> None:
@@ -100,7 +166,7 @@ def test_a_holder_is_asked_to_stop(odfbuild: Program) -> None:
     odfbuild.apply()
     assert odfbuild.ok("lock", "break", "root").out == "Nobody works on 'root'.\n"
     with held(odfbuild.root, "root", "derived") as process:
-        said = odfbuild.ok("lock", "break", "Root", "--yes")
+        said = odfbuild.ok("lock", "break", "Root", "--auto-approve")
         assert said.out == "'root' is free.\n"
         assert said.err.startswith(f"process {process.pid}, since 20")
         assert said.err.endswith(" UTC (odfbuild test) works on 'root'.\n")
@@ -113,20 +179,20 @@ def test_a_holder_that_does_not_listen_is_ended(odfbuild: Program) -> None:
     odfbuild.apply()
     with held(odfbuild.root, "root") as process:
         process.send_signal(signal.SIGSTOP)
-        said = odfbuild("lock", "break", "root", "--yes", "--wait", "0.2")
+        said = odfbuild("lock", "break", "root", "--auto-approve", "--lock-timeout", "0.2")
         assert said.code == 9
         assert "error[E0347]: the lock of 'root' was not broken: process" in said.err
         assert "has not let go of it in 0.2 seconds" in said.err
         assert "--now" in said.err
         process.send_signal(signal.SIGCONT)
-        odfbuild.ok("lock", "break", "root", "--yes", "--now")
+        odfbuild.ok("lock", "break", "root", "--auto-approve", "--now")
         process.wait(timeout=120)
 
 
 def test_nobody_is_stopped_without_being_asked_about(odfbuild: Program) -> None:
     odfbuild.apply()
     with held(odfbuild.root, "root") as process:
-        assert odfbuild("lock", "break", "root").code == 64
+        assert "error[E0334]" in odfbuild("lock", "break", "root").err
         assert process.poll() is None
         assert odfbuild("lock", "break", "rot").code == 1
 
@@ -136,11 +202,11 @@ def test_dvc_5795_the_lock_of_a_machine_that_is_gone_can_be_taken(odfbuild: Prog
     with held(odfbuild.root, "root", host="far.away") as process:
         (holder,) = odfbuild.ok("lock", "list", "--json").data
         assert (holder["host"], holder["datasets"]) == ("far.away", ["root"])
-        said = odfbuild("lock", "break", "root", "--yes")
+        said = odfbuild("lock", "break", "root", "--auto-approve")
         assert said.code == 9
         assert f"process {process.pid} on far.away, since" in said.err
         assert "run `odfbuild lock break root` on far.away" in said.err
-        odfbuild.ok("lock", "break", "root", "--yes", "--forget")
+        odfbuild.ok("lock", "break", "root", "--auto-approve", "--forget")
         assert process.poll() is None
         assert odfbuild.ok("lock", "list", "--json").data == []
         Tiny(odfbuild.root).arrive(2)

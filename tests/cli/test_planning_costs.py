@@ -40,8 +40,8 @@ def imported_by_a_plan(project: Path) -> str:
 
 
 def test_a_plan_imports_nothing_that_it_does_not_need(project: Path) -> None:
-    # The first one has to find the order of the datasets; later ones know it.
-    assert imported_by_a_plan(project) == "['networkx']"
+    # The first one has to read the queries and to find the order of the datasets.
+    assert imported_by_a_plan(project) == "['sqlglot', 'networkx']"
     assert imported_by_a_plan(project) == "[]"
 
 
@@ -50,9 +50,9 @@ def test_the_graph_is_built_again_when_an_input_changes(project: Path) -> None:
     changed = first(project / "datasets", "layer02-*.yaml")
     text = changed.read_text()
     query = text.index("      transform:")
-    second = text.rindex("        - datasetRef:", 0, query)
-    changed.write_text(text[:second] + text[query:])
-    assert imported_by_a_plan(project) == "['networkx']"
+    further = "        - datasetRef: root-000000\n          alias: further\n"
+    changed.write_text(text[:query] + further + text[query:])
+    assert imported_by_a_plan(project) == "['sqlglot', 'networkx']"
 
 
 def edit(file: Path, old: str, new: str) -> None:

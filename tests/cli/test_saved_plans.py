@@ -60,7 +60,7 @@ def test_applying_a_saved_plan_twice_is_refused_before_any_work(
     said = odfbuild("apply", "plan.json", "-y")
     assert said.code == 5
     assert heads(tiny) == before
-    assert "[1/4] root: lost" in said.err
+    assert "  conflict   root " in said.out
     for name in ("root", "derived", "other", "further"):
         assert f"error[E0701]: '{name}' moved since the plan was made: nothing → …" in said.out
         assert f"help: plan it again: `odfbuild plan -s {name}`" in said.out

@@ -110,6 +110,13 @@ def test_a_query_comes_from_a_file_or_from_standard_input(
     [
         ("SELECT nam FROM root\nJOIN city.people-now USING (id)", "there is no column 'nam'"),
         ("SELECT 1", "error[E0580]: the query reads no dataset"),
+        ("SELECT * FROM VALUES (1), (2)", "error[E0580]: the query reads no dataset"),
+        ("SELECT * FROM (VALUES (1))", "error[E0580]: the query reads no dataset"),
+        ("SELECT * FROM range(3)", "error[E0580]: the query reads no dataset"),
+        (
+            "WITH v AS (SELECT 1) SELECT * FROM v JOIN rot",
+            "there is no dataset 'rot'\nhelp: did you mean 'root'?",
+        ),
         (
             "SELECT * FROM rot",
             "there is no dataset 'rot'\nhelp: did you mean 'root'?",

@@ -23,12 +23,12 @@ from tests.cli.real import ANSI, BINARY, ENVIRONMENT, NO_JVM, Said
 from tests.cli.test_locks import held
 
 ROOT = Path(__file__).parents[2]
-_PLAIN_ENVIRONMENT = {**ENVIRONMENT, **NO_JVM, "COLUMNS": "100"}
+_PLAIN_ENVIRONMENT = {**ENVIRONMENT, **NO_JVM, "COLUMNS": "160"}
 
 
 def in_pipe(root: Path, *arguments: str, **env: str) -> Said:
     """Run the program with its output in a pipe."""
-    return real.in_pipe(root, arguments, {**NO_JVM, "COLUMNS": "100", **env})
+    return real.in_pipe(root, arguments, {**NO_JVM, "COLUMNS": "160", **env})
 
 
 def on_terminal(root: Path, *arguments: str, keys: str = "", **env: str) -> Said:
@@ -152,8 +152,8 @@ def test_exit_codes_are_those_of_the_reference(copy: Path, tmp_path: Path, execu
     for name in ("root", "derived"):
         describe(copy, name, "Third")
     with held(copy, "derived"):
-        ends(4, "apply", "-y")
-        ends(9, "apply", "-y")
+        ends(4, "apply", "-y", "--lock-timeout", "0")
+        ends(9, "apply", "-y", "--lock-timeout", "0")
     block = next((copy / "chains" / "root" / "blocks").iterdir())
     block.write_bytes(block.read_bytes()[:-1] + b"?")
     ends(3, "verify", "--integrity", "root")

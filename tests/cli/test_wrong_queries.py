@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from odfbuild.odf.model import SetTransform
+from tests.apply.in_process import Program
+from tests.apply.tiny import QUERY, Tiny
 from tests.cli.real import NO_JVM, NO_QUESTIONS, in_pipe
 from tests.cli.wrong.queries import WRONG
 from tests.project.write_project import root_yaml, write_project
@@ -112,3 +115,30 @@ def test_a_wrong_query_is_refused_with_its_place_and_a_way_out(told: _Told, numb
 def test_what_is_right_goes_on_beside_it(told: _Told) -> None:
     assert told.planned["cities"]["refusal"] is None
     assert told.planned["people"]["refusal"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("SELECT event_time, id, value AS y, id AS y FROM source", "E0511"),
+        ("SELECT event_time, id, value, ID FROM source", "E0511"),
+        ("SELECT event_time, id, valeu AS value FROM source", "E0501"),
+        ("SELECT event_time, id, value FROM source WHER id > 1", "E0501"),
+    ],
+)
+def test_a_changed_query_that_is_wrong_stops_its_dataset_only(
+    tiny: Tiny, odfbuild: Program, query: str, code: str
+) -> None:
+    tiny.derive("other", QUERY)
+    odfbuild.apply()
+    tiny.derive("derived", query)
+    tiny.derive("other", QUERY.replace("10", "20"))
+    said = {command: odfbuild(command) for command in ("plan", "ls", "status", "lint")}
+    assert (said["plan"].code, said["ls"].code, said["lint"].code) == (1, 0, 1)
+    assert f"error[{code}]" in said["plan"].out
+    assert "~ other" in said["plan"].out
+    done = odfbuild("apply", "-y")
+    assert done.code == 4
+    assert f"error[{code}]" in done.out + done.err
+    assert isinstance(tiny.events("other")[-1], SetTransform)
+    assert not any("E0999" in each.out + each.err for each in (*said.values(), done))

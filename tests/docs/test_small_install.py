@@ -151,6 +151,12 @@ def test_what_needs_spark_names_the_extra_and_the_command(
     assert not (project / "chains").exists()
 
 
+def test_doctor_says_that_this_installation_plans_only(planner: Path, project: Path) -> None:
+    done = odfbuild(planner, project, "doctor")
+    assert "not installed: odfbuild plans here, and cannot apply" in done.stdout
+    assert INSTALL in done.stdout
+
+
 def test_methods_that_need_spark_name_the_extra_and_the_command(
     planner: Path, project: Path
 ) -> None:

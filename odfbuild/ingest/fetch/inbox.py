@@ -120,9 +120,18 @@ def rename_inbox(folder: Path, old: str, new: str) -> None:
     source.replace(target)
 
 
-def remove_inbox(folder: Path, dataset: str) -> None:
-    """Forget what came for a dataset that is gone, so that no later one of its name gets it."""
-    shutil.rmtree(_folder(folder, dataset), ignore_errors=True)
+def put_away_inbox(folder: Path, dataset: str, target: Path) -> None:
+    """Keep in `target` what came for a deleted dataset: no later one of its name gets it."""
+    source = _folder(folder, dataset)
+    if source.is_dir():
+        shutil.move(source, target)
+
+
+def bring_back_inbox(source: Path, folder: Path, dataset: str) -> None:
+    """What `put_away_inbox` kept is there again."""
+    if source.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.move(source, _folder(folder, dataset))
 
 
 def _folder(folder: Path, dataset: str) -> Path:

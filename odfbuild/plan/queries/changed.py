@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cached_property, partial
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.changes.diff import Diff
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.columns_ahead import ColumnsAhead
 from odfbuild.plan.inputs import PlanInputs
 from odfbuild.plan.places import Place
-from odfbuild.plan.queries.subjects import errors_in, key_of, subjects_of
-from odfbuild.plan.right_queries import MOST_NEW, new_of
+from odfbuild.plan.queries.subjects import Shaping, errors_in, subjects_of
+from odfbuild.plan.right_queries import MOST_NEW, QueryKeys, new_of
 from odfbuild.project.model import Definition
 
 
@@ -31,17 +33,30 @@ class ChangedQueries:
         right = self._given.memory.right
         if right is None or (state is None and not self._looks_at_new):
             return ()
-        snapshot = definition.snapshot
-        events = snapshot.metadata if state is None else [each.after for each in difference.changes]
-        vocab = self._known.vocabulary(definition.name)
-        subjects = tuple(subjects_of(definition.name, events, self._relation, vocab))
-        if not subjects:
+        events = [each.after for each in difference.changes] if state is not None else None
+        if events is not None and not any(isinstance(each, Shaping) for each in events):
             return ()
-        return right.errors(key_of(subjects), lambda: errors_in(snapshot, subjects, place))
+        return right.errors(
+            self._keys.of(definition.folded), partial(self._look, definition, events, place)
+        )
+
+    def _look(
+        self, definition: Definition, events: Sequence[MetadataEvent | None] | None, place: Place
+    ) -> tuple[OdfbuildError, ...]:
+        snapshot, name = definition.snapshot, definition.name
+        looked_at = snapshot.metadata if events is None else events
+        vocab = self._known.vocabulary(name)
+        subjects = subjects_of(name, looked_at, self._relation, vocab)
+        return errors_in(snapshot, subjects, place)
 
     def _relation(self, reference: str) -> Columns | None:
         name = self._given.identities.alias(reference)
         return self._columns.of(name) or self._known.relation(name)
+
+    @cached_property
+    def _keys(self) -> QueryKeys:
+        given = self._given
+        return QueryKeys(given.definitions, given.memory.heads, given.engines)
 
     @cached_property
     def _known(self) -> KnownColumns:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.plan.columns.parsed import SqlglotError, statements
+from odfbuild.project.dbt import INSTEAD_OF_DBT
 
 PIPE = "|>"
 """The parser makes other queries of those with pipes, and does not know all of them."""
@@ -80,27 +81,12 @@ def _template(words: list[Word]) -> Mistake | None:
         shown = word.sql[word.start : end + 1]
         return Mistake(
             f"the query holds a template, `{' '.join(shown.split())}`, which nothing renders here",
-            _INSTEAD.get(called, "write it in a file NAME.yaml.j2, which is rendered first"),
+            INSTEAD_OF_DBT.get(called, "write it in a file NAME.yaml.j2, which is rendered first"),
             word.start,
             len(shown.splitlines()[0]),
             "E0550",
         )
     return None
-
-
-_REF = (
-    "list the dataset under `inputs`, and write its alias: `- datasetRef: x` and `FROM x`; the "
-    "order of datasets follows from their inputs"
-)
-_INSTEAD = {
-    "ref": _REF,
-    "source": _REF,
-    "var": "name the file NAME.yaml.j2, and write {{ x }} with `vars: {x: …}` in odfbuild.yaml",
-    "this": "write the query over all records: odfbuild computes it on what is new",
-    "is_incremental": "write the query over all records: odfbuild computes it on what is new",
-    "config": "say it in the definition: `merge`, `SetVocab`, or `odfbuild.yaml`",
-}
-"""What to write instead of what users of dbt are used to."""
 
 
 def _half(words: list[Word]) -> Mistake | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +21,9 @@ from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed
 from odfbuild.plan.queries.keys import unknown_keys
 
+Shaping = SetTransform | SetPollingSource | AddPushSource
+"""Events that say which columns a dataset has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -32,7 +34,7 @@ class Subject:
     """
 
     dataset: str
-    event: SetTransform | SetPollingSource | AddPushSource
+    event: Shaping
     transform: TransformSql | None
     inputs: Mapping[str, Columns | None]
     vocab: Vocabulary
@@ -87,19 +89,3 @@ def errors_in(
                 wrong.location = place.of((*path, *inside))
                 found.append(wrong)
     return tuple(found)
-
-
-def key_of(subjects: Iterable[Subject]) -> str:
-    """A digest of all that a verdict on queries follows from."""
-    parts = [
-        (
-            repr(each.event),
-            [
-                (alias, columns and [(column.name, str(column.type)) for column in columns])
-                for alias, columns in each.inputs.items()
-            ],
-            repr(each.vocab),
-        )
-        for each in subjects
-    ]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import Errors, OdfbuildError, PlanError
 from odfbuild.project.config import FILE
 from odfbuild.project.git.repository import repository
-from odfbuild.project.load import load_project
+from odfbuild.project.load import SHARED_FOLDERS, load_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.overrides import Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 
 if TYPE_CHECKING:
     from git import Commit, Repo
-
-SHARED_FOLDERS = ("macros", "templates", "vars")
-"""Folders of a project whose files any definition may depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +54,15 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
                 return
             with _exported(after, prefix, files, config.given, str(new)) as right:
                 yield RevisionPair(before=left, after=right)
+
+
+def is_revision(root: Path, text: str) -> bool:
+    """Whether Git knows a revision of that name in the repository around `root`."""
+    try:
+        with repository(root, "there are no revisions") as repo:
+            return bool(_commit(repo, text))
+    except PlanError:
+        return False
 
 
 def _commit(repo: Repo, revision: str) -> Commit:

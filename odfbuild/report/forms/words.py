@@ -26,6 +26,14 @@ def size(number: int) -> str:
     raise AssertionError("unreachable: the last unit takes everything")
 
 
+def lasting(seconds: float) -> str:
+    """How long something took: `0.4 s`, `2 min 5 s`, `3 h 20 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def short(block: Multihash | None) -> str:
     """The last digits of a hash, `-` for none."""
     return block.short if block else "-"

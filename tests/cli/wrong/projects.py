@@ -38,6 +38,30 @@ def undefined(tiny: Tiny) -> None:
         file.unlink()
 
 
+EARLY_BLOCK = """\
+apiVersion: 1
+kind: MetadataBlock
+content:
+  blockHash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8c
+  prevBlockHash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8d
+  systemTime: 2020-01-01T12:00:00.000Z
+  outputSlice:
+    hash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8e
+    interval: "[2020-01-01T12:00:00.000Z, 2020-01-01T12:00:00.000Z]"
+    numRecords: 10
+"""
+
+
+def deleted_and_made_again(tiny: Tiny) -> None:
+    """A dataset is in the bin, and another one has its name."""
+    definition = tiny.root / "datasets" / "derived.yaml"
+    text = definition.read_text()
+    definition.unlink()
+    said("apply", "-y", "--allow", "delete:derived")(tiny)
+    definition.write_text(text)
+    said("apply", "-y")(tiny)
+
+
 def block_of_version(version: int) -> bytes:
     """A block that says to be of another version of its format."""
     block = MetadataBlock(
@@ -101,6 +125,9 @@ FILES = (
     Case("E0141", "new push my_data", fresh=True),
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
+    Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
+    Case("E0160", "plan", swap(ROOT, "- value BIGINT", "- value BIGNIT"), fresh=True),
+    Case("E0161", "decode early.yaml", put("early.yaml", EARLY_BLOCK), fresh=True),
 )
 
 
@@ -120,6 +147,7 @@ GRAPH = (
 )
 
 PLANS = (
+    Case("E0550", "plan", swap(DERIVED, "FROM source", "FROM {{ ref('root') }}"), fresh=True),
     Case("E0301", "explain nothing"),
     Case("E0303", "plan", swap(ROOT, "kind: Ledger\n        primaryKey: [id]", "kind: Append")),
     Case("E0304", "plan", event(POLL)),
@@ -223,6 +251,7 @@ PLANS = (
     Case("E0390", "plan --allow delete:nothing"),
     Case("E0391", "plan --allow delete:derived"),
     Case("E0392", "plan --allow delete:root", undefined),
+    Case("E0393", "reset derived --to f1620", deleted_and_made_again),
     Case("E0340", "diff nowhere", git("add -A", "commit -q -m msg")),
     Case("E0341", "blame root"),
     Case("E0342", "diff HEAD", git("add data", "commit -q -m msg"), fresh=True),
