@@ -27,7 +27,7 @@ class Boundary:
         # Few paths have anything special about them, and the folders of most are known.
         if not text.startswith("/") or "/.." in text or os.path.islink(text):  # noqa: PTH114
             return self._leads_inside(text)
-        return self._holds(text.rpartition("/")[0])
+        return text in self._tops or self._holds(text.rpartition("/")[0])
 
     def check_open(self, path: str | Path) -> None:
         """Raise `ProjectError` E0940 unless it does."""
