@@ -86,7 +86,8 @@ def _paths(state: Context, files: list[str] | None) -> list[Path]:
 
     config = state.config()
     return [
-        Path(os.path.relpath(file)) for file in definition_files(config.datasets, config.check_open)
+        Path(os.path.relpath(file))
+        for file in definition_files(config.datasets, config.boundary.check_open)
     ]
 
 

@@ -36,7 +36,7 @@ def read_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _read(config: Config) -> Project:
     cache = DefinitionCache(config)
-    files = definition_files(config.datasets, config.check_open)
+    files = definition_files(config.datasets, config.boundary.check_open)
     found = {file: cache.get(file) for file in files}
     wrong: list[WrongDefinition] = []
     for file in [file for file in files if found[file] is None]:
@@ -70,9 +70,12 @@ def _scan(folder: str, check_link: Callable[[str], None]) -> Iterator[str]:
     for entry in entries:
         if entry.name.startswith(".") or (is_root and entry.name in _NO_DEFINITIONS):
             continue
+        is_folder = entry.is_dir()
+        if not is_folder and not entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
+            continue
         if entry.is_symlink():
             check_link(entry.path)
-        if entry.is_dir():
+        if is_folder:
             yield from _scan(entry.path, check_link)
-        elif entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
+        else:
             yield entry.path

@@ -13,7 +13,7 @@ from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.reach import check_open, may_open
+from odfbuild.project.reach import Boundary
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.owners import Ownership
@@ -70,13 +70,10 @@ class Config:
         """Disposable files of the environment: deleting them changes nothing but time."""
         return cache_folder(self.root, self.env)
 
-    def may_open(self, path: str | Path) -> bool:
-        """Whether planning may open a file that the project names."""
-        return may_open(path, self.root, self.folders)
-
-    def check_open(self, path: str | Path) -> None:
-        """Raise `ProjectError` E0940 unless it may."""
-        check_open(path, self.root, self.folders)
+    @property
+    def boundary(self) -> Boundary:
+        """Where files lie that planning may open."""
+        return Boundary(self.root, self.folders)
 
     @property
     def inbox(self) -> Path:

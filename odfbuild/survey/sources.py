@@ -49,6 +49,7 @@ def probe_all(
     edited: list[ChainDrift] = []
     known = marked(project.config.cache)
     contents = KnownContents(project.config.cache)
+    boundary = project.config.boundary
     for definition in definitions:
         seen = memory.watch(definition)
         if seen is not None and looks_the_same(seen, root):
@@ -73,7 +74,7 @@ def probe_all(
             seen = look(source, root, listed, closely=is_known)
             state = polling_state(chain)
             facts[name] = probe(
-                source, state, project.config.root, listed, contents.of, project.config.may_open
+                source, state, project.config.root, listed, contents.of, boundary.may_open
             )
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
