@@ -172,6 +172,8 @@ def test_notes_on_heads_of_several_clones_are_joined(
         program.ok("git", "install")
         tiny.derive(name, QUERY)
         program.ok("apply", "-y", "-s", name)
+        git(tiny.root, "add", "datasets")
+        git(tiny.root, "commit", "-q", "-m", f"Define {name}")
         program.ok("git", "commit", "--push")
     (_, _), (other, _) = two
     apply = git(other.root, "rev-list", "--max-parents=0", "HEAD")
