@@ -19,6 +19,7 @@ or edit that mends it (`help`). Several errors of one project travel together in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 __all__ = [
@@ -171,6 +172,26 @@ class Errors(OdfbuildError):
     def apart(self) -> tuple[OdfbuildError, ...]:
         """All of them, also those of `Errors` in it."""
         return tuple(part for each in self.errors for part in each.apart())
+
+
+EARLY_CHAIN = (
+    "migrate the definition (docs/migrate.md), keep the old chain elsewhere, and apply: a new "
+    "history begins with what the source still has"
+)
+"""The way out for chains that are older than all that can be read."""
+
+
+def as_one(errors: Sequence[OdfbuildError], dataset: str | None = None) -> OdfbuildError:
+    """The first of one or more errors of a dataset, with the others as notes."""
+    first, *others = [each for error in errors for each in error.apart()]
+    notes = (
+        f"also {each.code}{f' at {each.location}' if each.location else ''}: {each.message}"
+        for each in others
+    )
+    made = copy(first)
+    made.notes = (*first.notes, *notes)
+    made.dataset = first.dataset or dataset
+    return made
 
 
 def together(errors: Sequence[OdfbuildError]) -> OdfbuildError:

@@ -72,7 +72,7 @@ class Authoring(Base):
         found = format_files(
             map(Path, paths) if paths else [config.datasets],
             write=write,
-            check_link=config.check_open,
+            check_link=config.boundary.check_open,
         )
         if found.errors:
             raise together(found.errors)

@@ -268,9 +268,9 @@ class Looking(Base):
 
         found = read_definitions(self._folder, self._given)
         if not datasets:
-            return lint(found)
+            return lint(found).findings
         chosen, _ = choose(self._folder, Selection(select=datasets), self._given)
-        return lint(found, chosen)
+        return lint(found, chosen).findings
 
     def diff(self, old: str | None = None, new: str | None = None) -> tuple[DefinitionChange, ...]:
         """How definitions differ from the chains, or between revisions in Git.

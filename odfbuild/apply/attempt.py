@@ -8,10 +8,10 @@ from pathlib import Path
 
 from odfbuild.apply.audit import Audit
 from odfbuild.apply.transaction import Transaction
-from odfbuild.apply.unexpected_errors import unforeseen
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.secrets import scrub, scrub_error
+from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.multihash import Multihash

@@ -22,6 +22,7 @@ from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
 from odfbuild.graph.dag import dag_of, generations
+from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId, DatasetRef
 from odfbuild.odf.model import (
@@ -56,6 +57,7 @@ class KnownQueries:
     """Result schemas of queries that were checked already, kept in `folder` for next time."""
 
     def __init__(self, folder: Path, engine_version: str) -> None:
+        self.folder = folder
         self._file = folder / "queries.bin"
         self._stamp = b"odfbuild queries 1\n" + code_stamp() + engine_version.encode() + b"\n"
         self._before: dict[bytes, bytes] = read_disposable(self._file, self._stamp) or {}
@@ -162,11 +164,12 @@ class _Check:
     def check(self, subject: Subject) -> None:
         """Check one dataset whose inputs are checked already, and learn its schema."""
         name, folded = subject.name, subject.name.lower()
-        state = None if subject.fresh else self.states.get(folded)
-        vocab = _vocabulary(subject.events, self.states.get(folded))
-        committed = schema_of(state.schema) if state and state.schema else None
-        self.vocabs[folded], self.schemas[folded] = vocab, committed
+        self.schemas[folded], self.vocabs[folded] = None, Vocabulary()
         try:
+            state = None if subject.fresh else self.states.get(folded)
+            vocab = _vocabulary(subject.events, self.states.get(folded))
+            committed = schema_of(state.schema) if state and state.schema else None
+            self.vocabs[folded], self.schemas[folded] = vocab, committed
             found = self._result(subject, vocab)
             if found is not None:
                 new = dataset_schema(found, vocab)
@@ -175,6 +178,9 @@ class _Check:
             self.errors[name] = together(error.errors)
         except OdfbuildError as error:
             self.errors[name] = error
+        except Exception as error:  # a defect of ours must not take the other datasets down
+            folder = self.known.folder
+            self.errors[name] = unforeseen(error, folder, f"checking '{name}'", name)
         if name in self.errors:
             self.schemas[folded] = None  # its readers cannot be told anything
 

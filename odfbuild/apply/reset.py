@@ -15,7 +15,7 @@ from odfbuild.errors import PlanError
 from odfbuild.ingest.fetch.inbox import bring_back_inbox
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Link
-from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed
+from odfbuild.odf.model import AddData, ExecuteTransform, MetadataEvent, Seed, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
@@ -50,12 +50,12 @@ class Reset:
 
 
 def without_records(links: Iterable[Link]) -> tuple[MetadataEvent, ...]:
-    """The events of a chain but for the seed and those that bring data or watermarks, in order."""
-    return tuple(
-        block.event
-        for _, block in links
-        if not isinstance(block.event, Seed | AddData | ExecuteTransform)
-    )
+    """The events of a chain that its definition made, in order.
+
+    Records and watermarks go, and with the records the schema: the first ones that come set it.
+    """
+    by_data = Seed | SetDataSchema | AddData | ExecuteTransform
+    return tuple(block.event for _, block in links if not isinstance(block.event, by_data))
 
 
 def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> Reset:

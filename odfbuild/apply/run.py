@@ -120,7 +120,7 @@ def apply_plan(
             results = run_graph(
                 list(todo),
                 # What is wrong waits for nothing, so that it is told at once.
-                {name: () if name in run.wrong else waits_for[name] for name in todo},
+                {name: () if run.is_wrong(name) else waits_for[name] for name in todo},
                 run.work,
                 run.skip,
                 lambda outcome: outcome.status in _INCOMPLETE,
@@ -199,9 +199,13 @@ class _Run:
         subjects = changed_queries(self.todo.values())
         if subjects:
             known = KnownQueries(self.project.config.cache, self.options.engine_version)
-            projections = self.workspace.projections()
+            projections = self.workspace.readable()
             checked = check_queries(subjects, projections, self.engine.get, known)
             self.wrong = checked.errors
+
+    def is_wrong(self, name: str) -> bool:
+        """Whether it is known before anything runs that a dataset will not be touched."""
+        return name in self.wrong or self.todo[name].refusal is not None
 
     def step_progress(self, name: str) -> StepProgress | None:
         """How far the engine is with a dataset."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from odfbuild.errors import Location
+from odfbuild.errors import Location, OdfbuildError
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
 from odfbuild.project.lint.rules import RULES, Flaw, Rule
@@ -16,6 +16,7 @@ from odfbuild.project.model import Definition, Project
 from odfbuild.project.rewrite import replace_text
 from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
+from odfbuild.survey.faults import fault_of
 from odfbuild.survey.queries import wrong_queries
 
 
@@ -33,20 +34,29 @@ class Finding:
     can_fix: bool = False
 
 
-def lint(found: Definitions, chosen: Container[str] | None = None) -> list[Finding]:
-    """All findings about the chosen datasets (`None`: all), in order of file and line."""
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """All findings, in order of file and line, and why some datasets could not be looked at."""
+
+    findings: list[Finding]
+    faults: list[OdfbuildError]
+
+
+def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
+    """Look at the chosen datasets (`None`: all), whatever is wrong with one of them."""
     project = found.project
+    faults = {n: e for n, e in found.faults.items() if chosen is None or n in chosen}
     definitions = [d for d in project.definitions if chosen is None or d.name in chosen]
     findings = [
         _finding(project, definition, flaw, level)
-        for definition, flaw in _flaws(definitions, found)
+        for definition, flaw in _flaws(definitions, found, faults)
         if (level := _level(project, flaw.rule)) != "off"
     ]
     findings += _ambiguous(project, definitions)
     findings += _wrong(found, {each.name for each in definitions})
     # Each instance of a template has the flaw of its template: the first one is enough.
     unique = {_what(each): each for each in findings[::-1]}
-    return sorted(unique.values(), key=_order)
+    return Linted(sorted(unique.values(), key=_order), list(faults.values()))
 
 
 def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
@@ -60,10 +70,17 @@ def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
 
 
 def _flaws(
-    definitions: Sequence[Definition], found: Definitions
+    definitions: Sequence[Definition], found: Definitions, faults: dict[str, OdfbuildError]
 ) -> Iterator[tuple[Definition, Flaw]]:
+    """Definitions and their flaws; where a rule itself fails, `faults` gets to know."""
     for definition in definitions:
-        for flaw in (*flaws_of_definition(definition.snapshot), *flaws_of_query(definition)):
+        name = definition.name
+        try:
+            flaws = (*flaws_of_definition(definition.snapshot), *flaws_of_query(definition))
+        except Exception as error:  # whatever is wrong with one, the others are looked at
+            faults[name] = fault_of(found.project.config.cache, "looking at", name, error)
+            continue
+        for flaw in flaws:
             yield definition, flaw
     yield from copied_queries(definitions)
     for _, group in groupby(definitions, key=lambda each: each.file):

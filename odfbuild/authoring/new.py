@@ -71,7 +71,9 @@ def _checked(text: str, file: str, found: Definitions) -> tuple[str, ...]:
     if file.endswith(TEMPLATE_SUFFIX):
         sources = [
             Source(file, each.text, each.label, each.lines, text)
-            for each in render_template(text, file, config.root, config.vars, config.check_open)
+            for each in render_template(
+                text, file, config.root, config.vars, config.boundary.check_open
+            )
         ]
     made = [definition for source in sources for definition in definitions_in(source)]
     project = Project(config=config, definitions=(*found.project.definitions, *made))

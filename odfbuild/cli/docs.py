@@ -13,6 +13,7 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
 
@@ -48,10 +49,11 @@ def build(
     state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
     wanted = selection
-    text, number = _page(state, wanted, moment)
+    text, number, faults = _page(state, wanted, moment)
     if str(out) == "-":
         state.console.result(text)
-        return 0
+        state.console.error(*faults)
+        return 1 if faults else 0
     file = out
     if file is None:
         from odfbuild.store.disposable import prepare_cache_folder
@@ -64,7 +66,8 @@ def build(
         state.console.data({"file": str(file), "datasets": number})
     else:
         state.console.note(f"Wrote {count(number, 'dataset')} to {file}.")
-    return 0
+    state.console.error(*faults)
+    return 1 if faults else 0
 
 
 @docs.command()
@@ -95,8 +98,10 @@ def serve(
     return 0
 
 
-def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[str, int]:
-    """The page at a time (default: now), and how many datasets are on it."""
+def _page(
+    state: Context, wanted: Selection, moment: Timestamp | None
+) -> tuple[str, int, list[OdfbuildError]]:
+    """The page at a time (default: now), how many datasets are on it, what is wrong with some."""
     from odfbuild.inspect.pages import pages
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.report.datasets import statuses
@@ -111,4 +116,4 @@ def _page(state: Context, wanted: Selection, moment: Timestamp | None) -> tuple[
     watermarks = {page.name: page.state.watermark if page.state else None for page in made}
     ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
     text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    return text, len(made)
+    return text, len(made), [page.fault for page in made if page.fault]

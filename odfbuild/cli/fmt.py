@@ -72,7 +72,7 @@ def fmt(
 def _check_link(state: Context) -> Callable[[str], None]:
     """What the project says about links; outside of projects any may be followed."""
     try:
-        return state.config().check_open
+        return state.config().boundary.check_open
     except OdfbuildError as error:
         if error.code != "E0100":
             raise

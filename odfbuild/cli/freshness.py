@@ -30,7 +30,7 @@ def freshness(
     chosen = state.chosen(selection)
     watermarks = {
         name: projection.watermark
-        for name, projection in state.workspace().projections().items()
+        for name, projection in state.workspace().readable().items()
         if chosen is None or name in chosen
     }
     ages = ages_of(watermarks, state.config().freshness, now)

@@ -30,10 +30,9 @@ def import_(
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
-    projections = workspace.projections()
-    aliases = {projection.dataset_id: alias for alias, projection in projections.items()}
-    snapshot = committed_snapshot(name, projections[name], aliases)
-    manifest = to_manifest(snapshot)
+    committed = workspace.projections([name])[name]
+    aliases = {each.dataset_id: alias for alias, each in workspace.readable().items()}
+    manifest = to_manifest(committed_snapshot(name, committed, aliases))
     text = dump_yaml(manifest)
     if as_json:
         state.console.data(manifest)

@@ -29,12 +29,13 @@ def lint(
     """
     from odfbuild.authoring import linting
     from odfbuild.report.lint import findings_to_data, render_findings
-    from odfbuild.survey.definitions import read_definitions
+    from odfbuild.survey.definitions import look_at_definitions
 
     state: Context = context.obj
     chosen = state.chosen(selection)
-    found = read_definitions(state.directory, state.given)
-    findings = linting.lint(found, chosen)
+    found = look_at_definitions(state.directory, state.given)
+    linted = linting.lint(found, chosen)
+    findings = linted.findings
     if fix:
         for file in linting.fix(found, findings):
             state.console.note(f"Mended {file}")
@@ -46,6 +47,8 @@ def lint(
         state.console.data({"datasets": looked_at, "findings": findings_to_data(findings)})
     elif findings:
         state.console.result(render_findings(findings, color=state.console.color))
-    else:
+    elif not linted.faults:
         state.console.result("Nothing to complain about.")
-    return 1 if any(strict or each.level == "error" for each in findings) else 0
+    state.console.error(*linted.faults)
+    failed = any(strict or each.level == "error" for each in findings)
+    return 1 if linted.faults or failed else 0

@@ -184,8 +184,8 @@ def _defect(error: Exception, arguments: list[str]) -> OdfbuildError:
     """An exception that nobody foresaw; its details go to the project's cache, if it has one."""
     import tempfile
 
-    from odfbuild.apply.unexpected_errors import unforeseen
     from odfbuild.cli import github
+    from odfbuild.ingest.unexpected_errors import unforeseen
     from odfbuild.store.disposable import cache_folder
 
     root = github.root_of_project(arguments)

@@ -86,7 +86,8 @@ def _paths(state: Context, files: list[str] | None) -> list[Path]:
 
     config = state.config()
     return [
-        Path(os.path.relpath(file)) for file in definition_files(config.datasets, config.check_open)
+        Path(os.path.relpath(file))
+        for file in definition_files(config.datasets, config.boundary.check_open)
     ]
 
 
@@ -98,11 +99,11 @@ def _migration(state: Context, path: Path) -> list[Migration]:
 
     if not path.name.endswith(TEMPLATE_SUFFIX):
         return [migrate(read_text(path, str(path)), str(path))]
-    try:
-        read_file(state.config(), str(path.absolute()))
-    except Errors as errors:
-        old = {str(e.location and e.location.line): e for e in errors.errors if e.code == "E0111"}
-        raise Errors(old.values()) from None
+    wrong = read_file(state.config(), str(path.absolute())).wrong
+    errors = [error for each in wrong for error in each.errors]
+    old = {str(e.location and e.location.line): e for e in errors if e.code == "E0111"}
+    if errors:
+        raise Errors(old.values() or errors)
     return []
 
 

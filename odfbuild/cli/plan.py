@@ -69,5 +69,5 @@ def plan(
         what = f"The queries of {new:,} new datasets were not checked"
         state.console.note(f"{what}: `odfbuild validate` checks them all.")
     if not made.applyable:
-        return 1
+        return max(each.refusal.exit_code for each in made.datasets if each.refusal)
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

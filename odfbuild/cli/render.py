@@ -66,7 +66,7 @@ def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definiti
     from odfbuild.plan.changes.committed import committed_snapshot
     from odfbuild.project.model import Definition
 
-    known = state.workspace().projections().items()
+    known = state.workspace().readable().items()
     aliases = {each.dataset_id: name for name, each in known}
     return [
         Definition(

@@ -56,6 +56,8 @@ _HINT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Found in any query that is not simply record by record, and in some that are."""
+_HINTED = _IS_AGGREGATE | set(_WORDS) | {"group", "union", "lateral"}
+_PLAIN_WORD = re.compile(r"\w+")
 _OTHER_JOIN = re.compile("left|right|full|outer|semi|anti|natural|lateral|system_time")
 
 
@@ -69,7 +71,7 @@ def expected_mode(transform: TransformSql) -> Choice:
 
 @lru_cache(maxsize=1000)
 def _mode_of(queries: tuple[str, ...]) -> Choice:
-    steps = [words_of(query) for query in queries if _HINT.search(query)]
+    steps = [words_of(query) for query in queries if _is_hinted(query)]
     if steps and len(steps) < len(queries):
         steps = [words_of(query) for query in queries]
     found = [each for words in steps for each in _constructs(words)]
@@ -82,6 +84,16 @@ def _mode_of(queries: tuple[str, ...]) -> Choice:
         return PAIRS
     kind, word = found[0]
     return Choice(Mode.CHANGELOG, f"{kind} at line {word.line}, column {word.column}")
+
+
+def _is_hinted(query: str) -> bool:
+    """Whether `_HINT` may be found; most queries have none, which their words tell at once."""
+    text = query.lower()
+    words = _PLAIN_WORD.findall(text)
+    commas = "," in text.partition("from")[2]
+    if words[:1] == ["select"] and not commas and _HINTED.isdisjoint(words):
+        return words.count("select") > 1
+    return _HINT.search(query) is not None
 
 
 def _constructs(words: list[Word]) -> list[tuple[str, Word]]:

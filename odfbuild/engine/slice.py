@@ -237,6 +237,8 @@ def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
         if pc.any(pc.less(values, pa.scalar(0, values.type))).as_py():
             values = pc.floor_temporal(values, unit="millisecond")
         values = values.cast(target, safe=False)
+    if pa.types.is_time(values.type) and pa.types.is_time(target):
+        return values.cast(target, safe=False)  # as many digits as are declared
     # A cast asks for members also where their struct is null.
     optional = all_optional(target)
     values = values.cast(optional)

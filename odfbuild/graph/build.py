@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Inputs = Mapping[str, tuple[str, ...]]
 """Names of the inputs of each defined dataset."""
+
+Faults = dict[str, list[OdfbuildError]]
+"""What keeps datasets from having a place in the graph, by name."""
 
 
 class Orders(Protocol):
@@ -39,20 +42,35 @@ def build_graph(
     Where `known` has the order of these datasets, NetworkX is not imported. Raises `Errors` with
     duplicate names, unknown inputs and cycles, all at once.
     """
-    errors: list[OdfbuildError] = []
+    graph = find_graph(project, committed, known)
+    if graph.faults:
+        errors = [error for found in graph.faults.values() for error in found]
+        # All datasets of a cycle have the same fault.
+        raise Errors({id(each): each for each in errors}.values())
+    return graph
+
+
+def find_graph(
+    project: Project, committed: Mapping[str, Projection], known: Orders | None = None
+) -> Graph:
+    """The graph of all that has a place in it, and why the rest has none; `known` as above."""
+    faults: Faults = {}
     by_name: dict[str, Definition] = {}
     for definition in project.definitions:
         first = by_name.setdefault(definition.folded, definition)
         if first is not definition:
-            errors.append(_duplicate(project, first, definition))
-    inputs = _inputs(project, by_name, committed, errors)
-    graph = Graph(inputs, by_name, known.get(inputs) if known else None)
+            error = _duplicate(project, first, definition)
+            faults.setdefault(first.name, []).append(error)
+    inputs = _inputs(project, by_name, committed, faults)
+    graph = Graph(inputs, by_name, known.get(inputs) if known else None, faults)
     try:
         order = graph.order
     except CircleError:
-        errors.extend(_cycles(project, by_name, graph.dag))
-    if errors:
-        raise Errors(errors)
+        inputs = dict(inputs)
+        for name, error in _cycles(project, by_name, graph.dag):
+            faults.setdefault(name, []).append(error)
+            inputs[name] = ()
+        return Graph(inputs, by_name, None, faults)
     if known:
         known.put(inputs, order)
     return graph
@@ -62,10 +80,11 @@ def _inputs(
     project: Project,
     by_name: Mapping[str, Definition],
     committed: Mapping[str, Projection],
-    errors: list[OdfbuildError],
+    faults: Faults,
 ) -> Inputs:
-    """Names of the inputs of each definition; `errors` gets those that nothing is called."""
+    """Names of the inputs of each definition; `faults` gets those that nothing is called."""
     aliases = {name.lower(): name for name in committed}
+    aliases.update({each.name.lower(): each.name for each in project.wrong if each.name})
     aliases.update({folded: definition.name for folded, definition in by_name.items()})
     names_by_id: dict[str, str] | None = None
     inputs: dict[str, tuple[str, ...]] = {}
@@ -83,7 +102,8 @@ def _inputs(
             elif name is None:
                 name = aliases.get(ref.lower())
             if name is None:
-                errors.append(_unknown(project, definition, ref, number, aliases))
+                error = _unknown(project, definition, ref, number, aliases)
+                faults.setdefault(definition.name, []).append(error)
             else:
                 found.append(name)
         inputs[definition.name] = tuple(found)
@@ -122,25 +142,23 @@ def _unknown(
 
 def _cycles(
     project: Project, by_name: Mapping[str, Definition], dag: DiGraph[str]
-) -> list[GraphError]:
+) -> Iterator[tuple[str, GraphError]]:
+    """Each dataset that is part of a cycle, with the error about it."""
     import networkx
 
-    errors = []
     for group in sorted(map(sorted, networkx.strongly_connected_components(dag))):
         if len(group) == 1 and not dag.has_edge(group[0], group[0]):
             continue
         path = [edge[0] for edge in networkx.find_cycle(dag.subgraph(group), group[0])]
         first = path[0]
-        errors.append(
-            GraphError(
-                f"datasets depend on each other in a circle: {' → '.join([*path, first])}",
-                code="E0203",
-                location=_place(project, by_name[first.lower()], ("name",)),
-                help="remove one of these inputs",
-                dataset=first,
-            )
+        error = GraphError(
+            f"datasets depend on each other in a circle: {' → '.join([*path, first])}",
+            code="E0203",
+            location=_place(project, by_name[first.lower()], ("name",)),
+            help="remove one of these inputs",
+            dataset=first,
         )
-    return errors
+        yield from ((name, error) for name in group)
 
 
 def _place(project: Project, definition: Definition, path: tuple[str | int, ...]) -> Location:

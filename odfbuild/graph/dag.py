@@ -6,7 +6,7 @@ input knows the order from before, and is spared the import of NetworkX, a tenth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from networkx import DiGraph
 
+    from odfbuild.errors import OdfbuildError
     from odfbuild.project.model import Definition
 
 
@@ -24,7 +25,8 @@ class CircleError(ValueError):
 class Graph:
     """Defined datasets and their inputs, by alias.
 
-    `inputs` may name datasets that have a chain but no definition; these are nodes, too.
+    `inputs` may name datasets that have a chain but no definition; these are nodes, too. `faults`
+    say why some datasets have no place in it; what is wrong with their inputs is left out.
     """
 
     def __init__(
@@ -32,8 +34,10 @@ class Graph:
         inputs: Mapping[str, tuple[str, ...]],
         definitions: Mapping[str, Definition] | None = None,
         order: tuple[str, ...] | None = None,
+        faults: Mapping[str, Sequence[OdfbuildError]] | None = None,
     ) -> None:
         self.inputs = inputs
+        self.faults = faults or {}
         self._definitions = definitions or {}
         self._order = order
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfbuild.errors import IntegrityError, OdfbuildError
 from odfbuild.graph.build import build_graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import ExecuteTransformInput
@@ -56,7 +55,7 @@ def find_drift(
     project = load_project(start, given)
     config = project.config
     workspace = config.workspace()
-    projections = _readable(workspace)
+    projections = workspace.readable()
     renames = renames_of(project, projections)
     build_graph(project, renamed(projections, renames))
     names = _names(project, workspace, renames, chosen)
@@ -82,22 +81,6 @@ def _names(
     present = {renames.get(d.name, d.name) for d in project.definitions}
     spelt = {name.lower(): name for name in (*present, *workspace.aliases())}
     return sorted(name for name in spelt.values() if chosen is None or name in chosen)
-
-
-def _readable(workspace: Workspace) -> dict[str, Projection]:
-    """Projections of all chains that can be read."""
-    try:
-        return workspace.projections()
-    except OdfbuildError:
-        found = {}
-        for name in workspace.aliases():
-            try:
-                state = workspace.projection(name)
-            except IntegrityError:
-                continue
-            if state is not None:
-                found[name] = state
-        return found
 
 
 # --- Definitions ---

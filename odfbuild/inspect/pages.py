@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from odfbuild.errors import PlanError
+from odfbuild.errors import OdfbuildError, PlanError
 from odfbuild.odf.model import MetadataBlock, SetInfo, SetLicense
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.git.notes import CommitInfo, last_changes
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
+from odfbuild.survey.faults import fault_of
 from odfbuild.survey.runs import LastResult, last_results
 from odfbuild.survey.survey import Survey
 
@@ -42,7 +43,7 @@ class Page:
 
     `roots` are those that it derives from, however far. `owners` are whom to ask, `changed` the
     commit that last changed the file of its definition. `history` are the newest blocks, newest
-    first.
+    first. `fault` is why no more can be told.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Page:
     owners: tuple[str, ...]
     changed: CommitInfo | None
     last: LastResult | None
+    fault: OdfbuildError | None = None
 
 
 def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
@@ -67,28 +69,35 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
     definitions = {each.name: each for each in found.project.definitions}
     changes, results = _changes(config), last_results(config.cache)
     wanted = set(names)
-    made = []
-    for name in names:
-        definition, state = definitions.get(name), found.projections.get(name)
-        made.append(
-            Page(
-                name=name,
-                definition=definition,
-                state=state,
-                inputs=tuple(n for n in found.graph.inputs.get(name, ()) if n in wanted),
-                readers=tuple(n for n in found.graph.readers.get(name, ()) if n in wanted),
-                roots=tuple(n for n in found.graph.roots(name) if n in wanted),
-                info=_said(SetInfo, definition, state.info if state else None),
-                license=_said(SetLicense, definition, state.license if state else None),
-                columns=_columns(state),
-                checks=tuple(str(each.check) for each in checks_of(config.checks, name)),
-                history=_history(found, name),
-                owners=owners_of(config.owners, name),
-                changed=changes.get(definition.file) if definition else None,
-                last=results.get(name),
-            )
+
+    def page(name: str, fault: OdfbuildError | None) -> Page:
+        definition = definitions.get(name)
+        state = found.projections.get(name) if fault is None else None
+        return Page(
+            name=name,
+            definition=definition,
+            state=state,
+            inputs=tuple(n for n in found.graph.inputs.get(name, ()) if n in wanted),
+            readers=tuple(n for n in found.graph.readers.get(name, ()) if n in wanted),
+            roots=tuple(n for n in found.graph.roots(name) if n in wanted),
+            info=_said(SetInfo, definition, state.info if state else None),
+            license=_said(SetLicense, definition, state.license if state else None),
+            columns=_columns(state),
+            checks=tuple(str(each.check) for each in checks_of(config.checks, name)),
+            history=_history(found, name) if state else (),
+            owners=owners_of(config.owners, name),
+            changed=changes.get(definition.file) if definition else None,
+            last=results.get(name),
+            fault=fault or found.faults.get(name),
         )
-    return tuple(made)
+
+    def whole(name: str) -> Page:
+        try:
+            return page(name, None)
+        except Exception as error:  # whatever is wrong with one, the others have their pages
+            return page(name, fault_of(config.cache, "looking at", name, error))
+
+    return tuple(map(whole, names))
 
 
 def _said(

@@ -62,7 +62,7 @@ class Step:
 
 def newest_steps(workspace: Workspace, names: Sequence[str]) -> Iterator[Step]:
     """The newest step with records of each of `names` that has one, in their order."""
-    projections = workspace.projections()
+    projections = workspace.readable()
     aliases = {state.dataset_id: name for name, state in projections.items()}
     for name in names:
         now = projections.get(name)

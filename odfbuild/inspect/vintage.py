@@ -95,7 +95,7 @@ class _Reader:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._names = {p.dataset_id: name for name, p in workspace.projections().items()}
+        self._names = {p.dataset_id: name for name, p in workspace.readable().items()}
         self._told: set[tuple[str, Multihash]] = set()
 
     def look(self, name: str, block: Multihash | None, offset: int | None) -> Vintage:

@@ -101,21 +101,35 @@ class DatasetAlias:
         return f"{self.account}/{self.name}" if self.account else self.name
 
 
+def is_alias(text: str) -> bool:
+    """Whether `text` can be the alias of a dataset."""
+    parts = text.split("/")
+    return len(parts) <= 2 and all(map(is_name, parts))
+
+
 @lru_cache(1 << 15)
 def _parsed_alias(text: str) -> DatasetAlias:
     # Each name of a project stands in several definitions.
-    parts = text.split("/")
-    if len(parts) > 2 or not all(map(is_name, parts)):
+    if not is_alias(text):
         raise ValueError(
             f"not a dataset name: {text!r}; names are letters and digits, "
             "with single '-' and '.' between them"
         )
-    return DatasetAlias(parts[-1], parts[0] if len(parts) == 2 else None)
+    account, _, name = text.rpartition("/")
+    return DatasetAlias(name, account or None)
 
 
 DatasetRef = DatasetId | DatasetAlias
 
+_REMOTE = re.compile(r"[a-z][\w+.-]*://|[\w.-]+/(did:|[\w.-]+/[\w.-]+$)", re.IGNORECASE)
+"""What references to datasets elsewhere begin with: `https://…`, `repo/did:…`, `repo/account/x`."""
+
 
 def parse_ref(text: str) -> DatasetRef:
     """Read a local reference: a DID or an alias; `ValueError` otherwise."""
+    if _REMOTE.match(text):
+        raise ValueError(
+            f"'{text}' refers to a dataset of another repository, and remote references are not "
+            "supported yet; give the alias or the DID of a dataset of this project"
+        )
     return DatasetId.parse(text) if text.startswith("did:") else DatasetAlias.parse(text)

@@ -14,6 +14,7 @@ from odfbuild.odf.changed import changed
 from odfbuild.odf.model import (
     AddData,
     AddPushSource,
+    DataSchema,
     DatasetKind,
     DatasetSnapshot,
     DisablePollingSource,
@@ -154,6 +155,8 @@ def _normalise_event(event: MetadataEvent, path: Path, problems: list[Problem]) 
                     "give the columns under `schema`",
                 )
             )
+        case SetDataSchema():
+            _check_schema(event.schema, path, problems)
     return event
 
 
@@ -167,6 +170,19 @@ def _check_read(read: ReadStep, path: Path, problems: list[Problem]) -> None:
                 "E0645",
             )
         )
+    _check_schema(read.schema, path, problems)
+
+
+def _check_schema(schema: DataSchema | None, path: Path, problems: list[Problem]) -> None:
+    if schema is None:
+        return
+    from odfbuild.odf.schema.arrow_encoding import unfit_encodings
+
+    help_ = "remove that attribute, or declare the column with a type that has it"
+    problems += [
+        Problem((*path, "schema", *place), message, help_, "E0532")
+        for place, message in unfit_encodings(schema)
+    ]
 
 
 def _normalise_inputs(

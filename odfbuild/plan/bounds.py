@@ -88,9 +88,10 @@ def kept_values(
 
     `None` where none are recognised, or where others may be equal to them.
     """
-    if len(transform.queries or ()) != 1:
+    steps = transform.queries or ()
+    if len(steps) != 1 or "'" not in steps[0].query:
         return None
-    text = _COMMENT.sub(lambda match: match[1] or " ", (transform.queries or ())[0].query)
+    text = _COMMENT.sub(lambda match: match[1] or " ", steps[0].query)
     plain = re.sub(_STRING, lambda match: " " * len(match[0]), text)
     where = [match.end() for match in re.finditer(r"\bwhere\b", plain, re.I)]
     if len(where) != 1 or _NOT_PLAIN.search(plain):

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 from odfbuild.errors import OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.changes.delete import as_deletion
 from odfbuild.plan.changes.forgotten import forgotten
 from odfbuild.plan.inputs import ChainIdentities, PlanInputs
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.model import DatasetPlan, Plan
+from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
 from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
@@ -25,6 +26,10 @@ from odfbuild.store.collector import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider
+
+
+def _raised(_: str, error: Exception) -> OdfbuildError:
+    raise error
 
 
 class Order(Protocol):
@@ -51,6 +56,8 @@ def build_plan(
     engine_version: str = "",
     due: Collection[str] = (),
     corrected: Collection[str] = (),
+    faults: Mapping[str, OdfbuildError] | None = None,
+    unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
 ) -> Plan:
     """Plan a whole project.
 
@@ -64,8 +71,11 @@ def build_plan(
     `deleted` (in the order of `to_delete`) go. `engine_version` is the
     release that would compute: another one than recorded is said, and no reason to run. `due` are
     roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
-    is decided now.
+    is decided now. What is wrong with datasets (`faults`, by name: also of definitions and chains
+    that cannot be read) refuses these, and those that need them; so does what comes `unforeseen`
+    while one is decided.
     """
+    faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
     planner = _Planner(
         PlanInputs(
             ChainIdentities(projections),
@@ -79,6 +89,8 @@ def build_plan(
             project.config.policies,
             project.config.engines,
             engine_version,
+            {name.lower(): error for name, error in faults.items()},
+            unforeseen,
             frozenset(due),
             frozenset(corrected),
             project.definitions,
@@ -86,8 +98,11 @@ def build_plan(
     )
     definitions = {definition.name: definition for definition in project.definitions}
     order = [n for n in graph.order if n not in left_out] if left_out else graph.order
+    defined = {name.lower() for name in order}
+    unplanned = {name: faults[name] for name in sorted(faults) if name.lower() not in defined}
     with paused_collector():
         planned = [planner.plan(definitions[name]) for name in order]
+    planned += [planner.refuse(name, error) for name, error in unplanned.items()]
     without = {
         name: projections[name]
         for name in projections
@@ -116,12 +131,33 @@ class _Planner:
         self.decided.add(definition.folded)
         memory = self._given.memory
         inputs = definition.inputs and self._given.identities.aliases(definition.inputs)
+        if definition.folded in self._given.faults:
+            return self._decider.refuse(definition, inputs, self._given.faults[definition.folded])
         recalled = memory.recall(definition, inputs)
         if recalled is not None:
             return recalled
-        made, outlook = self._decider.decide(definition, inputs)
+        try:
+            made, outlook = self._decider.decide(definition, inputs)
+        except Exception as error:  # a defect of ours must not take the other datasets down
+            wrong = self._given.unforeseen(definition.name, error)
+            return self._decider.refuse(definition, inputs, wrong)
         memory.learn(definition, inputs, made, outlook)
         return made
+
+    def refuse(self, name: str, error: OdfbuildError) -> DatasetPlan:
+        """The plan of what has no definition that can be used."""
+        self.decided.add(name.lower())
+        state = self._given.identities.states.get(name.lower())
+        return DatasetPlan(
+            name=name,
+            kind=state.kind if state else DatasetKind.Root,
+            id=state.dataset_id if state else None,
+            expected_head=state.head if state else None,
+            actions=(Action.REFUSE,),
+            reasons=(Reason(code=ReasonCode.FAULTY, message=error.message),),
+            location=error.location,
+            refusal=error,
+        )
 
     @cached_property
     def _decider(self) -> Decider:

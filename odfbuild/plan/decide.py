@@ -49,14 +49,19 @@ class Decider:
         self.states = self.remaining if self.rebuilt else states
         self.columns = ColumnsAhead(self.states, given.identities.alias, given.memory.lineages)
         self.queries = ChangedQueries(given, self.columns)
-        self.unborn: set[str] = set()
-        """Datasets that have no chain and will not get one, because they are refused."""
+        self.unborn = {name for name in given.faults if name not in states}
+        """Datasets that have no chain, or none that can be read, and will not get one."""
+        self.lost = frozenset(self.unborn)
+        """Those of them that nothing can be told of, not even what their readers have read."""
 
     def decide(
         self, definition: Definition, inputs: tuple[str, ...]
     ) -> tuple[DatasetPlan, ExpectedInput | None]:
         """The plan of a dataset whose inputs are planned already, and what its readers get."""
         folded = definition.name.lower()
+        lost = next((each for each in inputs if each.lower() in self.lost), None)
+        if lost is not None:
+            return self._without_input(definition, inputs, lost), None
         made, outlook = self._decide(definition, inputs)
         if folded in self.rebuilt:
             made = as_rebuild(made, self.rebuilt[folded])
@@ -65,6 +70,31 @@ class Decider:
         if made.refusal is not None and made.id is None:
             self.unborn.add(folded)
         return made, outlook
+
+    def refuse(
+        self, definition: Definition, inputs: tuple[str, ...], error: OdfbuildError
+    ) -> DatasetPlan:
+        """The plan of a dataset that something is wrong with; as it is, it stays for readers."""
+        reason = Reason(code=ReasonCode.FAULTY, message=error.message)
+        return self._refused(definition, inputs, Verdict(reasons=(reason,), refusal=error))
+
+    def _without_input(
+        self, definition: Definition, inputs: tuple[str, ...], lost: str
+    ) -> DatasetPlan:
+        snapshot = definition.snapshot
+        path = next(path_of(snapshot, e) for e in snapshot.metadata if isinstance(e, SetTransform))
+        places = _Inputs(self.given.place_of(definition), path)
+        verdict = _input_refused(definition.name, lost, places.of(inputs.index(lost)))
+        return self._refused(definition, inputs, verdict)
+
+    def _refused(
+        self, definition: Definition, inputs: tuple[str, ...], verdict: Verdict
+    ) -> DatasetPlan:
+        state = self.states.get(definition.folded)
+        if state is None:
+            self.unborn.add(definition.folded)
+        where = definition.location
+        return _assemble(definition, state, NO_DIFFERENCE, verdict, inputs, verdict.refusal, where)
 
     def _decide(
         self, definition: Definition, inputs: tuple[str, ...]
@@ -246,9 +276,9 @@ def _engine_changed(recorded: str, now: str) -> Reason:
 
 
 def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
-    message = f"its input {culprit} is refused and has no chain"
+    message = f"its input {culprit} is refused and has no chain that can be read"
     refusal = PlanError(
-        f"'{name}' cannot be created: its input '{culprit}' is refused",
+        f"'{name}' cannot be planned: its input '{culprit}' is refused",
         code="E0308",
         location=location,
         help=f"mend '{culprit}' first",

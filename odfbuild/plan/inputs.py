@@ -78,9 +78,12 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What decisions are made from; names are in lower case in `left_out`, `rebuilt`, `corrected`.
+    """What decisions are made from.
 
-    `due` are roots whose watermark the clock moves.
+    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults`.
+
+    `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
+    clock moves. `unforeseen` makes an error of an exception that came while one was decided.
     """
 
     identities: ChainIdentities
@@ -94,6 +97,8 @@ class PlanInputs:
     policies: Sequence[Policy]
     engines: Mapping[str, str]
     engine_version: str
+    faults: Mapping[str, OdfbuildError]
+    unforeseen: Callable[[str, Exception], OdfbuildError]
     due: Set[str] = frozenset()
     corrected: Set[str] = frozenset()
     definitions: Sequence[Definition] = ()

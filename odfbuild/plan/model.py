@@ -67,6 +67,7 @@ class ReasonCode(Enum):
     QUERY_WAITS = "query_waits"
     ENGINE_CHANGED = "engine_changed"
     SOURCE_REFUSED = "source_refused"
+    FAULTY = "faulty"
     POLICY_ADDITIVE = "policy.additive"
     POLICY_FORWARD_ONLY = "policy.forward-only"
 

@@ -218,13 +218,28 @@ def _cost(
     new = Amount(waiting, waiting) + coming
     committed = [each.state.records if each.state else 0 for each in inputs]
     whole = Amount(sum(committed), sum(committed)) + coming
-    mode = expected_mode(transform).mode
     # Where one of several inputs is empty, the others may not be needed.
     all_there = len(inputs) == 1 or all(
         records or (each.outlook and each.outlook.amount.least)
         for records, each in zip(committed, inputs, strict=True)
     )
+    # The mode takes a look at every word, and changes nothing where all is new and may not come.
+    any_mode = new == whole and not new.least and not (projection and projection.records)
+    mode = Mode.MAP if any_mode else expected_mode(transform).mode
     read = _read(mode, new, whole, sure=sure and all_there)
+    aliases = [each.alias for each in inputs]
+    brings = None
+    if never_adds_records(transform, aliases):
+        brings = new.most
+        if mode is not Mode.MAP:
+            brings = _most_changes(transform, mode, projection, new, whole)
+    exactly = brings == 0
+    share = None
+    if mode is Mode.MAP and brings:
+        exactly = new.exact and keeps_every_record(transform, aliases)
+        kept = kept_values(transform, aliases) if len(inputs) == 1 else None
+        if kept and expected_mode(transform).mode is Mode.MAP:
+            share = Share(inputs[0].name.lower(), *kept, brings)
     pending = Pending(
         records=new.most,
         # Slices that do not exist yet have no size.
@@ -233,18 +248,7 @@ def _cost(
         read_least=read.least,
         read_most=read.most,
     )
-    aliases = [each.alias for each in inputs]
-    brings = None
-    if never_adds_records(transform, aliases):
-        brings = new.most
-        if mode is not Mode.MAP:
-            brings = _most_changes(transform, mode, projection, new, whole)
-    keeps_all = mode is Mode.MAP and keeps_every_record(transform, aliases)
-    share = None
-    if mode is Mode.MAP and brings and len(inputs) == 1:
-        kept = kept_values(transform, aliases)
-        share = kept and Share(inputs[0].name.lower(), *kept, brings)
-    return _Cost(pending, brings, brings == 0 or (keeps_all and new.exact), share or None)
+    return _Cost(pending, brings, exactly, share)
 
 
 def _read(mode: Mode, new: Amount, whole: Amount, *, sure: bool) -> Amount:

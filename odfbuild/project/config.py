@@ -32,7 +32,7 @@ from odfbuild.project.machine import (
 )
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.reach import check_open
+from odfbuild.project.reach import Boundary
 from odfbuild.project.settings.checks import SCHEMA as CHECKS
 from odfbuild.project.settings.checks import checks_from
 from odfbuild.project.settings.freshness import SCHEMA as FRESHNESS
@@ -155,7 +155,8 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     root = find_root(start)
     machine = _machine(root)
     folders = tuple(Path(each).expanduser().resolve() for each in machine["folders"])
-    check_open(root / FILE, root, folders)
+    boundary = Boundary(root, folders)
+    boundary.check_open(root / FILE)
     text = _read(root / FILE)
     documents = read_documents(text, FILE)
     data = documents[0] if documents else None
@@ -189,7 +190,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         root / state_of(content, given.env),
     )
     for each in (datasets, state, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
-        check_open(each, root, folders)
+        boundary.check_open(each)
     return Config(
         name=content["name"],
         given=given,

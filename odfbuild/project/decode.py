@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import Errors, Location, ProjectError
+from odfbuild.errors import EARLY_CHAIN, Errors, Location, ProjectError
 from odfbuild.odf import model
 from odfbuild.odf.decode_errors import DecodeErrors
 from odfbuild.odf.flatbuffers.form import (
@@ -35,6 +35,7 @@ from odfbuild.odf.yaml_form import (
     to_data,
     to_manifest,
 )
+from odfbuild.project.old_form import is_early_block
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate, locate_value
@@ -154,11 +155,14 @@ def _arrow_file(file: Any, start: bytes, name: str) -> Decoded:
     try:
         if start.startswith(_PARQUET):
             found = pq.ParquetFile(file)
+            found = pq.ParquetFile(file)
             rows = found.metadata.num_rows
-            return _schema(from_pyarrow(found.schema_arrow), name, f"Parquet file, {rows} records")
-        return _schema(from_pyarrow(pa.ipc.open_file(file).schema), name, "Arrow file")
-    except (pa.ArrowException, OSError) as error:
+            schema, what = from_pyarrow(found.schema_arrow), f"Parquet file, {rows} records"
+        else:
+            schema, what = from_pyarrow(pa.ipc.open_file(file).schema), "Arrow file"
+    except Exception as error:  # whatever a library makes of bytes that somebody else wrote
         raise _unknown(name, f"it is a broken Arrow or Parquet file: {error}") from None
+    return _schema(schema, name, what)
 
 
 def _schema(schema: arrow.Schema, name: str, what: str) -> Decoded:
@@ -190,6 +194,14 @@ def _document(data: Any, text: str, name: str, index: int) -> Decoded:
     try:
         return _recognised(data, name)
     except DecodeErrors as problems:
+        if is_early_block(data):
+            raise ProjectError(
+                f"{name} is a block of an early chain (Open Data Fabric 0.15 or before), which "
+                "odfbuild cannot read",
+                code="E0161",
+                location=locate(text, name, index, ("content",)),
+                help=EARLY_CHAIN,
+            ) from None
         old = old_form_problem(data, lambda path: locate(text, name, index, path), name)
         if old is not None:
             raise old from None

@@ -10,10 +10,12 @@ from typing import Any
 from odfbuild.errors import Errors, Location, OdfbuildError, ProjectError
 from odfbuild.ingest.check import problems_of
 from odfbuild.odf.decode_errors import DecodeErrors
+from odfbuild.odf.identity import is_alias
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, SetPollingSource
 from odfbuild.odf.normalise import SnapshotErrors, normalise_snapshot
 from odfbuild.odf.yaml_form import from_manifest
-from odfbuild.project.model import Config, Definition
+from odfbuild.project.columns import column_problems
+from odfbuild.project.model import Config, Definition, WrongDefinition
 from odfbuild.project.problems import is_about_value, located, old_form_problem
 from odfbuild.project.source import Source, read_sources
 from odfbuild.project.times import time_problems
@@ -38,49 +40,83 @@ def snapshot_of(data: Any) -> DatasetSnapshot:
     return normalise_snapshot(from_manifest("DatasetSnapshot", data))
 
 
-def read_file(config: Config, path: str) -> tuple[Decoded, ...]:
-    """The definitions of one file; raises `ProjectError` or `Errors`, with all that is wrong."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The definitions of a file that are right, and those that are wrong."""
+
+    right: tuple[Decoded, ...]
+    wrong: tuple[WrongDefinition, ...] = ()
+
+
+def read_file(config: Config, path: str) -> Read:
+    """The definitions of one file; whatever is wrong with one of them, the others are given."""
     inside = f"{config.root}/"
     file = path[len(inside) :] if path.startswith(inside) else os.path.relpath(path, inside)
-    found: list[Decoded] = []
-    errors: list[OdfbuildError] = []
-    for source in read_sources(config, file):
-        try:
-            found += _decode(source)
-        except Errors as error:
-            errors.extend(error.errors)
-    if errors:
-        raise Errors(errors)
-    return tuple(found)
+    right: list[Decoded] = []
+    wrong: list[WrongDefinition] = []
+    try:
+        sources = read_sources(config, file)
+    except OdfbuildError as error:
+        return Read((), (WrongDefinition(file=file, name=None, errors=error.apart()),))
+    for source in sources:
+        read = _decode(source)
+        right += read.right
+        wrong += read.wrong
+    return Read(tuple(right), tuple(wrong))
 
 
 def definitions_in(source: Source) -> list[Definition]:
     """The definitions of a text; raises `Errors` with all that is wrong in it."""
-    return [each.definition for each in _decode(source)]
+    read = _decode(source)
+    if read.wrong:
+        raise Errors(error for each in read.wrong for error in each.errors)
+    return [each.definition for each in read.right]
 
 
-def _decode(source: Source) -> list[Decoded]:
+def _decode(source: Source) -> Read:
     try:
         documents = read_documents(source.text, source.file)
     except ProjectError as error:
-        raise Errors([_noted(source.translated(error), source)]) from None
-    found: list[Decoded] = []
-    errors: list[OdfbuildError] = []
+        told = _noted(source.translated(error), source)
+        return Read((), (_wrong(source, _name_in(source.text), [told]),))
+    right: list[Decoded] = []
+    wrong: list[WrongDefinition] = []
     for index, data in enumerate(documents):
         if data is None:
             continue  # nothing between two `---`, or after the last one
         try:
             snapshot = _snapshot(data, _Document(source, index))
         except Errors as error:
-            errors.extend(error.errors)
+            errors = list(error.errors)
+            if not wrong:
+                errors[0] = _noted(errors[0], source)
+            wrong.append(_wrong(source, _name_of(data), errors))
             continue
         definition = Definition(
             snapshot=snapshot, file=source.file, document=index, instance=source.instance
         )
-        found.append(Decoded(definition, data))
-    if errors:
-        raise Errors([_noted(errors[0], source), *errors[1:]])
-    return found
+        right.append(Decoded(definition, data))
+    return Read(tuple(right), tuple(wrong))
+
+
+def _wrong(source: Source, name: str | None, errors: list[OdfbuildError]) -> WrongDefinition:
+    return WrongDefinition(file=source.file, name=name, errors=tuple(errors))
+
+
+_NAME = re.compile(r"""^ *name: *["']?([\w./-]+)["']? *(?:#.*)?$""", re.MULTILINE)
+
+
+def _name_in(text: str) -> str | None:
+    """The name in a text that is no YAML, where there is just one that it can be."""
+    found = [name for name in _NAME.findall(text) if is_alias(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _name_of(data: Any) -> str | None:
+    """The name in a document that is no definition, where it has one."""
+    content = data.get("content") if isinstance(data, dict) else None
+    name = content.get("name") if isinstance(content, dict) else None
+    return name if isinstance(name, str) and is_alias(name) else None
 
 
 def _noted(error: OdfbuildError, source: Source) -> OdfbuildError:
@@ -118,6 +154,7 @@ def _snapshot(data: Any, document: _Document) -> DatasetSnapshot:
         ) from None
     found = list(_problems_of_sources(snapshot, document))
     found += _problems_of_times(snapshot, document)
+    found += column_problems(snapshot, document.source, document.index)
     try:
         normal = normalise_snapshot(snapshot)
     except SnapshotErrors as error:

@@ -7,55 +7,55 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from odfbuild.errors import Errors, OdfbuildError
-from odfbuild.project.config import load_config
+from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
-from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.model import Config, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 from odfbuild.store.collector import paused_collector
 
+SHARED_FOLDERS = ("macros", "templates", "vars")
+"""Folders of a project whose files any definition may depend on."""
+
+_NO_DEFINITIONS = frozenset((FILE, *SHARED_FOLDERS))
+
 
 def load_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> Project:
     """The project around `start` (the current folder); raises `Errors` with all problems."""
+    project = read_project(start, given)
+    project.check()
+    return project
+
+
+def read_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> Project:
+    """The same project with all definitions that are right, beside those that are wrong."""
     config = load_config(start, given)
     with paused_collector():
-        return _load(config)
+        return _read(config)
 
 
-def _load(config: Config) -> Project:
+def _read(config: Config) -> Project:
     cache = DefinitionCache(config)
-    files = definition_files(config.datasets, config.check_open)
+    files = definition_files(config.datasets, config.boundary.check_open)
     found = {file: cache.get(file) for file in files}
-    new = [file for file in files if found[file] is None]
-    if new:
-        found.update(_read(config, cache, new))
+    wrong: list[WrongDefinition] = []
+    for file in [file for file in files if found[file] is None]:
+        from odfbuild.project.definitions import read_file
+
+        read = read_file(config, file)
+        wrong += read.wrong
+        # A file with mistakes is read again each time.
+        right = tuple([each.definition for each in read.right])
+        found[file] = right if read.wrong else cache.put(file, read.right)
     cache.save()
     definitions = chain.from_iterable(each or () for each in found.values())
-    return Project(config=config, definitions=tuple(definitions))
-
-
-def _read(
-    config: Config, cache: DefinitionCache, files: list[str]
-) -> dict[str, tuple[Definition, ...]]:
-    """The definitions of files that are not in the cache, or everything that is wrong with them."""
-    from odfbuild.project.definitions import read_file
-
-    found: dict[str, tuple[Definition, ...]] = {}
-    errors: list[OdfbuildError] = []
-    for file in files:
-        try:
-            found[file] = cache.put(file, read_file(config, file))
-        except OdfbuildError as error:
-            errors += error.apart()
-    if errors:
-        raise Errors(sorted(errors, key=_place))
-    return found
+    return Project(config=config, definitions=tuple(definitions), wrong=tuple(wrong))
 
 
 def definition_files(folder: Path, check_link: Callable[[str], None]) -> list[str]:
     """Paths of all definition files below `folder`, sorted; hidden ones are left out.
 
+    So is what else the root of a project has of YAML, where all of it is such a folder.
     `check_link` raises for a link that must not be followed.
     """
     return sorted(_scan(str(folder), check_link))
@@ -66,17 +66,16 @@ def _scan(folder: str, check_link: Callable[[str], None]) -> Iterator[str]:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
         return
+    is_root = any(entry.name == FILE for entry in entries)
     for entry in entries:
-        if entry.name.startswith("."):
+        if entry.name.startswith(".") or (is_root and entry.name in _NO_DEFINITIONS):
+            continue
+        is_folder = entry.is_dir()
+        if not is_folder and not entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
             continue
         if entry.is_symlink():
             check_link(entry.path)
-        if entry.is_dir():
+        if is_folder:
             yield from _scan(entry.path, check_link)
-        elif entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
+        else:
             yield entry.path
-
-
-def _place(error: OdfbuildError) -> tuple[str, int, int]:
-    place = error.location
-    return (place.file, place.line or 0, place.column or 0) if place else ("", 0, 0)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.settings import EngineSettings, FileAccess
-from odfbuild.errors import Location
+from odfbuild.errors import Errors, Location, OdfbuildError, as_one
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.reach import check_open, may_open
+from odfbuild.project.reach import Boundary
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.owners import Ownership
@@ -70,13 +70,10 @@ class Config:
         """Disposable files of the environment: deleting them changes nothing but time."""
         return cache_folder(self.root, self.env)
 
-    def may_open(self, path: str | Path) -> bool:
-        """Whether planning may open a file that the project names."""
-        return may_open(path, self.root, self.folders)
-
-    def check_open(self, path: str | Path) -> None:
-        """Raise `ProjectError` E0940 unless it may."""
-        check_open(path, self.root, self.folders)
+    @property
+    def boundary(self) -> Boundary:
+        """Where files lie that planning may open."""
+        return Boundary(self.root, self.folders)
 
     @property
     def inbox(self) -> Path:
@@ -155,8 +152,42 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrongDefinition:
+    """A definition that cannot be used, or a file that cannot be read, and all that is wrong.
+
+    `name` is that of its dataset as far as it can be told; `None`: no more than the file is known.
+    """
+
+    file: str
+    name: str | None
+    errors: tuple[OdfbuildError, ...]
+
+    @property
+    def label(self) -> str:
+        """What it is called where datasets are listed."""
+        return self.name or self.file
+
+    @property
+    def refusal(self) -> OdfbuildError:
+        """One error that tells all."""
+        return as_one(self.errors, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """Configuration and all definitions, in order of file and document."""
+    """Configuration and all definitions, in order of file and document; `wrong` are the others."""
 
     config: Config
     definitions: tuple[Definition, ...]
+    wrong: tuple[WrongDefinition, ...] = ()
+
+    def check(self) -> None:
+        """Raise `Errors` with everything that is wrong with definitions, in order of place."""
+        errors = [part for each in self.wrong for error in each.errors for part in error.apart()]
+        if errors:
+            raise Errors(sorted(errors, key=_place))
+
+
+def _place(error: OdfbuildError) -> tuple[str, int, int]:
+    place = error.location
+    return (place.file, place.line or 0, place.column or 0) if place else ("", 0, 0)

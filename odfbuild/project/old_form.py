@@ -31,6 +31,22 @@ def old_parts(data: Any) -> tuple[Change, ...]:
     return modernise(tree_of(data))
 
 
+_EARLY_BLOCK = frozenset(
+    ("blockHash", "outputSlice", "outputWatermark", "inputSlices", "source", "vocab")
+)
+
+
+def is_early_block(data: Any) -> bool:
+    """Whether a document is a block of a chain of version 0.15 or before: such had no events."""
+    content = data.get("content") if isinstance(data, dict) else None
+    return (
+        isinstance(content, dict)
+        and data.get("kind") == "MetadataBlock"
+        and "event" not in content
+        and not _EARLY_BLOCK.isdisjoint(content)
+    )
+
+
 def modernise(document: Node) -> tuple[Change, ...]:
     """Edit a definition into today's form; returns what was done, in order of the document."""
     content = document.get("content") if isinstance(document, Map) else None

@@ -13,18 +13,43 @@ from odfbuild.errors import ProjectError
 from odfbuild.store.files import top_of
 
 
-def may_open(path: str | Path, root: Path, folders: Sequence[Path]) -> bool:
-    """Whether a file that the project in `root` names lies where it may."""
-    real = Path(os.path.realpath(path))
-    return any(real.is_relative_to(each) for each in (top_of(root), *folders))
+class Boundary:
+    """Where files that the project in `root` names may lie; asked for each of thousands."""
 
+    def __init__(self, root: Path, folders: Sequence[Path] = ()) -> None:
+        self._root = root
+        self._inside = {str(each): True for each in (top_of(root), *folders)}
+        self._tops = tuple(self._inside)
 
-def check_open(path: str | Path, root: Path, folders: Sequence[Path]) -> None:
-    """Raise `ProjectError` E0940 unless it does."""
-    if not may_open(path, root, folders):
-        raise ProjectError(
-            f"{os.path.relpath(path, root)} leads out of the project, to {os.path.realpath(path)}",
-            code="E0940",
-            help="keep it in the repository; where it is meant to lie outside, the owner of the "
-            "machine names its folder in ODFBUILD_FOLDERS",
-        )
+    def may_open(self, path: str | Path) -> bool:
+        """Whether a file lies where it may, wherever links lead."""
+        text = os.fspath(path)
+        # Few paths have anything special about them, and the folders of most are known.
+        if not text.startswith("/") or "/.." in text or os.path.islink(text):  # noqa: PTH114
+            return self._leads_inside(text)
+        return text in self._tops or self._holds(text.rpartition("/")[0])
+
+    def check_open(self, path: str | Path) -> None:
+        """Raise `ProjectError` E0940 unless it does."""
+        if not self.may_open(path):
+            shown, real = os.path.relpath(path, self._root), os.path.realpath(path)
+            raise ProjectError(
+                f"{shown} leads out of the project, to {real}",
+                code="E0940",
+                help="keep it in the repository; where it is meant to lie outside, the owner of "
+                "the machine names its folder in ODFBUILD_FOLDERS",
+            )
+
+    def _holds(self, folder: str) -> bool:
+        known = self._inside.get(folder)
+        if known is None:
+            if not folder or os.path.islink(folder):  # noqa: PTH114
+                known = self._leads_inside(folder or "/")
+            else:
+                known = self._holds(folder.rpartition("/")[0])
+            self._inside[folder] = known
+        return known
+
+    def _leads_inside(self, path: str) -> bool:
+        real = Path(os.path.realpath(path))
+        return any(real.is_relative_to(each) for each in self._tops)

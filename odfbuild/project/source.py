@@ -72,7 +72,9 @@ def read_sources(config: Config, file: str) -> list[Source]:
 
     return [
         Source(file, each.text, each.label, each.lines, text)
-        for each in render_template(text, file, config.root, config.vars, config.check_open)
+        for each in render_template(
+            text, file, config.root, config.vars, config.boundary.check_open
+        )
     ]
 
 

@@ -23,7 +23,7 @@ from odfbuild.odf.model import (
 
 Path = tuple[str | int, ...]
 
-_FINE = re.compile(r"timestamp\w*\s*\(\s*[4-9]", re.IGNORECASE)
+_FINE = re.compile(r"\btime(?:stamp\w*)?\s*\(\s*[4-9]", re.IGNORECASE)
 _DIGITS = {"us": 6, "ns": 9, TimeUnit.Microsecond: 6, TimeUnit.Nanosecond: 9}
 
 
@@ -58,16 +58,20 @@ def _fine_times(read: ReadStep) -> Iterator[tuple[Path, str, int]]:
         except DdlError:
             continue  # which is told with its own place
         for column in columns:
-            if column.type.name == "timestamp" and column.type.unit in _DIGITS:
-                yield ("schema", number), column.name, _DIGITS[column.type.unit]
+            # A TIME of no precision, which keeps microseconds, has the type of TIME(9).
+            nanos = column.type.unit == "ns" and len(columns) == 1
+            if column.type.name == "timestamp" or nanos:
+                digits = _DIGITS.get(column.type.unit or "", 0)
+                if digits:
+                    yield ("schema", number), column.name, digits
 
 
 def _too_fine(name: str) -> ProjectError:
     return ProjectError(
         f"column '{name}' has times with nanoseconds, and a dataset keeps microseconds",
         code="E0670",
-        help="declare it as TIMESTAMP(6), which cuts the other digits, or as STRING or BIGINT, "
-        "which keep them",
+        help="declare it as TIMESTAMP(6) or TIME, which cut the other digits, or as STRING or "
+        "BIGINT, which keep them",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from odfbuild.errors import IntegrityError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.collector import paused_collector
@@ -111,4 +112,12 @@ def project(store: DatasetStore, head: Multihash, before: Projection | None) -> 
     if before is not None and before.head == head:
         return before
     blocks, met = store.summary(head, before.head if before else None)
-    return fold(before if met else None, blocks)
+    try:
+        return fold(before if met else None, blocks)
+    except ValueError as error:  # decoded, and still no chain
+        raise IntegrityError(
+            f"the chain of '{store.name}' cannot be read: {error}",
+            code="E0803",
+            dataset=store.name,
+            help=f"`odfbuild verify {store.name}` names the block",
+        ) from None

@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from odfbuild.errors import ChainError, IntegrityError, StaleHeadError
+from odfbuild.errors import EARLY_CHAIN, ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import (
     folder_lock,
@@ -390,12 +391,24 @@ def _renew(file: Path) -> None:
         os.utime(file)
 
 
+_EARLY_HEAD = re.compile(rb"[0-9a-f]{64}\s*")
+
+
 def parse_head(text: bytes, name: str, file: str) -> Multihash:
     """The hash in a head file; `IntegrityError` E0805 for anything else, also a newline."""
     try:
         head = Multihash.parse(text.decode("ascii"))
     except ValueError:
         head = None
+    if _EARLY_HEAD.fullmatch(text):
+        raise IntegrityError(
+            f"the chain of '{name}' is of Open Data Fabric 0.15 or before, which odfbuild cannot "
+            "read",
+            code="E0830",
+            dataset=name,
+            notes=(f"file: {file}", "its head is a plain SHA3-256, as chains had it then"),
+            help=EARLY_CHAIN,
+        )
     if head is None or str(head).encode() != text:
         raise IntegrityError(
             f"the head of '{name}' does not hold the hash of a block",

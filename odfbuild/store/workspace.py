@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
+from odfbuild.errors import ChainError, IntegrityError, OdfbuildError, together
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.cache import ProjectionCache, project
@@ -136,41 +136,50 @@ class Workspace:
         if aliases is None:
             return dict(self.projections_at(heads))
         wanted = {alias.lower() for alias in aliases}
-        states = self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
-        _check_apart({name: state.dataset_id.key for name, state in states.items()})
+        states, faults = self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
+        faults |= _not_apart({name: state.dataset_id.key for name, state in states.items()})
+        _raise_any(faults)
         return states
 
-    def projections_at(self, heads: Mapping[str, bytes]) -> Projections:
-        """Projections of all datasets at those `heads`, which `heads` gave; errors as above.
+    def readable(self) -> Mapping[str, Projection]:
+        """Projections of all datasets whose chains can be read."""
+        found = self.projections_at(self.heads())
+        return found.without(found.faults())
 
-        They are raised when the first projection is looked at: nothing is read before.
+    def projections_at(self, heads: Mapping[str, bytes]) -> Projections:
+        """Projections of all datasets at those `heads`, which `heads` gave.
+
+        Nothing is read before one is looked at, which raises what is wrong with its chain.
         """
         return Projections(self, heads)
 
-    def _read_chains(self, heads: Mapping[str, bytes]) -> None:
-        """Project the chains whose projections at these `heads` are not known; errors as above."""
+    def _read_chains(self, heads: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
+        """Project the chains whose projections at these `heads` are not known; what is wrong."""
         with self._mutex:
             self._projections.load()
             self._projections.keep_only(heads)
-        self._project_all({a: h for a, h in heads.items() if not self._projections.has(a, h)})
-        _check_apart(self._projections.identities())
+        unknown = {a: h for a, h in heads.items() if not self._projections.has(a, h)}
+        _, faults = self._project_all(unknown)
+        keys = self._projections.identities()
+        return faults | _not_apart({a: keys[a] for a in keys if a not in faults})
 
-    def _project_all(self, heads: Mapping[str, bytes]) -> dict[str, Projection]:
+    def _project_all(
+        self, heads: Mapping[str, bytes]
+    ) -> tuple[dict[str, Projection], dict[str, OdfbuildError]]:
+        """The projections of chains that can be read, and what is wrong with the others."""
         with self._mutex:
             self._projections.load()
         result: dict[str, Projection] = {}
-        errors: list[OdfbuildError] = []
+        faults: dict[str, OdfbuildError] = {}
         with paused_collector():
             for alias in sorted(heads):
                 try:
                     result[alias] = self._project(alias, heads[alias])
                 except OdfbuildError as error:
-                    errors.append(error)
+                    faults[alias] = error
         with self._mutex:
             self._projections.save()
-        if errors:
-            raise errors[0] if len(errors) == 1 else Errors(errors)
-        return result
+        return result, faults
 
     def resolve(self, dataset_id: DatasetId) -> str | None:
         """Alias of the dataset with that identity; `None` when it has no chain here."""
@@ -180,7 +189,7 @@ class Workspace:
             projection = self.projection(alias)
             if projection is not None and projection.dataset_id == dataset_id:
                 return alias
-        states = self._project_all(self.heads())
+        states, _ = self._project_all(self.heads())
         found = {projection.dataset_id: name for name, projection in states.items()}
         with self._mutex:
             self._by_id = found
@@ -307,19 +316,31 @@ class Projections(Mapping[str, "Projection"]):
         self._workspace = workspace
         self._heads = {alias: heads[alias] for alias in sorted(heads)}
         self._found: dict[str, Projection] = {}
-        self._is_read = False
+        self._faults: Mapping[str, OdfbuildError] | None = None
+
+    def faults(self) -> Mapping[str, OdfbuildError]:
+        """What is wrong with chains, by alias; reads what has to be read of any."""
+        if self._faults is None:
+            self._faults = self._workspace._read_chains(self._heads)
+        return self._faults
 
     def read(self) -> None:
         """Read what has to be read of any chain; what is wrong with them is raised here."""
-        if not self._is_read:
-            self._workspace._read_chains(self._heads)
-            self._is_read = True
+        _raise_any(self.faults())
+
+    def without(self, aliases: Container[str]) -> Projections:
+        """The others."""
+        heads = {alias: head for alias, head in self._heads.items() if alias not in aliases}
+        rest = Projections(self._workspace, heads)
+        rest._faults = {}
+        return rest
 
     def __getitem__(self, alias: str) -> Projection:
         found = self._found.get(alias)
         if found is None:
             head = self._heads[alias]
-            self.read()
+            if alias in self.faults():
+                raise self.faults()[alias]
             found = self._found[alias] = self._workspace._project(alias, head)
         return found
 
@@ -372,22 +393,30 @@ def _head_text(folder: str) -> bytes | None:
         return None
 
 
-def _check_apart(identities: Mapping[str, bytes]) -> None:
-    """`IntegrityError` E0381 unless each alias, all sorted, has a public key of its own."""
+def _raise_any(faults: Mapping[str, OdfbuildError]) -> None:
+    """Raise what is wrong with any chain, each thing once."""
+    if faults:
+        raise together(list({id(each): each for each in faults.values()}.values()))
+
+
+def _not_apart(identities: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
+    """E0381 for all aliases that have a public key in common."""
     if len(set(identities.values())) == len(identities):
-        return
+        return {}
+    faults: dict[str, OdfbuildError] = {}
     seen: dict[bytes, str] = {}
-    for alias, key in identities.items():
+    for alias, key in sorted(identities.items()):
         other = seen.setdefault(key, alias)
         if other != alias:
-            break
-    raise IntegrityError(
-        SAME_IDENTITY.format(other, alias),
-        code="E0381",
-        dataset=alias,
-        notes=(str(DatasetId(key)),),
-        help=MEND_IDENTITY,
-    )
+            faults[alias] = IntegrityError(
+                SAME_IDENTITY.format(other, alias),
+                code="E0381",
+                dataset=alias,
+                notes=(str(DatasetId(key)),),
+                help=MEND_IDENTITY,
+            )
+            faults.setdefault(other, faults[alias])
+    return faults
 
 
 def _same_but_for_case(heads: Iterable[str]) -> ChainError:

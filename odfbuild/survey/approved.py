@@ -85,7 +85,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
             help="go to the folder of that project, or give it with --directory",
         )
     workspace = config.workspace()
-    projections = workspace.projections()
+    projections = workspace.readable()
     heads = {name.lower(): projection.head for name, projection in projections.items()}
     for dataset in saved.plan.datasets:
         if dataset.renamed_from is not None and dataset.renamed_from.lower() in heads:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
-from odfbuild.graph.build import build_graph
+from odfbuild.errors import OdfbuildError
+from odfbuild.graph.build import build_graph, find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.renames import pending_renames, renamed
 from odfbuild.project.config import place_in_config
-from odfbuild.project.load import load_project
+from odfbuild.project.load import load_project, read_project
 from odfbuild.project.model import Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
+from odfbuild.survey.faults import faults_of
 from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A project whose definitions were checked, and its chains."""
+    """A project whose definitions were checked, and its chains.
+
+    `faults` say by name what is wrong with datasets; the project has only the others.
+    """
 
     project: Project
     graph: Graph
     workspace: Workspace
     projections: Mapping[str, Projection]
+    faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
 
 
 def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
@@ -40,10 +47,28 @@ def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Def
     return Definitions(project, graph, workspace, projections)
 
 
+def look_at_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
+    """The same for what does as much as it can: what is wrong is in `faults`, and left out."""
+    project = read_project(start, given)
+    workspace = project.config.workspace()
+    chains = workspace.projections_at(workspace.heads())
+    damaged = chains.faults()
+    projections = chains.without(damaged)
+    renames = renames_of(project, chains)
+    graph = find_graph(project, renamed(projections, renames), KnownOrder(project.config))
+    faults = faults_of(project, graph, renamed(damaged, renames))
+    if faults:
+        wrong = {name.lower() for name in faults}
+        right = tuple(each for each in project.definitions if each.folded not in wrong)
+        project = replace(project, definitions=right)
+    return Definitions(project, graph, workspace, projections, faults)
+
+
 def renames_of(project: Project, chains: Collection[str]) -> dict[str, str]:
     """Present names, by new ones, of the datasets that are to be renamed."""
     if not project.config.moved:
         return {}
     place_of = partial(place_in_config, project.config.root, "content", "moved")
     names = [definition.name for definition in project.definitions]
+    names += [wrong.name for wrong in project.wrong if wrong.name]
     return pending_renames(project.config.moved, names, chains, place_of)

@@ -13,6 +13,7 @@ from odfbuild.project.locate import DefinitionPlace
 from odfbuild.project.model import Definition, Project
 from odfbuild.survey.decision_cache import right_queries_file
 from odfbuild.survey.definitions import Definitions
+from odfbuild.survey.faults import fault_of
 
 
 def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
@@ -28,9 +29,12 @@ def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
     known = KnownColumns(project.definitions, found.projections)
     wrong: dict[str, tuple[OdfbuildError, ...]] = {}
     by_name = {each.name: each for each in project.definitions}
-    for definition in (by_name[name] for name in found.graph.order):
-        key = keys.of(definition.folded)
-        errors = right.errors(key, partial(_look, project, definition, known))
+    for definition in (by_name[name] for name in found.graph.order if name in by_name):
+        try:
+            key = keys.of(definition.folded)
+            errors = right.errors(key, partial(_look, project, definition, known))
+        except Exception as error:  # a defect of ours must not hide what is wrong with the others
+            errors = (fault_of(project.config.cache, "checking", definition.name, error),)
         if errors:
             wrong[definition.name] = errors
     if right.is_changed:

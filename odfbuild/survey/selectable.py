@@ -50,9 +50,12 @@ def selected(
     defined = {d.name: d for d in project.definitions}
     folded = {name.lower() for name in defined}
     others = [name for name in projections if name.lower() not in folded]
+    # Of a definition or chain that cannot be read, no more than name and file is known.
+    refused = [d for d in plan().datasets if d.refusal is not None and d.name not in defined]
+    wrong = {d.name: d.location.file if d.location else "" for d in refused}
     facts = _Facts(
-        names=[*defined, *others],
-        files={name: d.file for name, d in defined.items()},
+        names=dict.fromkeys((*defined, *others, *wrong)),
+        files={**{name: d.file for name, d in defined.items()}, **wrong},
         kinds=lambda: {
             **{name: d.snapshot.kind for name, d in defined.items()},
             **{name: projections[name].kind for name in others},
@@ -69,7 +72,7 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
 
     Their keywords are those that the plan appends, or those of the chains.
     """
-    chains = config.workspace().projections() if _asks_for_tags(selection, config) else {}
+    chains = config.workspace().readable() if _asks_for_tags(selection, config) else {}
     facts = _Facts(
         names=[d.name for d in plan.datasets],
         files={d.name: d.location.file for d in plan.datasets if d.location},

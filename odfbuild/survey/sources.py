@@ -18,6 +18,7 @@ from odfbuild.odf.model import SetPollingSource
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.memory import Memory
 from odfbuild.project.model import Definition, Project
+from odfbuild.survey.faults import fault_of
 from odfbuild.values import dataclass
 
 
@@ -48,6 +49,7 @@ def probe_all(
     edited: list[ChainDrift] = []
     known = marked(project.config.cache)
     contents = KnownContents(project.config.cache)
+    boundary = project.config.boundary
     for definition in definitions:
         seen = memory.watch(definition)
         if seen is not None and looks_the_same(seen, root):
@@ -59,28 +61,31 @@ def probe_all(
             memory.watched(definition, NOTHING_TO_WATCH)
             continue
         memory.watched(definition, None)
-        alias = aliases.get(definition.folded)
-        chain = projections[alias] if alias is not None else None
-        reason = reason_to_rest(source.fetch, chain, fetch_uncacheable)
-        if reason is not None:
-            facts[name] = SourceFacts("unchanged", message=reason)
-            memory.watched(definition, NOTHING_TO_WATCH)
-            continue
         try:
+            alias = aliases.get(definition.folded)
+            chain = projections[alias] if alias is not None else None
+            reason = reason_to_rest(source.fetch, chain, fetch_uncacheable)
+            if reason is not None:
+                facts[name] = SourceFacts("unchanged", message=reason)
+                memory.watched(definition, NOTHING_TO_WATCH)
+                continue
             listed = listing(source, root)
             is_known = chain is not None and key_of(chain.dataset_id) in known
             seen = look(source, root, listed, closely=is_known)
             state = polling_state(chain)
             facts[name] = probe(
-                source, state, project.config.root, listed, contents.of, project.config.may_open
+                source, state, project.config.root, listed, contents.of, boundary.may_open
             )
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
+            found = _edited(project, definition, chain, facts[name], listed) if is_known else None
         except IngestError as error:
             error.location = error.location or _event_place(project, definition, index)
             refusals[name] = error
             continue
-        found = _edited(project, definition, chain, facts[name], listed) if is_known else None
+        except Exception as error:  # whatever is wrong with one source, the others are looked at
+            refusals[name] = fault_of(project.config.cache, "looking at", name, error)
+            continue
         if found is None:
             memory.watched(definition, completed(seen, facts[name], root))
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import engine_version
 from odfbuild.errors import OdfbuildError
-from odfbuild.graph.build import build_graph
+from odfbuild.graph.build import find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
@@ -24,7 +24,7 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.git.repository import has_notes
-from odfbuild.project.load import load_project
+from odfbuild.project.load import read_project
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
@@ -32,6 +32,7 @@ from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
+from odfbuild.survey.faults import check_all_are_known, fault_of, faults_of
 from odfbuild.survey.sources import probe_all
 from odfbuild.values import dataclass
 
@@ -49,7 +50,7 @@ class Survey:
     """A project as it is now, and the plan that follows from it.
 
     `projections` have the names that datasets will have, `renames` give the present ones of those
-    that are to be renamed.
+    that are to be renamed. `faults` are why datasets could not be planned at all, by name.
     """
 
     project: Project
@@ -58,6 +59,7 @@ class Survey:
     projections: Mapping[str, Projection]
     plan: Plan
     renames: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
 
     def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
         """`error` with its place in a query turned into the place in the project's files."""
@@ -113,18 +115,23 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 
 
 def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> Survey:
-    project = load_project(start, given)
+    project = read_project(start, given)
     workspace = project.config.workspace()
     heads: Mapping[str, bytes] = workspace.heads()
     chains = workspace.projections_at(heads)
-    projections: Mapping[str, Projection] = chains
-    renames = renames_of(project, projections)
+    renames = renames_of(project, heads)
     # From here on all is looked at as if datasets had their new names already.
-    heads, projections = renamed(heads, renames), renamed(projections, renames)
+    heads = renamed(heads, renames)
+    unforeseen = partial(fault_of, project.config.cache, "planning")
     with remembered(project.config, heads) as memory:
-        if not memory.knows_heads:
-            chains.read()  # so that all that is wrong with chains is told at once
-        graph = build_graph(project, projections, KnownOrder(project.config))
+        damaged: Mapping[str, OdfbuildError] = {}
+        if renames or not memory.knows_heads:
+            damaged = chains.faults()  # so that all that is wrong with chains is told at once
+        if damaged:
+            chains = chains.without(damaged)
+        projections: Mapping[str, Projection] = renamed(chains, renames)
+        graph = find_graph(project, projections, KnownOrder(project.config))
+        faults = faults_of(project, graph, renamed(damaged, renames))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
         due = _due_by_clock(project, project.definitions, projections)
@@ -142,15 +149,20 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             place_of=places,
             memory=memory,
             due=due,
+            faults=faults,
+            unforeseen=unforeseen,
         )
-    found = Survey(project, graph, workspace, projections, with_renames(plan, renames), renames)
+    plan = with_renames(plan, renames)
+    found = Survey(project, graph, workspace, projections, plan, renames, faults)
     if plan_request:
         from odfbuild.plan.changes.correct import to_correct
         from odfbuild.plan.changes.delete import to_delete
         from odfbuild.plan.changes.rebuild import to_rebuild
         from odfbuild.survey.protection import check_unprotected
 
-        known = {*graph.order, *projections}
+        known = {*graph.order, *projections, *faults}
+        if plan_request.deletions:
+            check_all_are_known(project)
         chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
@@ -180,6 +192,8 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             engine_version(),
             due,
             corrected,
+            faults,
+            unforeseen,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
 
 
@@ -35,3 +36,29 @@ class Finding:
     path: Path | None = None
     offset: int | None = None
     differences: tuple[ValueDifference, ...] = ()
+
+
+def fault(
+    cache: Path,
+    dataset: str,
+    error: Exception,
+    block: Multihash | None = None,
+    sequence_number: int | None = None,
+) -> Finding:
+    """A finding that stands for an exception, so that it does not end the verification of others.
+
+    What no rule of ours foresees is logged in the folder `cache`.
+    """
+    from odfbuild.ingest.unexpected_errors import unforeseen
+
+    wrong = error
+    if not isinstance(wrong, OdfbuildError):
+        wrong = unforeseen(error, cache, f"verifying '{dataset}'", dataset)
+    return Finding(
+        dataset=dataset,
+        code=wrong.code,
+        message="; ".join((wrong.message, *wrong.notes)),
+        help=wrong.help or "",
+        block=block,
+        sequence_number=sequence_number,
+    )

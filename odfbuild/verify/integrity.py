@@ -23,7 +23,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import MEND_IDENTITY, SAME_IDENTITY
-from odfbuild.verify.finding import Finding
+from odfbuild.verify.finding import Finding, fault
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
 if TYPE_CHECKING:
@@ -54,8 +54,12 @@ def verify_integrity(
         pending = []
         for name in names:
             store = workspace.dataset(name)
-            wrong, chain = read_chain(store)
-            wrong += _copied(store, chain, owners)
+            try:
+                wrong, chain = read_chain(store)
+                wrong += _copied(store, chain, owners)
+            except Exception as error:  # whatever is wrong with one, the others are looked at
+                findings.append(fault(workspace.cache, name, error))
+                continue
             pending.append((wrong, _submit_objects(pool, store, chain, logical)))
         for wrong, objects in pending:
             findings += wrong

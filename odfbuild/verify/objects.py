@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfbuild.odf.model import Checkpoint, DataSlice
 from odfbuild.odf.multihash import SHA3_256, Multihash
+from odfbuild.verify.bounds import Excess, check_bounds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CHUNK = 1 << 20
+_WRITTEN_OUT = 64 << 20
+_MANY, _FEW = 1 << 16, 1 << 10
+"""Rows that are read at once: of plain columns, and of such with lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +45,21 @@ def check_slice(
     fault = _check_bytes(path, expected.size, expected.physical_hash)
     if fault is not None:
         return fault
-    fault = _check_offsets(path, expected, offset_column)
-    if fault is None and logical:
-        fault = _check_logical(path, expected)
+    try:
+        fault = _check_offsets(path, expected, offset_column)
+        if fault is None and logical:
+            fault = _check_logical(path, expected)
+    except Excess as error:
+        fault = Fault("E0831", f"was not unpacked: {error}")
+    except Exception as error:
+        # Whatever a library makes of bytes that somebody else wrote: Thrift, codecs, text, memory.
+        fault = Fault("E0815", f"is not a readable Parquet file: {_reason(error)}")
     return fault
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200] if lines else ''}"
 
 
 def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
@@ -69,26 +89,33 @@ def _check_offsets(path: Path, expected: DataSlice, column: str) -> Fault | None
 
     interval = expected.offset_interval
     next_offset = interval.start
-    try:
-        with pq.ParquetFile(path) as file:
-            if column not in file.schema_arrow.names:
-                return Fault("E0814", f"has no offset column '{column}'")
-            for batch in file.iter_batches(columns=[column]):
-                offsets = batch.column(0).cast(pa.int64())
-                if not len(offsets):
-                    continue
-                low, high = offsets[0].as_py(), offsets[-1].as_py()
-                steps = pc.unique(pc.pairwise_diff(offsets)).drop_null().to_pylist()
-                if (
-                    offsets.null_count
-                    or low != next_offset
-                    or high != next_offset + len(offsets) - 1
-                    or steps not in ([], [1])
-                ):
-                    return Fault("E0814", f"has offsets out of order: {next_offset} was due")
-                next_offset = high + 1
-    except pa.ArrowException as error:
-        return Fault("E0815", f"is not a readable Parquet file: {error}")
+    with pq.ParquetFile(path) as file:
+        check_bounds(path, file.metadata)
+        if column not in file.schema_arrow.names:
+            return Fault("E0814", f"has no offset column '{column}'")
+        kind = file.schema_arrow.field(column).type
+        if not pa.types.is_integer(kind):
+            return Fault("E0814", f"has offsets of type {kind}, which are no whole numbers")
+        if file.metadata.num_rows != interval.end - interval.start + 1:
+            return Fault(
+                "E0814",
+                f"has {file.metadata.num_rows} records; "
+                f"{interval.start} to {interval.end} were committed",
+            )
+        for batch in file.iter_batches(columns=[column]):
+            offsets = batch.column(0).cast(pa.int64())
+            if not len(offsets):
+                continue
+            low, high = offsets[0].as_py(), offsets[-1].as_py()
+            steps = pc.unique(pc.pairwise_diff(offsets)).drop_null().to_pylist()
+            if (
+                offsets.null_count
+                or low != next_offset
+                or high != next_offset + len(offsets) - 1
+                or steps not in ([], [1])
+            ):
+                return Fault("E0814", f"has offsets out of order: {next_offset} was due")
+            next_offset = high + 1
     if next_offset != interval.end + 1:
         return Fault(
             "E0814",
@@ -98,18 +125,22 @@ def _check_offsets(path: Path, expected: DataSlice, column: str) -> Fault | None
 
 
 def _check_logical(path: Path, expected: DataSlice) -> Fault | None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from odfbuild.odf.digest import LogicalHasher
+    from odfbuild.odf.digest import LogicalHasher, UnsupportedType
 
     try:
         with pq.ParquetFile(path) as file:
-            hasher = LogicalHasher(file.schema_arrow)
-            for batch in file.iter_batches():
-                hasher.update(batch)
-            actual = hasher.finish()
-    except (pa.ArrowException, ValueError) as error:
+            schema, metadata = file.schema_arrow, file.metadata
+        names = _repeated_text(schema, check_bounds(path, metadata))
+        hasher = LogicalHasher(schema)
+        nested = any(column.path != column.name for column in metadata.schema)
+        with pq.ParquetFile(path, read_dictionary=names) as file:
+            for batch in file.iter_batches(_FEW if nested else _MANY):
+                for piece in _pieces(batch, schema, names):
+                    hasher.update(piece)
+        actual = hasher.finish()
+    except UnsupportedType as error:
         return Fault("E0816", f"has no logical hash: {error}")
     if actual != expected.logical_hash:
         return Fault(
@@ -118,3 +149,36 @@ def _check_logical(path: Path, expected: DataSlice) -> Fault | None:
             f"the block says {expected.logical_hash}",
         )
     return None
+
+
+def _repeated_text(schema: pa.Schema, repeated: frozenset[str]) -> list[str]:
+    """Columns of text or bytes whose values are in a dictionary."""
+    import pyarrow as pa
+
+    t = pa.types
+    return [
+        field.name
+        for field in schema
+        if field.name in repeated and (t.is_string(field.type) or t.is_binary(field.type))
+    ]
+
+
+def _pieces(batch: pa.RecordBatch, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """A batch in parts, in which the columns that are kept as dictionaries are written out.
+
+    So small that a long value which is repeated in each row does not take all memory.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    longest = sum(
+        pc.max(pc.binary_length(batch.column(name).dictionary)).as_py() or 0 for name in names
+    )
+    rows = max(1, _WRITTEN_OUT // (longest + 1))
+    for start in range(0, batch.num_rows, rows):
+        part = batch.slice(start, rows)
+        columns = [
+            column.dictionary_decode() if name in names else column
+            for name, column in zip(batch.schema.names, part.columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)

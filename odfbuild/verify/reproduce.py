@@ -31,7 +31,7 @@ from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.compare import first_difference
-from odfbuild.verify.finding import Finding, ValueDifference
+from odfbuild.verify.finding import Finding, ValueDifference, fault
 from odfbuild.verify.history import History
 from odfbuild.verify.replay import (
     Histories,
@@ -125,17 +125,29 @@ def verify_reproducibility(
     tasks: list[tuple[str, Replay]] = []
     derivatives = 0
     for name in names:
-        history = histories.of(name)
-        replays = _within(name, history, plan_replays(name, history, histories.source), extent)
+        try:
+            history = histories.of(name)
+            planned = plan_replays(name, history, histories.source)
+        except Exception as error:  # whatever is wrong with one, the others are done again
+            findings.append(fault(workspace.cache, name, error))
+            continue
+        replays = _within(name, history, planned, extent)
         derivatives += any(isinstance(each, Replay) for each in replays)
-        findings += [_cannot(name, each) for each in replays if not isinstance(each, Replay)]
+        wrong = [each for each in replays if not isinstance(each, Replay)]
+        findings += [fault(workspace.cache, name, each) for each in wrong]
         tasks += [(name, each) for each in replays if isinstance(each, Replay)]
     if tasks:
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            results = pool.map(
-                lambda task: _replay(workspace.dataset(task[0]), task[1], engine, scratch), tasks
-            )
+
+            def again(task: tuple[str, Replay]) -> Finding | None:
+                name, replay = task
+                try:
+                    return _replay(workspace.dataset(name), replay, engine, scratch)
+                except Exception as error:
+                    return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
+
+            results = pool.map(again, tasks)
             findings += [finding for finding in results if finding is not None]
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
@@ -164,15 +176,6 @@ def _within(
         chosen = sorted(random.SystemRandom().sample(range(len(replays)), extent.sample))
         replays = [replays[number] for number in chosen]
     return replays
-
-
-def _cannot(name: str, error: OdfbuildError) -> Finding:
-    return Finding(
-        dataset=name,
-        code=error.code,
-        message="; ".join((error.message, *error.notes)),
-        help=error.help or "",
-    )
 
 
 def _replay(store: DatasetStore, replay: Replay, engine: Engine, base: Path) -> Finding | None:

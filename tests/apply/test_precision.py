@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,17 @@ def test_a_file_without_declared_columns_keeps_its_digits_or_is_refused(odfbuild
     define(tiny, "seen TIMESTAMP(6)", read="Parquet")
     odfbuild.apply()
     assert values(tiny, "root", "seen")[3].microsecond == 3
+
+
+def test_a_time_of_day_has_as_many_digits_as_are_declared(odfbuild: Program) -> None:
+    tiny = Tiny(odfbuild.root)
+    (tiny.root / "datasets" / "derived.yaml").unlink()
+    define(tiny, "seen TIME(3), id BIGINT")
+    add(tiny, "1", "2024-01-01 00:00:00,10:00:00.123456,1")
+    odfbuild.apply()
+    assert values(tiny, "root", "seen") == [time(10, 0, 0, 123_000)]
+    define(tiny, "seen TIME(9), id BIGINT")
+    assert "error[E0670]" in odfbuild("validate").err
 
 
 def test_a_chain_in_milliseconds_stays_so_and_says_it(odfbuild: Program) -> None:

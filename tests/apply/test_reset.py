@@ -10,6 +10,9 @@ from odfbuild.apply.reset import carry_out, plan_reset, with_readers
 from odfbuild.errors import PlanError, StaleHeadError
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.bench import Bench
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import Tiny
 
 
 @pytest.fixture
@@ -34,9 +37,9 @@ def kinds(bench: Bench, name: str) -> list[str]:
 
 def test_a_reset_to_the_definition_drops_all_records_and_names_the_readers(bench: Bench) -> None:
     reset = plan_reset(bench.workspace, "derived")
-    assert (reset.records, reset.blocks, reset.readers) == (5, 2, ("last",))
+    assert (reset.records, reset.blocks, reset.readers) == (5, 3, ("last",))
     carry_out(bench.workspace, [reset])
-    assert kinds(bench, "derived") == ["Seed", "SetTransform", "SetDataSchema"]
+    assert kinds(bench, "derived") == ["Seed", "SetTransform"]
     assert bench.now("derived").records == 0
     assert bench.now("derived").dataset_id == bench.now("derived").dataset_id
     assert verify_integrity(bench.workspace, ["derived"]) == ()
@@ -104,3 +107,20 @@ def test_a_block_of_another_dataset_is_refused(bench: Bench) -> None:
     with pytest.raises(PlanError) as caught:
         plan_reset(bench.workspace, "derived", block)
     assert caught.value.code == "E0333"
+
+
+def test_a_wrong_type_of_a_column_is_corrected_by_a_reset_that_the_refusal_names(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share(PlainEngine(), monkeypatch)
+    program = Program(tiny.root, monkeypatch, capsys)
+    program.apply()
+    file = tiny.root / "datasets/root.yaml"
+    file.write_text(file.read_text().replace("value BIGINT", "value STRING"))
+    refused = program("plan")
+    assert refused.code == 1
+    assert "odfbuild reset root" in refused.out
+    program.ok("reset", "root", "--readers", "-y")
+    assert "E0314" not in program.ok("plan").out
+    program.apply()
+    assert tiny.ids("root") == tiny.ids("derived") == [1, 2, 3]

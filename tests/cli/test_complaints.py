@@ -73,7 +73,7 @@ def test_dbt_core_9563_what_differs_from_one_rendering_to_the_next_is_refused(
     (tiny.root / "datasets" / "t.yaml.j2").write_text(derived_yaml("t", "root", query))
     said = odfbuild("plan")
     assert said.code == 1
-    assert "--> datasets/t.yaml.j2:15:" in said.err
+    assert "--> datasets/t.yaml.j2:15:" in said.out
 
 
 def test_bazel_3026_every_run_has_a_reason_and_so_has_none(tiny: Tiny, applied: Program) -> None:

@@ -33,7 +33,7 @@ def test_of_several_errors_each_code_is_named_once_at_the_end() -> None:
 def test_json_says_the_same(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
     assert error_to_data(A)[0]["see"] == "odfbuild explain E0101"
     (tiny.root / "datasets" / "derived.yaml").write_text("kind: Nothing\n")
-    assert run(["-C", str(tiny.root), "plan", "--json"]) == 1
+    assert run(["-C", str(tiny.root), "drift", "--json"]) == 1
     said = capsys.readouterr()
     (error,) = json.loads(said.out)["errors"]
     for part in (error["code"], error["message"], error["help"], error["see"]):

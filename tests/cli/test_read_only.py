@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.apply.unexpected_errors import unforeseen
 from odfbuild.engine.spark.session.gateway import passed_on
+from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.store.disposable import cache_folder
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 from pathlib import Path
@@ -40,6 +41,21 @@ def test_commands_do_what_the_document_shows(built: Path, tmp_path: Path, docume
 def test_links_between_documents_lead_to_files(document: Path) -> None:
     links = [link for link in _LINK.findall(document.read_text()) if "://" not in link]
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_the_picture_of_a_plan_shows_the_plan_of_the_tutorial() -> None:
+    """`make picture` draws it anew."""
+    picture = (ROOT / "docs" / "images" / "plan.svg").read_text()
+    shown = {html.unescape(re.sub("<[^>]*>", "", line)) for line in picture.splitlines()}
+    plan = next(
+        command.output
+        for command in commands(ROOT / "docs" / "tutorial.md")
+        if "plan --format md" in command.text
+    )
+    (heading,) = re.findall(r"^### (.*)$", plan, re.MULTILINE)
+    kept = [line.replace("\\", "") for line in re.findall(r"^- (\d.*)$", plan, re.MULTILINE)]
+    assert kept
+    assert {heading, *kept} <= shown
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ SAME = {
         "SELECT FLOOR(ts TO HOUR) AS h, EXTRACT(YEAR FROM ts) AS y, TIMESTAMPDIFF(DAY, b, c) AS d "
         "FROM t",
     ): "SELECT date_trunc('HOUR', ts) AS h, CAST(EXTRACT(YEAR FROM ts) AS BIGINT) AS y, "
-    "TIMESTAMPDIFF(DAY, b, c) AS d FROM t",
+    "CAST(TIMESTAMPDIFF(DAY, b, c) AS INT) AS d FROM t",
     (
         "datafusion",
         'SELECT "Total" AS t, x::bigint AS n FROM "a.b" ORDER BY t LIMIT 3',

@@ -45,6 +45,16 @@ KEPT = {
         1,
         ["2: a line is not", "3: there is no value"],
     ),
+    "skipping-messages": (
+        lines("NdJson", "n BIGINT"),
+        2,
+        ["2: line 2 of", "holds bytes that are not UTF-8", "more than one JSON object"],
+    ),
+    "skipping-other-messages": (
+        lines("NdJson", "n BIGINT"),
+        1,
+        ["2:1: line 2 of", "nested deeper than 100", "half of a character"],
+    ),
     "skipping-json": (lines("Json", "n BIGINT"), 1, [" (record 2): "]),
     "skipping-features": (lines("GeoJson", "n BIGINT", "geometry STRING"), 1, [" (feature 1): "]),
     "skipping-everything": (csv("n BIGINT"), 0, ["2:1: 'x'", "3:1: 'y'"]),
@@ -53,6 +63,11 @@ KEPT = {
 MIXED = {
     "skipping-csv": b"n,d\n1,2026-01-01\nx,2026-01-01\n3\n4,2026-02-30\n5,2026-01-01\n",
     "skipping-ndjson": b'{"n": 1}\n{"n"\n{}\n',
+    "skipping-messages": b'{"n": 1}\n{"t": "\xff"}\n{"n": 2}{"n": 3}\n{"t": "\xfe"}\n{"n": 5}\n',
+    "skipping-other-messages": b'{"n": 1}\n[{"n": 4}]\n{"t": '
+    + b"[" * 100
+    + b"]" * 100
+    + b'}\n{"t": "\\ud83d"}\n',
     "skipping-json": b'[{"n": 1}, {"n": "x"}]',
     "skipping-features": bad_text.to_bytes(
         {**bad_text.COLLECTION, "features": [{"type": "Feature"}, bad_text.FEATURE]}

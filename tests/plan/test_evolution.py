@@ -141,7 +141,6 @@ def test_a_new_column_of_a_query_is_added() -> None:
     "query, note",
     [
         ("SELECT event_time, id FROM flights", "column 'name' is missing"),
-        ("SELECT id, name FROM flights", "column 'event_time' is missing"),
         (
             "SELECT event_time, CAST(id AS STRING) AS id, name FROM flights",
             "column 'id' is string now, and int64",
@@ -152,6 +151,16 @@ def test_a_new_column_of_a_query_is_added() -> None:
 )
 def test_any_other_change_of_its_result_is_refused(query: str, note: str) -> None:
     assert any(each.startswith(note) for each in refused(late(query)))
+
+
+def test_a_result_without_event_time_is_told_as_that_and_no_new_name_is_suggested() -> None:
+    plan = late("SELECT id FROM flights")
+    assert plan.refusal is not None
+    assert plan.refusal.code == "E0515"
+    assert "'event_time'" in plan.refusal.message
+    assert "column 'name' is missing" in plan.refusal.notes
+    assert not any(each.startswith("cost") for each in plan.refusal.notes)
+    assert ".v2" not in str(plan.refusal.help)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,24 @@ WRONG = {
     "duplicate-key": {"a.yaml": _GOOD.replace("  kind: Root", "  kind: Root\n  kind: Root")},
     "wrong-type": {"cities.yaml": _GOOD.replace("header: true", "header: [1, 2]")},
     "yes-is-text": {"cities.yaml": _GOOD.replace("header: true", "header: yes")},
+    "columns": {
+        "a.yaml": root_yaml("unknown", "id BIGINT, city STRNG"),
+        "b.yaml": root_yaml("precise", "id BIGINT, seen TIMESTAMP(4)"),
+        "c.yaml": root_yaml("doubled", "id BIGINT, city STRING, city STRING"),
+        "d.yaml": root_yaml("letters", "id BIGINT, Id STRING"),
+        "e.yaml": root_yaml("members", "id STRUCT<a INT; a STRING>").replace(";", ","),
+        "f.yaml": root_yaml("fields").replace(
+            "schema:\n          - id BIGINT\n          - city STRING",
+            "schema:\n          fields:\n"
+            "            - {name: id, type: {kind: Int64}}\n"
+            "            - {name: ID, type: {kind: Decimal, precision: 90, scale: 2}}",
+        ),
+    },
+    "remote-references": {
+        "a.yaml": derived_yaml("one", "kamu/me/flights"),
+        "b.yaml": derived_yaml("two", "https://example.com/me/flights"),
+        "c.yaml": derived_yaml("three", "kamu/did:odf:fed01234"),
+    },
     "number-is-no-text": {
         "a.yaml": _GOOD,
         "b.yaml": derived_yaml("names", "cities").replace(
@@ -124,11 +143,9 @@ fetch:
 }
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan"])
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_a_wrong_definition_shows_its_place_and_the_way_out(
     name: str,
-    verb: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -137,12 +154,33 @@ def test_a_wrong_definition_shows_its_place_and_the_way_out(
     before = listing(root)
     monkeypatch.chdir(root)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert run([verb]) == 1
+    assert run(["validate"]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     assert_golden(f"errors/{name}.txt", shown.err)
+    assert run(["plan"]) == 1
+    planned = capsys.readouterr()
+    assert planned.err == ""
+    for what in re.findall(r"error\[(E\d+)\]|--> (\S+)", shown.err):
+        assert "".join(what) in planned.out
     after = {file: data for file, data in listing(root).items() if ".odfbuild" not in file}
     assert after == before
+
+
+def test_a_project_may_keep_its_definitions_beside_odfbuild_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path / "project", {"cities.yaml": _GOOD})
+    config = root / "odfbuild.yaml"
+    config.write_text(config.read_text().replace("datasets: datasets", "datasets: ."))
+    for folder, name in (("vars", "dev.yaml"), ("macros", "x.yaml.j2"), ("templates", "y.yaml.j2")):
+        (root / folder).mkdir()
+        (root / folder / name).write_text("no: definition\n")
+    monkeypatch.chdir(root)
+    assert run(["validate"]) == 0
+    assert run(["fmt", "--check", "."]) == 0
+    assert run(["migrate"]) == 0
+    assert "1 dataset defined" in capsys.readouterr().out
 
 
 def test_settings_of_the_engine_that_are_refused_show_their_place_and_the_way_out(

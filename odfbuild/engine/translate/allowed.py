@@ -15,7 +15,7 @@ _CLAUSES = """Select From Join Where Group Having Order Ordered Limit Offset Dis
     Version Lateral Window WindowSpec Filter Paren Var"""
 _VALUES = """Literal Null Boolean And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In
     Between Exists Case If Add Sub Mul Mod Neg DPipe DataType DataTypeParam Interval Array"""
-_FUNCTIONS = """Coalesce Nullif Upper Lower Abs Sqrt Exp Ln Pow Length Replace Md5 MD5
+_FUNCTIONS = """Coalesce Nullif Upper Lower Abs Sqrt Exp Pow Length Md5 MD5
     Count Sum Min Max RowNumber Rank DenseRank PercentRank CumeDist Lag Lead FirstValue
     LastValue"""
 
@@ -23,15 +23,17 @@ COMMON = frozenset(f"{_CLAUSES} {_VALUES} {_FUNCTIONS}".split())
 """Of equal meaning in all engines."""
 
 OWN = {
-    "flink": frozenset({"Concat"}),
-    "datafusion": frozenset({"ILike", "Greatest", "Least", "Avg", "SplitPart"}),
+    "flink": frozenset({"Concat", "Ln", "Year", "Quarter", "Month", "DayOfMonth"}),
+    "datafusion": frozenset({"ILike", "Greatest", "Least", "Avg", "SplitPart", "Concat", "Ln"}),
     "risingwave": frozenset({"ILike", "Greatest", "Least", "SplitPart"}),
 }
 """Of equal meaning in one of them."""
 
 FUNCTIONS = {
-    "flink": frozenset({"year", "quarter", "month", "dayofmonth", "timestampadd", "timestampdiff"}),
-    "datafusion": frozenset({"to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros"}),
+    "flink": frozenset({"timestampadd", "timestampdiff"}),
+    "datafusion": frozenset(
+        {"to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_unixtime"}
+    ),
     "risingwave": frozenset[str](),
 }
 """Functions of equal meaning that the parser knows by name only; also those of `rewrite`."""
@@ -42,6 +44,7 @@ _TYPES = frozenset(_TYPE_NAMES.split())
 _UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE"})
 _WHOLE = frozenset({"INT", "BIGINT", "SMALLINT"})
 _LONGEST_TEXT = "2147483647"
+_LARGEST = 2**63 - 1
 
 FIXED_MICROS = {"MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 FIXED_MICROS |= {"DAY": 24 * FIXED_MICROS["HOUR"], "WEEK": 7 * 24 * FIXED_MICROS["HOUR"]}
@@ -154,6 +157,19 @@ def _substring(node: exp.Expression, engine: str) -> str | None:
     return "substring() begins at 1 or later: anything else means something else in Spark"
 
 
+def _replace(node: exp.Expression, engine: str) -> str | None:
+    sought = node.expression
+    if isinstance(sought, exp.Literal) and sought.is_string and sought.name:
+        return None
+    return "REPLACE of an empty text inserts between all characters, and not in Spark: look for 'x'"
+
+
+def _literal(node: exp.Expression, engine: str) -> str | None:
+    if engine == "datafusion" and node.name.isdigit() and int(node.name) > _LARGEST:
+        return "numbers of so many digits are floating point numbers in datafusion"
+    return None
+
+
 def _trim(node: exp.Expression, engine: str) -> str | None:
     if node.expression is None and not node.args.get("position"):
         return None
@@ -203,6 +219,8 @@ _CHECKS: dict[str, Check] = {
     "Cast": _cast,
     "DataType": _type,
     "Like": _like,
+    "Literal": _literal,
+    "Replace": _replace,
     "ILike": lambda node, engine: (
         _words(node) + " has no translation" if engine == "flink" else _like(node, engine)
     ),

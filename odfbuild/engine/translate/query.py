@@ -44,7 +44,11 @@ def translate(engine: str, sql: str, step: int) -> str:
                 refuse(node, why)
     if errors:
         raise Errors(errors.values())
-    tree = tree.transform(lambda node: rewritten(node, engine))
+    # Inner nodes first: what stands for an outer one is not looked at again.
+    for node in reversed(list(tree.walk())):
+        instead = rewritten(node, engine)
+        if instead is not node:
+            node.replace(instead)
     text: str = tree.sql(SparkWithTemporalJoins, pretty=True, normalize_functions=False)
     return text
 

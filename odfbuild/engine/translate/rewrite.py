@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from odfbuild.engine.translate.allowed import FIXED_MICROS, is_fraction
 from odfbuild.engine.translate.dialects import SparkWithTemporalJoins
-from odfbuild.engine.translate.spark_calls import call, start_of_bin
+from odfbuild.engine.translate.spark_calls import call, is_call, start_of_bin
 
 _NUMBERED_TIMES = {
     "to_timestamp_seconds": "timestamp_seconds",
@@ -18,7 +18,7 @@ _NUMBERED_TIMES = {
 
 
 def rewritten(node: exp.Expression, engine: str) -> exp.Expression:
-    """The node that stands for `node`, whose children are looked at afterwards."""
+    """The node that stands for `node`, whose children are rewritten already."""
     rewrite = _REWRITES.get(type(node).__name__)
     return node if rewrite is None else rewrite(node, engine)
 
@@ -39,12 +39,61 @@ def _identifier(node: exp.Expression, engine: str) -> exp.Expression:
     return node
 
 
+_LITERAL_STAYS = (
+    *(exp.Cast, exp.Interval, exp.Limit, exp.Offset, exp.Group, exp.Ordered, exp.Substring),
+    *(exp.SplitPart, exp.Lag, exp.Lead, exp.WindowSpec, exp.DataTypeParam, exp.Tuple),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Pow, exp.IntDiv),
+)
+"""Where the type of a number decides nothing, or it has to be a constant."""
+
+
 def _literal(node: exp.Expression, engine: str) -> exp.Expression:
-    """`1.5` is a floating point number in DataFusion, and a decimal in Spark."""
-    is_cast = isinstance(node.parent, exp.Cast)
-    if engine == "datafusion" and is_fraction(node) and not is_cast:
+    """In DataFusion `1.5` is a floating point number, and `1` one of 64 bits."""
+    if engine != "datafusion" or node.is_string:
+        return node
+    if is_fraction(node) and not isinstance(node.parent, exp.Cast):
         return exp.cast(node.copy(), "DOUBLE")
-    return node
+    parent = node.parent.parent if isinstance(node.parent, exp.Neg) else node.parent
+    if is_fraction(node) or isinstance(parent, _LITERAL_STAYS) or is_call(parent):
+        return node
+    return exp.cast(node.copy(), "BIGINT")
+
+
+def _logarithm(node: exp.Expression, engine: str) -> exp.Expression:
+    """Minus infinity of 0, no number of less, where Spark has null."""
+    number = exp.cast(node.this.copy(), "DOUBLE")
+    zero, nan = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in ("-Infinity", "NaN"))
+    none = exp.Literal.number(0)
+    return (
+        exp.Case()
+        .when(exp.EQ(this=number, expression=none), zero, copy=False)
+        .when(exp.LT(this=number.copy(), expression=none.copy()), nan, copy=False)
+        .else_(call("ln", number), copy=False)
+    )
+
+
+def _nullif(node: exp.Expression, engine: str) -> exp.Expression:
+    """In DataFusion of the type that fits both, in Spark of the first one's."""
+    if engine != "datafusion":
+        return node
+    value, other = node.this, node.expression
+    is_null = exp.Is(this=value.copy(), expression=exp.Null())
+    same = exp.EQ(this=value.copy(), expression=other.copy())
+    wide = exp.Coalesce(this=value.copy(), expressions=[other.copy()])
+    return exp.Case().when(exp.Or(this=is_null, expression=same), exp.Null()).else_(wide)
+
+
+def _concat(node: exp.Expression, engine: str) -> exp.Expression:
+    """DataFusion leaves nulls out; Flink's result is null, as Spark's is."""
+    if engine != "datafusion":
+        return node
+    texts = [exp.cast(each.copy(), "STRING") for each in node.expressions]
+    return call("concat_ws", exp.Literal.string(""), *texts)
+
+
+def _part_of_date(node: exp.Expression, engine: str) -> exp.Expression:
+    """`YEAR(t)` of Flink is a number of 64 bits."""
+    return node if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), "BIGINT")
 
 
 def _extract(node: exp.Expression, engine: str) -> exp.Expression:
@@ -59,8 +108,14 @@ def _floor(node: exp.Expression, engine: str) -> exp.Expression:
 
 def _function(node: exp.Expression, engine: str) -> exp.Expression:
     name = _NUMBERED_TIMES.get(node.name.lower())
+    if engine == "flink" and node.name.lower() == "timestampdiff":
+        return node if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), "INT")
     if name is not None:
         node.set("this", name)
+    if node.name.lower() == "to_unixtime":
+        # Cut towards zero, before 1970 too.
+        number = call("unix_micros", *node.expressions)
+        return exp.IntDiv(this=number, expression=exp.Literal.number(10**6))
     return node
 
 
@@ -92,4 +147,11 @@ _REWRITES: dict[str, Callable[[exp.Expression, str], exp.Expression]] = {
     "Anonymous": _function,
     "DataType": _type,
     "DateBin": _date_bin,
+    "Ln": _logarithm,
+    "Concat": _concat,
+    "Nullif": _nullif,
+    "Year": _part_of_date,
+    "Quarter": _part_of_date,
+    "Month": _part_of_date,
+    "DayOfMonth": _part_of_date,
 }

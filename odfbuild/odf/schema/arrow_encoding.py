@@ -6,10 +6,21 @@ Sources: ODF RFC-016; reference behaviour, "ODF schema".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from odfbuild.errors import QueryError
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DataTypeBinary,
+    DataTypeDate,
+    DataTypeDecimal,
+    DataTypeList,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+)
 
 BUFFER = "arrow.apache.org/bufferEncoding"
 DATE = "arrow.apache.org/dateEncoding"
@@ -20,12 +31,21 @@ class InvalidAttributeError(QueryError):
     """E0532: an encoding attribute that is not well formed."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(problem, code="E0532", help="mend or remove that attribute of the column")
+        super().__init__(
+            problem, code="E0532", help="correct or remove that attribute of the column"
+        )
 
 
 _KINDS = {
     BUFFER: ("kind", ("Contiguous", "View", "RunEnd")),
     DATE: ("unit", ("Day", "Millisecond")),
+}
+
+
+_TYPES = {
+    BUFFER: (DataTypeString, DataTypeBinary, DataTypeList),
+    DATE: (DataTypeDate,),
+    DECIMAL: (DataTypeDecimal,),
 }
 
 
@@ -40,6 +60,32 @@ def encoding_of(extra: Mapping[str, Any] | None) -> dict[str, dict[str, Any]] | 
         else {}
     )
     return {key: _read_encoding(key, value) for key, value in found.items()} or None
+
+
+def unfit_encodings(schema: DataSchema) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Encoding attributes that say nothing about their columns: where, and why."""
+    for index, field in enumerate(schema.fields):
+        for path, problem in _unfit(field):
+            yield ("fields", index, *path), problem
+
+
+def _unfit(field: DataField) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    kind = field.type.inner if isinstance(field.type, DataTypeOption) else field.type
+    for key in _TYPES.keys() & (field.extra or {}).keys():
+        try:
+            encoding_of({key: (field.extra or {})[key]})
+        except InvalidAttributeError as error:
+            yield ("extra", key), error.message
+            continue
+        if getattr(kind, "fixed_length", None) is not None:
+            yield ("extra", key), f"'{key}' is not for values of a fixed length"
+        elif not isinstance(kind, _TYPES[key]):
+            names = ", ".join(each.KIND for each in _TYPES[key])
+            yield ("extra", key), f"'{key}' is for {names}, and '{field.name}' is {kind.KIND}"
+    if isinstance(kind, DataTypeStruct):
+        for index, member in enumerate(kind.fields):
+            for path, problem in _unfit(member):
+                yield ("type", "fields", index, *path), problem
 
 
 def _read_encoding(key: str, value: Any) -> dict[str, Any]:

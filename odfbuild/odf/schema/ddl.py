@@ -294,15 +294,18 @@ class _Parser:
 
     def struct(self) -> arrow.Type:
         self.expect("<")
-        members: list[arrow.Field] = []
+        members: dict[str, arrow.Field] = {}
         while not self.accept(">"):
             if members:
                 self.expect(",")
+            at = self.peek()[2]
             name = self.name()
+            if name in members:
+                self.fail(f"field '{name}' is declared twice", at, length=len(name))
             self.accept(":")
             kind, _ = self.type()
-            members.append(arrow.Field(name, kind, nullable=not self.not_null()))
-        return arrow.struct(members)
+            members[name] = arrow.Field(name, kind, nullable=not self.not_null())
+        return arrow.struct(list(members.values()))
 
     def integer(self, name: str) -> arrow.Type:
         unsigned = self.accept("UNSIGNED")

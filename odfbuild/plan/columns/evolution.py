@@ -80,7 +80,9 @@ def source_evolution(
     growth = _growth(result.columns, projection, vocab, is_root=True, new_units=changed)
     if growth.problems:
         where = _place_in_source(snapshot, before, after, place)
-        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
+        return Evolution(
+            refusal=_breaking(snapshot, growth, where, projection), broken=growth.broken
+        )
     effect = _effect(old, result, growth.added)
     if before is None or _without_columns(before) != _without_columns(after):
         effect = replace(effect, records=True)
@@ -104,7 +106,9 @@ def query_evolution(
         path = (*path_of(snapshot, after), "transform")
         old_query = before.transform if before else None
         where = _changed_line(old_query, after.transform, path, place)
-        return Evolution(refusal=_breaking(snapshot, growth, where), broken=growth.broken)
+        return Evolution(
+            refusal=_breaking(snapshot, growth, where, projection), broken=growth.broken
+        )
     old = result_of(before.transform, inputs) if before is not None else None
     return Evolution(_effect(old, result, growth.added), columns_of(growth.schema))
 
@@ -207,18 +211,32 @@ def _without_columns(source: Source) -> Source:
 # --- Refusals ---
 
 
-def _breaking(snapshot: DatasetSnapshot, growth: SchemaGrowth, place: Location) -> PlanError:
+def _breaking(
+    snapshot: DatasetSnapshot, growth: SchemaGrowth, place: Location, projection: Projection
+) -> PlanError:
     name = snapshot.name
+    event_time = vocabulary_of(projection.vocab).event_time
+    code, problem = "E0314", "columns that its records have would go or change"
     ways = [
         "keep these columns as they are and add new ones beside them",
         f"give the result a new name, such as '{name}.v2': it then starts a new history, "
         "and the old one stays",
     ]
-    if snapshot.kind is DatasetKind.Derivative:
+    again = f"`odfbuild reset {name}`"
+    if f"column '{event_time}' is missing" in growth.problems:
+        # No new name and no second run can give records that have no time.
+        code, problem = "E0515", f"the result has no column '{event_time}'"
+        ways = [f"select {event_time}: every record has a time at which it was true"]
+    elif snapshot.kind is DatasetKind.Derivative:
         ways.append(f"compute all records again: --allow rebuild:{name}+")
+    elif projection.records:
+        ways.append(f"fetch all records again ({again}): what the source has no more is lost")
+    else:
+        problem = "its schema has other columns, which no record has"
+        ways[0] = f"take it back to its definition, and the schema with it ({again})"
     return PlanError(
-        f"'{name}' cannot be changed: its readers rely on columns that would change",
-        code="E0314",
+        f"'{name}' cannot be changed: {problem}",
+        code=code,
         location=place,
         notes=growth.problems,
         help="; or ".join(ways),

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.errors import Errors, OdfbuildError, PlanError
 from odfbuild.project.config import FILE
 from odfbuild.project.git.repository import repository
-from odfbuild.project.load import load_project
+from odfbuild.project.load import SHARED_FOLDERS, load_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.overrides import Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 
 if TYPE_CHECKING:
     from git import Commit, Repo
-
-SHARED_FOLDERS = ("macros", "templates", "vars")
-"""Folders of a project whose files any definition may depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ _CHECKS = {
 _SOURCES = {
     **{case.code: case for case in reversed([*bad_sources.CASES, *bad_text.CASES]) if case.code},
     "E0422": bad_sources.Case(
-        "", b"n\n1\n", b"", "E0422", "", read=bad_sources.csv("n INT", encoding="nothing")
+        "", b"n\n1\n", b"", "E0422", "", read=bad_sources.csv("n ARRAY<INT>")
     ),
     "E0426": bad_sources.Case(
         "", b"t\n" + b"x" * (1 << 26) + b"xx", b"", "E0426", "", read=bad_sources.csv("t STRING")
@@ -153,7 +153,7 @@ def unrepeatable(root: Path) -> Tiny:
         tiny = Tiny.fresh(root)
         tiny.derive("e0820.derived", QUERY.replace("* 10", "+ 10"))
         tiny.derive("e0821.derived", QUERY)
-        tiny.derive("e0824.derived", QUERY.replace("value *", "no_such_column + value *"))
+        tiny.derive("e0824.derived", QUERY.replace("value *", "array_max(value) + value *"))
         text = (root / "datasets" / "root.yaml").read_text()
         (root / "datasets" / "e0823.yaml").write_text(
             text.replace("name: root", "name: e0823.root")

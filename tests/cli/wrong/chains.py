@@ -347,6 +347,15 @@ def no_head(tiny: Tiny) -> None:
     put(f"chains/{called(tiny, 'root')}/refs/head", "no hash")(tiny)
 
 
+def early_head(tiny: Tiny) -> None:
+    put(f"chains/{called(tiny, 'root')}/refs/head", "0b18484a" * 8)(tiny)
+
+
+def spoilt_page(data: bytes) -> bytes:
+    """A Parquet file whose first page has a header that says nothing."""
+    return data[:4] + b"\xff" * 8 + data[12:]
+
+
 def pushed(name: str) -> Spoil:
     """A dataset that needs no engine to begin."""
     return put("datasets/pushed.yaml", PUSHED_TO.replace("name: pushed", f"name: {name}") + PUSHED)
@@ -355,6 +364,7 @@ def pushed(name: str) -> Spoil:
 BYTES: tuple[Case | Flaw, ...] = (
     broken("E0815", with_file(lambda c: b"no parquet")),
     broken("E0814", with_file(parquet_from(9))),
+    broken("E0831", with_file(lambda c: spoilt_page(parquet_from(3)(c)))),
     Case(
         "E0816",
         "verify --integrity --logical root",
@@ -437,6 +447,7 @@ STORES: tuple[Case | Flaw, ...] = (
     Flaw("E0801", block_file("root", lambda f: f.write_bytes(b"x"))),
     Flaw("E0802", block_file("root", Path.unlink)),
     Flaw("E0805", no_head),
+    Flaw("E0830", early_head),
     Flaw("E0811", data_file("root", Path.unlink)),
     Flaw("E0812", data_file("root", lambda f: f.write_bytes(b"x"))),
     Flaw("E0813", data_file("root", lambda f: f.write_bytes(bytes(len(f.read_bytes()))))),

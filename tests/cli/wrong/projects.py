@@ -38,6 +38,20 @@ def undefined(tiny: Tiny) -> None:
         file.unlink()
 
 
+EARLY_BLOCK = """\
+apiVersion: 1
+kind: MetadataBlock
+content:
+  blockHash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8c
+  prevBlockHash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8d
+  systemTime: 2020-01-01T12:00:00.000Z
+  outputSlice:
+    hash: 0b18484adf2a6c4a1d5e1b2ae1b0a2d9d1a06eb1d29a50dd0bcf1b7f1a2d5a8e
+    interval: "[2020-01-01T12:00:00.000Z, 2020-01-01T12:00:00.000Z]"
+    numRecords: 10
+"""
+
+
 def deleted_and_made_again(tiny: Tiny) -> None:
     """A dataset is in the bin, and another one has its name."""
     definition = tiny.root / "datasets" / "derived.yaml"
@@ -112,6 +126,8 @@ FILES = (
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
     Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
+    Case("E0160", "plan", swap(ROOT, "- value BIGINT", "- value BIGNIT"), fresh=True),
+    Case("E0161", "decode early.yaml", put("early.yaml", EARLY_BLOCK), fresh=True),
 )
 
 

@@ -18,6 +18,9 @@ from odfbuild.errors import Errors, OdfbuildError, QueryError
 if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
 
+_INEXACT = ("float", "double", "decimal")
+_WHOLE = frozenset({"byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint"})
+_NUMBERS_IN_UNITS = _WHOLE | {"float", "double"}
 _SPELLED_DIFFERENTLY = ("float", "double", "timestamp", "binary", "interval", "decimal")
 
 
@@ -45,8 +48,8 @@ def _bring_back(error: OdfbuildError, transform: TransformSql) -> None:
     error.location = replace(found, line=first, column=1, snippet=None, length=1)
 
 
-def differences(catalyst: Catalyst, plan: Node, dataset: str) -> list[QueryError]:
-    """What Spark would do in another way than every other engine, in an analysed plan."""
+def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> list[QueryError]:
+    """What Spark would do in another way than `engine`, in an analysed plan."""
     return [
         QueryError(
             f"{expression.sql()} {why}",
@@ -55,21 +58,44 @@ def differences(catalyst: Catalyst, plan: Node, dataset: str) -> list[QueryError
             help="say it in another way, or write the query in Spark SQL with `engine: spark`",
         )
         for expression in _expressions(catalyst, plan)
-        for why in [_why(expression)]
+        for why in [_why(expression, engine)]
         if why is not None
     ]
 
 
-def _why(expression: Node) -> str | None:
+def _why(expression: Node, engine: str) -> str | None:
     kind = name_of(expression)
     if kind == "SubtractDates":
         return "is a number of days in other engines, and an interval in Spark"
-    if kind != "Cast" or not str(expression.dataType().typeName()).startswith("string"):
-        return None
-    source = str(expression.child().dataType().typeName())
-    if not source.startswith(_SPELLED_DIFFERENTLY):
-        return None
-    return f"is spelled in another way by other engines: what is turned into text is {source}"
+    if kind == "SecondsToTimestamp" and _type(expression.child()).startswith(_INEXACT):
+        return "keeps parts of seconds in Spark only: cast the number to BIGINT"
+    if kind == "Average" and _type(expression.child()).startswith("decimal"):
+        return f"is cut by {engine} and rounded by Spark: say SUM(x) / COUNT(x) with a cast"
+    return _of_cast(expression, engine) if kind == "Cast" else None
+
+
+def _of_cast(expression: Node, engine: str) -> str | None:
+    """Why a conversion gives other values in another engine."""
+    source, target = _type(expression.child()), _type(expression)
+    if target.startswith("string"):
+        if source.startswith(_SPELLED_DIFFERENTLY) or (engine, source) == ("flink", "boolean"):
+            return f"is spelled in another way by {engine}: what is turned into text is {source}"
+    elif _is_time(source) != _is_time(target) and {source, target} & _NUMBERS_IN_UNITS:
+        return (
+            "counts in another unit than seconds in other engines: say which one, as in "
+            "to_unixtime(t) or to_timestamp_millis(n) of DataFusion"
+        )
+    elif engine == "risingwave" and source.startswith(_INEXACT) and target in _WHOLE:
+        return "is rounded by risingwave and cut by Spark: say ROUND(x), or write it in Spark SQL"
+    return None
+
+
+def _is_time(name: str) -> bool:
+    return name.startswith("timestamp")
+
+
+def _type(expression: Node) -> str:
+    return str(expression.dataType().typeName())
 
 
 def _expressions(catalyst: Catalyst, plan: Node) -> Iterator[Node]:

@@ -278,7 +278,8 @@ def _checked_steps(
         report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names, offsets)
         problems = [*report.errors, *report.order_bound]
         if report.plan is not None and not problems and not is_spark(transform):
-            problems = differences(Catalyst(spark), report.plan, dataset)
+            engine = transform.engine.lower()
+            problems = differences(Catalyst(spark), report.plan, dataset, engine)
         _raise_first_of_each(problems)
     return report
 

@@ -20,6 +20,14 @@ class BadRecords:
         self._task = task
         self.skipped = Skipped()
 
+    @property
+    def way_out(self) -> str:
+        """How not to stop at a bad record."""
+        return (
+            f"`ingest.badRecords: {{{self._task.dataset}: skip}}` in odfbuild.yaml skips and "
+            "counts such records"
+        )
+
     def add(self, found: BadRecord) -> None:
         """Note a record; `IngestError` unless bad ones are skipped."""
         if not self._task.skip_bad_records:
@@ -54,7 +62,6 @@ class BadRecords:
             code="E0421",
             location=found.location,
             help="correct the row, or declare the column with a type that holds it, "
-            "such as STRING, and convert it in `preprocess`; `ingest.badRecords: "
-            f"{{{self._task.dataset}: skip}}` in odfbuild.yaml skips and counts such rows",
+            f"such as STRING, and convert it in `preprocess`; {self.way_out}",
             dataset=self._task.dataset,
         )

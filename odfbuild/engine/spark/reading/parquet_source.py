@@ -77,9 +77,16 @@ def _to_be_exact(task: IngestTask, found: pa.Schema) -> list[str]:
     """Columns of nanoseconds of which nothing says that fewer digits will do."""
     if task.read.schema is not None or task.read.ddl_schema:
         return []
-    kept = micros_in(task.history_schema) if task.history_schema is not None else found.names
-    fine = [f.name for f in found if pa.types.is_timestamp(f.type) and f.type.unit == "ns"]
-    return [name for name in fine if name in kept and name != task.vocab.event_time]
+    history = task.history_schema
+    in_millis = set(history.names) - micros_in(history) if history is not None else set()
+    in_millis.add(task.vocab.event_time)
+    kinds = {field.name: field.type for field in found}
+    return [
+        name
+        for name, kind in kinds.items()
+        if (pa.types.is_timestamp(kind) and kind.unit == "ns" and name not in in_millis)
+        or (pa.types.is_time(kind) and kind.unit == "ns")
+    ]
 
 
 def _refuse_nanoseconds(

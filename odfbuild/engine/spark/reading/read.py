@@ -24,7 +24,6 @@ from odfbuild.engine.spark.reading.changed_columns import committed_names, expec
 from odfbuild.engine.spark.reading.csv_header import check_header, named_header
 from odfbuild.engine.spark.reading.csv_options import csv_options, refuse_formats
 from odfbuild.engine.spark.reading.csv_quotes import refuse_open_quotes
-from odfbuild.engine.spark.reading.half_characters import refuse_half_characters
 from odfbuild.engine.spark.reading.inference import check_unique, csv_schema, ndjson_schema
 from odfbuild.engine.spark.reading.json_depth import refuse_deep
 from odfbuild.engine.spark.reading.json_records import (
@@ -33,7 +32,7 @@ from odfbuild.engine.spark.reading.json_records import (
     ndgeojson_records,
 )
 from odfbuild.engine.spark.reading.malformed import guard
-from odfbuild.engine.spark.reading.ndjson_lines import refuse_crowded_lines
+from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
@@ -142,9 +141,7 @@ def _read(
             return _csv(spark, task, read, columns)
         case ReadStepNdJson():
             refuse_formats(read, task.dataset)
-            text = utf8_text(task, read.encoding)
-            refuse_crowded_lines(task, text)
-            refuse_half_characters(task, text)
+            text = ndjson_text(task, read.encoding, bad)
         case ReadStepJson():
             refuse_formats(read, task.dataset)
             text = json_records(task, read)

@@ -1,0 +1,174 @@
+"""Whether a Parquet file claims no more than it can hold, told before anything is unpacked.
+
+Footers and headers of pages come from whoever wrote the file: a few bytes can claim gigabytes. The
+headers are read here, without a library, as far as is needed to add up what they claim.
+Source: Apache Parquet, "Page Header"; Apache Thrift, "Compact Protocol".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_MOST_RECORDS = 1 << 31
+_PAGE = 256 << 20
+_RATIO = 16
+"""Bytes of a page: so many, or so many times what is in the file, where a single value is huge."""
+
+_HEADER = 1 << 14
+_LONGEST_HEADER = 16 << 20
+_DEEPEST = 16
+
+
+class Excess(ValueError):
+    """What a file claims and cannot hold."""
+
+
+def check_bounds(path: Path, metadata: pq.FileMetaData) -> frozenset[str]:
+    """Raise `Excess` unless the footer and all pages keep to bounds.
+
+    Gives the columns with dictionaries, of whose values there may be any number in few bytes.
+    """
+    if metadata.num_rows > _MOST_RECORDS:
+        raise Excess(f"it claims {metadata.num_rows} records, more than a data object can have")
+    size = path.stat().st_size
+    repeated: set[str] = set()
+    with path.open("rb") as file:
+        left = size
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                left -= column.total_compressed_size
+                if column.total_compressed_size < 0 or left < 0:
+                    raise Excess("its columns claim more bytes than the file has")
+                if _check_pages(file, column, size):
+                    repeated.add(column.path_in_schema)
+    return frozenset(repeated)
+
+
+def _check_pages(file: BinaryIO, column: pq.ColumnChunkMetaData, size: int) -> bool:
+    """Check the pages of a column; whether it has a dictionary."""
+    start = column.data_page_offset
+    if column.has_dictionary_page and 0 < (column.dictionary_page_offset or 0) < start:
+        start = column.dictionary_page_offset
+    end = start + column.total_compressed_size
+    if start < 0 or end > size:
+        raise Excess(f"the pages of '{column.path_in_schema}' lie outside of the file")
+    place, values, repeated = start, 0, False
+    while place < end and values < column.num_values:
+        page = _page(file, place, end, column.path_in_schema)
+        place = page.end
+        values += page.values
+        repeated = repeated or page.is_dictionary
+        if place > end:
+            raise Excess(f"a page of '{column.path_in_schema}' ends outside of its column")
+        if page.unpacked > max(_PAGE, _RATIO * page.packed):
+            raise Excess(
+                f"a page of '{column.path_in_schema}' claims {page.unpacked} bytes, and has "
+                f"{page.packed} in the file"
+            )
+    return repeated
+
+
+class _Page:
+    """The header of a page: bytes packed and unpacked, values (none in dictionaries), its end."""
+
+    def __init__(self, data: bytes, place: int) -> None:
+        reader = _Compact(data)
+        self.unpacked = self.packed = self.values = 0
+        self.is_dictionary = False
+        for field, kind in reader.fields():
+            if field == 2 and kind == 5:
+                self.unpacked = reader.number()
+            elif field == 3 and kind == 5:
+                self.packed = reader.number()
+            elif field in (5, 8) and kind == 12:
+                for inner, of in reader.fields():
+                    if inner == 1 and of == 5:
+                        self.values = reader.number()
+                    else:
+                        reader.skip(of)
+            else:
+                self.is_dictionary = self.is_dictionary or field == 7
+                reader.skip(kind)
+        if self.unpacked < 0 or self.packed < 0 or self.values < 0:
+            raise Excess("the header of a page has a negative size")
+        self.end = place + reader.at + self.packed
+
+
+def _page(file: BinaryIO, place: int, end: int, column: str) -> _Page:
+    length = _HEADER
+    while True:
+        file.seek(place)
+        data = file.read(min(length, end - place))
+        try:
+            return _Page(data, place)
+        except IndexError:
+            if len(data) < length or length >= _LONGEST_HEADER:
+                raise Excess(f"the header of a page of '{column}' does not end") from None
+            length *= 8
+
+
+class _Compact:
+    """Thrift's compact protocol, as far as headers of pages use it; `IndexError` at the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and kind of each field of a struct; whoever asks reads or skips its value."""
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self.number()
+            yield field, head & 15
+
+    def number(self) -> int:
+        """A zigzag number."""
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass over a value."""
+        if depth > _DEEPEST:
+            raise Excess("the header of a page is nested too deeply")
+        if kind == 3:
+            self._pass(1)
+        elif kind in (4, 5, 6):
+            self._varint()
+        elif kind == 7:
+            self._pass(8)
+        elif kind == 8:
+            self._pass(self._varint())
+        elif kind in (9, 10):
+            head = self._byte()
+            for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
+                self.skip(max(head & 15, 3) if head & 15 in (1, 2) else head & 15, depth + 1)
+        elif kind == 12:
+            for _, inner in self.fields():
+                self.skip(inner, depth + 1)
+        elif kind not in (1, 2):  # true and false stand in the kind itself
+            raise Excess("the header of a page has a field of no known kind")
+
+    def _pass(self, count: int) -> None:
+        self.at += count
+        if self.at > len(self._data):
+            raise IndexError
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift > 63:
+                raise Excess("the header of a page has a number that is too long")
