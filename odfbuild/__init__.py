@@ -11,6 +11,8 @@ changelog says so. Everything else may change with any release.
 from importlib import import_module
 from typing import Any
 
+from odfbuild.platforms import UNSUPPORTED, is_supported
+
 _HOME = {
     "odfbuild.api": ("Project",),
     "odfbuild.plan.model": (
@@ -38,6 +40,8 @@ __all__ = sorted(_MODULES)  # noqa: PLE0605
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
+        if not is_supported():
+            raise ImportError(UNSUPPORTED)
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

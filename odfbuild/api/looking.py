@@ -11,6 +11,7 @@ from odfbuild.api.base import Base, timestamp
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.model import Plan
 from odfbuild.survey.definitions import read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose
@@ -31,10 +32,20 @@ if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
-    from odfbuild.plan.model import Plan
     from odfbuild.report.freshness import DatasetAge
     from odfbuild.survey.blame import BlamedBlock
     from odfbuild.verify.provenance import TracedRecords
+
+
+def _text_of_plan(plan: Plan) -> str:
+    """The plan as `odfbuild plan` prints it."""
+    from odfbuild.report.plan.text import render_plan
+
+    return render_plan(plan)
+
+
+# A plan knows nothing of reports, which lie above it; who works with Python sees it as text.
+Plan.__repr__ = _text_of_plan  # type: ignore[method-assign, assignment]
 
 
 class Looking(Base):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError, PlanError, StaleHeadError
+from odfbuild.gitops.defined import check_defined
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.git.notes import REF, files_below
@@ -63,10 +64,16 @@ def publish(
     remote: str | None = None,
     branch: str | None = None,
 ) -> Published:
-    """Commit the chains, and with `push` share them; errors as the functions below."""
+    """Commit the chains, and with `push` share them; errors as the functions below.
+
+    `PlanError` E0394 when definitions would stay behind.
+    """
     with repository(config.root, "there is nothing to commit to") as repo:
         target = target_of(repo, remote, branch) if push else None
         moved = moved_since_commit(repo, config, workspace)
+        if push and repo.head.is_valid():
+            gone = [each.name for each in moved if each.gone]
+            check_defined(config, workspace, [each.name for each in moved], gone)
         made = commit_chains(repo, config, message or message_for(moved))
         if target is not None:
             push_chains(repo, config, *target)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+from odfbuild import Project
 from odfbuild.cli.dashes import right_spelling
 from odfbuild.cli.main import app
 from odfbuild.cli.verbs import ALIASES
@@ -105,6 +108,27 @@ def test_version_is_told_outside_of_projects_too(
 ) -> None:
     said = Program(tmp_path, monkeypatch, capsys).ok(*arguments)
     assert said.out == f"odfbuild {__version__}\n"
+
+
+# --- Systems ---
+
+_WITHOUT_FCNTL = "import runpy, sys; sys.modules['fcntl'] = None; sys.argv[1:] = ['plan']; "
+
+
+@pytest.mark.parametrize(
+    ("use", "ends"),
+    [
+        ("runpy.run_module('odfbuild', run_name='__main__')", "odfbuild works on Linux and macOS"),
+        ("import odfbuild; odfbuild.Project", "ImportError: odfbuild works on Linux and macOS"),
+    ],
+)
+def test_a_system_without_locks_of_unix_is_told_what_is_supported(use: str, ends: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_FCNTL + use], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(ends)
+    assert "WSL" in done.stderr
 
 
 # --- Consent, JSON and locks ---
@@ -228,3 +252,9 @@ def test_lists_of_commands_have_whole_sentences(
     assert "..." not in text.partition("Build:")[2]
     headings = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
     assert headings == ["Options:", "Build:", "Look:", "Prove:", "Share:", "Maintain:"]
+
+
+def test_a_plan_in_python_reads_as_on_the_command_line(tiny: Tiny, odfbuild: Program) -> None:
+    plan = Project(tiny.root).plan()
+    assert f"{plan!r}\n" == odfbuild.ok("plan").out
+    assert str(plan) == repr(plan)

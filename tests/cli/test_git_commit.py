@@ -81,16 +81,18 @@ def test_who_pushes_second_goes_behind_others_that_moved_other_datasets(
     for (tiny, program), name in zip(two, ("mine", "yours"), strict=True):
         tiny.derive(name, QUERY)
         program.ok("apply", "-y", "-s", name)
+        git(tiny.root, "add", "datasets")
+        git(tiny.root, "commit", "-q", "-m", f"Define {name}")
+    (other.root / "notes.txt").write_text("for another commit")
     here.ok("git", "commit", "--push", "-m", "Mine")
     said = there.ok("git", "commit", "--push", "-m", "Yours")
     assert said.out.splitlines()[-1] == "Pushed to origin/main."
     log = git(other.root, "log", "--format=%s", "origin/main").splitlines()
-    assert log == ["Yours", "Mine", "Apply"]
+    assert log == ["Yours", "Define yours", "Mine", "Define mine", "Apply"]
     # What was not committed is still there.
-    assert (other.root / "datasets" / "yours.yaml").exists()
+    assert (other.root / "notes.txt").exists()
     git(one.root, "pull", "-q")
     assert {"mine", "yours"} <= set(one.workspace().aliases())
-    one.derive("yours", QUERY)
     assert "No changes" in here.apply().out
 
 
@@ -122,6 +124,47 @@ def test_who_pushes_second_is_refused_by_name_when_the_same_dataset_moved(
     assert there.ok("verify").code == 0
 
 
+def test_chains_are_not_shared_without_the_definitions_that_they_follow(
+    two: tuple[tuple[Tiny, Program], tuple[Tiny, Program]],
+) -> None:
+    (one, here), (other, there) = two
+    shared = git(other.root, "ls-remote", "origin", "main")
+    before = git(one.root, "rev-parse", "HEAD")
+    edited = (one.root / "datasets" / "derived.yaml").read_text().replace("* 10", "* 20")
+    (one.root / "datasets" / "derived.yaml").write_text(edited)
+    one.derive("another", QUERY)
+    here.apply()
+    said = here("git", "commit", "--push")
+    assert said.code == 1
+    assert "error[E0394]" in said.err
+    assert "= note: not committed: datasets/another.yaml" in said.err
+    assert "= note: not committed: datasets/derived.yaml" in said.err
+    assert git(one.root, "rev-parse", "HEAD") == before
+    # A commit of chains alone, made by hand, is not pushed either.
+    here.ok("git", "commit")
+    assert "E0394" in here("git", "commit", "--push").err
+    assert git(other.root, "ls-remote", "origin", "main") == shared
+    git(one.root, "add", "datasets")
+    git(one.root, "commit", "-q", "-m", "Twenty")
+    # What is edited after the apply is no part of the chains.
+    (one.root / "datasets" / "derived.yaml").write_text(edited.replace("* 20", "* 30"))
+    here.ok("git", "commit", "--push")
+    git(other.root, "pull", "-q")
+    assert there("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_deletion_is_not_shared_without_the_removal_of_the_definition(
+    two: tuple[tuple[Tiny, Program], tuple[Tiny, Program]],
+) -> None:
+    (one, here), _ = two
+    (one.root / "datasets" / "derived.yaml").unlink()
+    here.ok("apply", "-y", "--allow", "delete:derived")
+    assert "not committed: datasets/derived.yaml" in here("git", "commit", "--push").err
+    git(one.root, "add", "datasets")
+    git(one.root, "commit", "-q", "-m", "Remove derived")
+    here.ok("git", "commit", "--push")
+
+
 def test_notes_on_heads_of_several_clones_are_joined(
     two: tuple[tuple[Tiny, Program], tuple[Tiny, Program]],
 ) -> None:
@@ -129,6 +172,8 @@ def test_notes_on_heads_of_several_clones_are_joined(
         program.ok("git", "install")
         tiny.derive(name, QUERY)
         program.ok("apply", "-y", "-s", name)
+        git(tiny.root, "add", "datasets")
+        git(tiny.root, "commit", "-q", "-m", f"Define {name}")
         program.ok("git", "commit", "--push")
     (_, _), (other, _) = two
     apply = git(other.root, "rev-list", "--max-parents=0", "HEAD")

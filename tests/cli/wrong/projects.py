@@ -263,6 +263,15 @@ PLANS = (
         git("add -A", "commit -q -m msg", "remote add origin ../nowhere.git"),
     ),
     Case("E0382", "git check", git("add chains/root/refs/head")),
+    Case(
+        "E0394",
+        "git commit --push",
+        both(
+            git("add -A", "commit -q -m msg", "remote add origin ../nowhere.git"),
+            swap(DERIVED, "value * 10", "value * 20"),
+            said("apply", "-y"),
+        ),
+    ),
     Case("E0346", "git commit --push", git("add -A", "commit -q -m msg")),
     Case("E0350", "plan", config("  moved: {root: other}\n")),
     Case("E0360", "apply nothing.json"),
