@@ -89,9 +89,9 @@ def test_options_that_apply_cannot_honour_are_refused_at_their_place(
     for command in ("validate", "plan"):
         said = odfbuild(command)
         assert said.code == 1
-        assert f"of `read.{option}` is not supported" in said.err
-        assert "datasets/root.yaml:15:" in said.err
-        assert help_ in said.err
+        assert f"of `read.{option}` is not supported" in said.out + said.err
+        assert "datasets/root.yaml:15:" in said.out + said.err
+        assert help_ in said.out + said.err
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_a_template_that_calls_what_dbt_has_is_told_what_to_write_instead(
     file.rename(file.with_name("derived.yaml.j2")).write_text(text)
     said = odfbuild("plan")
     assert said.code == 1
-    assert f"error[E0121]: '{called.partition('(')[0]}' is not defined" in said.err
-    assert help_ in said.err
-    assert "datasets/derived.yaml.j2:15" in said.err
+    assert f"error[E0121]: '{called.partition('(')[0]}' is not defined" in said.out + said.err
+    assert help_ in said.out + said.err
+    assert "datasets/derived.yaml.j2:15" in said.out + said.err

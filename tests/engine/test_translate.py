@@ -206,7 +206,7 @@ REFUSED = [
     ("flink", "SELECT 1 AS a; SELECT 2 AS b", "a query is one SELECT", 1),
     ("flink", "SELECT x FROM", "not understood as SQL of flink", 0),
     ("datafusion", "SELECT now() AS n FROM t", "has no translation", 8),
-    ("datafusion", "SELECT arr[1] AS n FROM t", "Bracket", 8),
+    ("datafusion", "SELECT arr[1] AS n FROM t", "`arr[1]` of datafusion", 8),
     ("datafusion", "SELECT regexp_replace(a, 'b', 'c') AS n FROM t", "has no translation", 8),
     ("datafusion", "SELECT date_bin(interval '1 month', ts) AS b FROM t", "weeks or less", 0),
     ("datafusion", "SELECT DISTINCT ON (a) a, b FROM t", "DISTINCT ON", 0),

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from odfbuild.engine.translate.dialects import READ
+
 _CLAUSES = """Select From Join Where Group Having Order Ordered Limit Offset Distinct Union
     Intersect Except Subquery With CTE TableAlias Table Identifier Column Star Alias Values Tuple
     Version Lateral Window WindowSpec Filter Paren Var"""
@@ -50,6 +52,9 @@ FIXED_MICROS = {"MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HO
 FIXED_MICROS |= {"DAY": 24 * FIXED_MICROS["HOUR"], "WEEK": 7 * 24 * FIXED_MICROS["HOUR"]}
 """Microseconds of the units of time that always last the same, without leap seconds."""
 
+_SHOWN = 40
+"""Characters of a part that a message shows."""
+
 Check = Callable[[exp.Expression, str], str | None]
 
 
@@ -61,15 +66,17 @@ def problem_with(node: exp.Expression, engine: str) -> str | None:
         return check(node, engine)
     if kind in COMMON or kind in OWN[engine]:
         return None
-    return f"{_words(node)} of {engine} has no translation that is known to mean the same"
+    return f"{_words(node, engine)} of {engine} has no translation that is known to mean the same"
 
 
-def _words(node: exp.Expression) -> str:
+def _words(node: exp.Expression, engine: str) -> str:
+    """A part of a query as its author knows it: a call by its name, anything else by its text."""
     if isinstance(node, exp.Anonymous):
         return f"{node.name}()"
-    if isinstance(node, exp.Func):
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return f"{node.sql_name()}()"
-    return type(node).__name__
+    text = " ".join(node.sql(dialect=READ[engine]).split())
+    return f"`{text[:_SHOWN]}…`" if len(text) > _SHOWN else f"`{text}`"
 
 
 def _function(node: exp.Expression, engine: str) -> str | None:
@@ -222,7 +229,7 @@ _CHECKS: dict[str, Check] = {
     "Literal": _literal,
     "Replace": _replace,
     "ILike": lambda node, engine: (
-        _words(node) + " has no translation" if engine == "flink" else _like(node, engine)
+        _words(node, engine) + " has no translation" if engine == "flink" else _like(node, engine)
     ),
     "Extract": _extract,
     "Floor": _truncation,

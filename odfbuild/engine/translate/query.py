@@ -38,7 +38,12 @@ def translate(engine: str, sql: str, step: int) -> str:
     if not errors:
         for select in tree.find_all(exp.Select):
             _name_columns(select, engine, refuse)
+        paths: set[int] = set()
         for node in list(tree.walk()):
+            # The steps of a path such as `a -> 'b'` are said with it.
+            if id(node.parent) in paths or isinstance(node, exp.JSONPath):
+                paths.add(id(node))
+                continue
             why = None if _is_ours(node) else problem_with(node, engine)
             if why is not None:
                 refuse(node, why)

@@ -116,13 +116,13 @@ def query_evolution(
 # --- Columns ---
 
 
-def result_of_source(source: Source) -> Result | None:
+def result_of_source(source: Source, *, meanings: bool = True) -> Result | None:
     """The columns that a source gives, before system columns; `None` when the data decide."""
     declared = _declared(source.read)
     if declared is None:
         return None
     if source.preprocess is not None:
-        return result_of(source.preprocess, {"input": columns_of(declared)})
+        return result_of(source.preprocess, {"input": columns_of(declared)}, meanings=meanings)
     own = tuple(
         replace(column, nullable=field.nullable)
         for column, field in zip(columns_of(declared), declared, strict=True)

@@ -100,9 +100,9 @@ class KnownColumns:
                     each.alias or str(each.dataset_ref): self._of(str(each.dataset_ref))
                     for each in event.inputs
                 }
-                result = result_of(event.transform, inputs)
+                result = result_of(event.transform, inputs, meanings=False)
                 return result.columns if result else None
             if isinstance(event, SetPollingSource | AddPushSource):
-                result = result_of_source(event)
+                result = result_of_source(event, meanings=False)
                 return result.columns if result else None
         return None

@@ -50,14 +50,19 @@ def columns_of(schema: arrow.Schema) -> Columns:
     return tuple(Column(field.name, kind, str(field)) for field, kind in both)
 
 
-def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> Result | None:
-    """The result of `transform` over `inputs` by alias (`None`: unknown); `None` when uncertain."""
+def result_of(
+    transform: TransformSql, inputs: Mapping[str, Columns | None], *, meanings: bool = True
+) -> Result | None:
+    """The result of `transform` over `inputs` by alias (`None`: unknown); `None` when uncertain.
+
+    Without `meanings` it has names and types, and cannot be compared with another one.
+    """
     ours = if_runnable(transform)
     if ours is None:
         return None
     from odfbuild.plan.columns.parsed import parsed
 
-    reader = Reader(inputs)
+    reader = Reader(inputs, meanings=meanings)
     records: list[str] = []
     columns: Columns | None = None
     for step in ours.queries or ():
@@ -65,7 +70,8 @@ def result_of(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> 
         if tree is None:
             return None
         columns = reader.step(tree, step.alias)
-        records.append(_text(_without_columns(tree)))
+        if meanings:
+            records.append(_text(_without_columns(tree)))
         if step.alias is not None:
             records.append(repr(columns))
     return None if columns is None else Result(columns, "\n".join(records))
@@ -97,9 +103,13 @@ class Sources:
 
 
 class Reader:
-    """Follows the columns of queries through what they read. `saw_…` are told on the way."""
+    """Follows the columns of queries through what they read. `saw_…` are told on the way.
 
-    def __init__(self, inputs: Tables) -> None:
+    Without `meanings` columns have no expressions, which take most of the time.
+    """
+
+    def __init__(self, inputs: Tables, *, meanings: bool = True) -> None:
+        self.meanings = meanings
         self.tables = {alias.lower(): columns for alias, columns in inputs.items()}
 
     def step(self, query: exp.Query, alias: str | None) -> Columns | None:
@@ -138,7 +148,7 @@ class Reader:
             return None
         sources = self._sources(node, tables, outer)
         self.saw_select(node, sources, Within(tables, outer))
-        return _select(node, sources)
+        return _select(node, sources, self.meanings)
 
     def _with_common_tables(
         self, node: exp.Expression, tables: Tables, outer: tuple[Sources, ...]
@@ -235,28 +245,30 @@ def _union(left: Columns, right: Columns) -> Columns | None:
     )
 
 
-def _select(node: exp.Select, sources: Sources) -> Columns | None:
+def _select(node: exp.Select, sources: Sources, meanings: bool) -> Columns | None:
     found: list[Column] = []
     for item in node.expressions:
-        columns = columns_of_item(item, sources)
+        columns = columns_of_item(item, sources, meanings)
         if columns is None:
             return None
         found += columns
     return tuple(found)
 
 
-def columns_of_item(item: exp.Expression, sources: Sources) -> Sequence[Column] | None:
+def columns_of_item(
+    item: exp.Expression, sources: Sources, meanings: bool = False
+) -> Sequence[Column] | None:
     """What one entry of a SELECT gives; `None` where its name or number is not certain."""
     from sqlglot import exp
 
     if isinstance(item, exp.Star) or item.is_star:
         return _star(item, sources)
+    inner = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+    meaning = _meaning(inner, sources) if meanings else ""
     if isinstance(item, exp.Aliases):
-        return [Column(each.name, None, _meaning(item.this, sources)) for each in item.expressions]
-    if isinstance(item, exp.Alias):
-        return [Column(item.alias, type_of(item.this, sources), _meaning(item.this, sources))]
-    if isinstance(item, exp.Column):
-        return [Column(item.name, type_of(item, sources), _meaning(item, sources))]
+        return [Column(each.name, None, meaning) for each in item.expressions]
+    if isinstance(item, exp.Alias | exp.Column):
+        return [Column(item.alias_or_name, type_of(inner, sources), meaning)]
     return None
 
 

@@ -101,7 +101,7 @@ class _Checker(Reader):
         vocab: Vocabulary | None,
         dataset: str,
     ) -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, meanings=False)
         for table in transform.temporal_tables or ():
             self.tables.setdefault(table.name.lower(), None)
         self.vocab = vocab

@@ -17,7 +17,9 @@ def unknown_keys(
 ) -> Iterator[tuple[Path, IngestError]]:
     """An error for each such column, with its path in the event."""
     merge = event.merge
-    result = None if isinstance(merge, MergeStrategyAppend) else result_of_source(event)
+    result = (
+        None if isinstance(merge, MergeStrategyAppend) else result_of_source(event, meanings=False)
+    )
     if result is None or isinstance(merge, MergeStrategyAppend):
         return
     names = [column.name for column in result.columns]
