@@ -64,7 +64,7 @@ def test_each_source_reads_and_merges_in_its_own_way(tiny: Tiny, odfbuild: Progr
     odfbuild.apply()
     (tiny.root / "[1].csv").write_bytes(_TWO)
     pushed = odfbuild.ok("push", "root", "[1].csv", "--source", "till")
-    assert pushed.out == "  committed  root  2 blocks, 2 records\n"
+    assert pushed.out.startswith("  committed  root  2 blocks, 2 records (")
     said = odfbuild.ok("push", "root", "--source", "till", "--json", stdin=_TWO).data
     assert said["datasets"][0]["because"] == "the data holds nothing new"
     assert said["summary"]["noop"] == 1
@@ -177,7 +177,8 @@ def test_a_key_counts_once_for_each_source_however_much_came_after(
     odfbuild.ok("push", "root", "-s", "phone", "--idempotency-key", "tuesday", stdin=line)
     before = tiny.state()
     again = odfbuild.ok(*phone, stdin=line)
-    assert again.out == "  noop       root  the key 'monday' was pushed already, in block 5\n"
+    said = "  unchanged  root  the key 'monday' was pushed already, in block 5 ("
+    assert again.out.startswith(said)
     assert "block 4" in odfbuild.ok(*till, stdin=b"anything").out
     assert tiny.state() == before
 

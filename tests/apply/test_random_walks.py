@@ -152,7 +152,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
         program("apply", "-y", "-s", walk.chance.choice([name, f"+{name}", f"{name}+"]))
 
     def collect() -> None:
-        program.ok("gc", "--grace", "0")
+        program.ok("gc", "-y", "--grace", "0")
 
     return [
         lose_the_cache,

@@ -67,7 +67,7 @@ def test_what_a_cluster_has_built_is_verified_without_one(
         machine = {"kind": "Machine", "version": 1, "content": {"engine": engine}}
         settings.write_text(json.dumps(machine))
         monkeypatch.setenv("ODFBUILD_CONFIG", str(settings))
-        assert "18 committed, 0 noop" in project.ok("apply", "-y").out
+        assert "18 committed, 0 unchanged" in project.ok("apply", "-y").out
         (log,) = (project.root / ".odfbuild" / "runs").glob("*/log.jsonl")
         (started,) = [line for line in log.read_text().splitlines() if "engine.start" in line]
     assert json.loads(started)["msg"] == f"Spark runs on {master}; sandbox: files"

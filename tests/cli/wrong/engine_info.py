@@ -140,7 +140,7 @@ MACHINES = (
         both(full_disk, swap(DERIVED, "version: 1", "version:   1")),
         env={**BROKEN_PYTHON, "ROOM": "0"},
     ),
-    Case("E0347", "lock break root --yes", at_work_elsewhere, exit=9),
+    Case("E0347", "lock break root -y", at_work_elsewhere, exit=9),
     Case("E0702", "apply -y -s root --lock-timeout 0", at_work_here, fresh=True, exit=9),
     Case("E0544", "apply -y", fresh=True, env={"ODFBUILD_STEP_SECONDS": "soon"}),
     Case("E0901", "apply -y", fresh=True),
