@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from odfbuild.engine.translate.runnable import SPARK
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.engines import refused_queries
@@ -32,7 +33,9 @@ def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
     for definition in (by_name[name] for name in found.graph.order if name in by_name):
         try:
             key = keys.of(definition.folded)
-            errors = right.errors(key, partial(_look, project, definition, known))
+            # Not part of what is remembered: plans remember, too, and look at engines elsewhere.
+            errors = _of_other_engines(project, definition)
+            errors += right.errors(key, partial(_look, project, definition, known))
         except Exception as error:  # a defect of ours must not hide what is wrong with the others
             errors = (fault_of(project.config.cache, "checking", definition.name, error),)
         if errors:
@@ -42,6 +45,13 @@ def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
     return {each.name: wrong[each.name] for each in project.definitions if each.name in wrong}
 
 
+def _of_other_engines(project: Project, definition: Definition) -> tuple[OdfbuildError, ...]:
+    if set(definition.engines) <= {SPARK}:
+        return ()
+    place = DefinitionPlace(project, definition)
+    return refused_queries(definition.snapshot, project.config.engines, place)
+
+
 def _look(
     project: Project, definition: Definition, known: KnownColumns
 ) -> tuple[OdfbuildError, ...]:
@@ -49,5 +59,4 @@ def _look(
     place = DefinitionPlace(project, definition)
     name = definition.name
     subjects = subjects_of(name, snapshot.metadata, known.relation, known.vocabulary(name))
-    foreign = refused_queries(snapshot, project.config.engines, place)
-    return (*foreign, *errors_in(snapshot, subjects, place))
+    return errors_in(snapshot, subjects, place)

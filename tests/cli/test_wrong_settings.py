@@ -116,3 +116,15 @@ def test_a_template_that_calls_what_dbt_has_is_told_what_to_write_instead(
     assert f"error[E0121]: '{called.partition('(')[0]}' is not defined" in said.out + said.err
     assert help_ in said.out + said.err
     assert "datasets/derived.yaml.j2:15" in said.out + said.err
+
+
+def test_a_plan_does_not_make_validate_believe_in_a_query_of_another_engine(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    configured(tiny, "  engines: {flink: spark}\n")
+    file = tiny.root / "datasets" / "derived.yaml"
+    text = file.read_text().replace("engine: spark", "engine: flink")
+    file.write_text(text.replace("value * 10 AS value", "FLOOR(value) AS value"))
+    for command in ("validate", "plan", "validate"):
+        said = odfbuild(command)
+        assert (said.code, "E0519" in said.out + said.err) == (1, True), command

@@ -70,7 +70,17 @@ DATAFUSION = [
         "s LIKE '%a%'",
     ),
     *("s ILIKE 'A%'", "b AND i > 0", "b OR i > 0", "NOT b", "d IS NULL", "i BETWEEN -5 AND 5"),
-    *("sqrt(abs(d))", "exp(-abs(d))", "power(i % 10, 2)", "i / 2.0", "dec + dec", "dec * 2"),
+    *(
+        "sqrt(abs(d))",
+        "exp(-abs(d))",
+        "power(i % 10, 2)",
+        "i / 2.0",
+        "d / nullif(l, 0)",
+        "CAST(i AS DOUBLE) / 3",
+        "d / 8",
+        "dec + dec",
+        "dec * 2",
+    ),
 ]
 REFUSED_BY_DATAFUSION = {
     "CAST(ts AS BIGINT)": "counts in another unit",
@@ -82,6 +92,8 @@ REFUSED_BY_DATAFUSION = {
     "concat(s, ts)": "spelled in another way",
     "CAST(dec AS TEXT)": "spelled in another way",
     "i + 9999999999999999999": "so many digits",
+    "i / nullif(l, 0)": "gives whole numbers for whole numbers",
+    "dec / 2": "has other digits in datafusion",
 }
 REFUSED_BY_FLINK = {
     "CAST(b AS STRING)": "spelled in another way",

@@ -16,7 +16,7 @@ _CLAUSES = """Select From Join Where Group Having Order Ordered Limit Offset Dis
     Intersect Except Subquery With CTE TableAlias Table Identifier Column Star Alias Values Tuple
     Version Lateral Window WindowSpec Filter Paren Var"""
 _VALUES = """Literal Null Boolean And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In
-    Between Exists Case If Add Sub Mul Mod Neg DPipe DataType DataTypeParam Interval Array"""
+    Between Exists Case If Add Sub Mul Div Mod Neg DPipe DataType DataTypeParam Interval Array"""
 _FUNCTIONS = """Coalesce Nullif Upper Lower Abs Sqrt Exp Pow Length Md5 MD5
     Count Sum Min Max RowNumber Rank DenseRank PercentRank CumeDist Lag Lead FirstValue
     LastValue"""
@@ -83,22 +83,6 @@ def _function(node: exp.Expression, engine: str) -> str | None:
     if node.name.lower() in FUNCTIONS[engine]:
         return None
     return f"{node.name}() of {engine} has no translation that is known to mean the same"
-
-
-def _division(node: exp.Expression, engine: str) -> str | None:
-    if any(_is_floating(side, engine) for side in (node.this, node.expression)):
-        return None
-    return (
-        f"`/` of whole numbers gives whole numbers in {engine}, and fractions in Spark: "
-        "cast one side to DOUBLE"
-    )
-
-
-def _is_floating(node: exp.Expression, engine: str) -> bool:
-    node = node.unnest()
-    if isinstance(node, exp.Cast):
-        return str(node.to.this.value) in ("DOUBLE", "FLOAT")
-    return engine == "datafusion" and is_fraction(node)
 
 
 def is_fraction(node: exp.Expression) -> bool:
@@ -222,7 +206,6 @@ def _select(node: exp.Expression, engine: str) -> str | None:
 
 _CHECKS: dict[str, Check] = {
     "Anonymous": _function,
-    "Div": _division,
     "Cast": _cast,
     "DataType": _type,
     "Like": _like,

@@ -117,6 +117,19 @@ class Catalyst:
             return None
         return [(known[node["class"]], node.get("dataType")) for node in nodes]
 
+    def is_written(self, expression: Node) -> bool:
+        """Whether an expression has its type by itself, or by a cast that the query asks for.
+
+        Spark casts the sides of an operation to a common type; such casts nobody wrote.
+        """
+        if name_of(expression) != "Cast":
+            return True
+        if expression.getTagValue(self._known.written_cast).isDefined():
+            return True
+        child = expression.child()
+        same = str(child.dataType().typeName()) == str(expression.dataType().typeName())
+        return same and self.is_written(child)
+
     def replacement(self, expression: Node) -> Node | None:
         """What a function stands for, if Spark rewrites it."""
         return expression.replacement() if self.kind_of(expression).is_replaceable else None

@@ -49,6 +49,7 @@ class Classes:
         self.named_expressions = companion(_EXPRESSIONS + "NamedExpression")
         self.inner = companion(_CATALYST + "plans.Inner")
         self.no_hint = companion(_PLANS + "JoinHint").NONE()
+        self.written_cast = companion(_EXPRESSIONS + "Cast").USER_SPECIFIED_CAST()
         self.just = jvm.scala.Option.apply
         self.nothing = jvm.scala.Option.empty()
         self.g = self.just("g")

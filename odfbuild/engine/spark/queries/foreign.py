@@ -58,12 +58,12 @@ def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> li
             help="say it in another way, or write the query in Spark SQL with `engine: spark`",
         )
         for expression in _expressions(catalyst, plan)
-        for why in [_why(expression, engine)]
+        for why in [_why(catalyst, expression, engine)]
         if why is not None
     ]
 
 
-def _why(expression: Node, engine: str) -> str | None:
+def _why(catalyst: Catalyst, expression: Node, engine: str) -> str | None:
     kind = name_of(expression)
     if kind == "SubtractDates":
         return "is a number of days in other engines, and an interval in Spark"
@@ -71,7 +71,22 @@ def _why(expression: Node, engine: str) -> str | None:
         return "keeps parts of seconds in Spark only: cast the number to BIGINT"
     if kind == "Average" and _type(expression.child()).startswith("decimal"):
         return f"is cut by {engine} and rounded by Spark: say SUM(x) / COUNT(x) with a cast"
+    if kind == "Divide":
+        return _of_division(catalyst, expression, engine)
     return _of_cast(expression, engine) if kind == "Cast" else None
+
+
+def _of_division(catalyst: Catalyst, expression: Node, engine: str) -> str | None:
+    """Why `/` gives other values in another engine: only DOUBLE is divided alike everywhere."""
+    sides = (expression.left(), expression.right())
+    if any(_type(side).startswith("decimal") for side in sides):
+        return f"has other digits in {engine}: cast one side to DOUBLE"
+    if any(catalyst.is_written(side) and _type(side) == "double" for side in sides):
+        return None
+    return (
+        f"gives whole numbers for whole numbers in {engine}, and fractions in Spark: "
+        "cast one side to DOUBLE"
+    )
 
 
 def _of_cast(expression: Node, engine: str) -> str | None:
