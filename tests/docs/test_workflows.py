@@ -68,3 +68,10 @@ def test_the_tag_of_a_release_is_its_version() -> None:
     done = release_notes("v999.0.0")
     assert done.returncode != 0
     assert f"the tag is v999.0.0, and odfbuild/version.py says {__version__}" in done.stderr
+
+
+def test_the_notes_of_a_release_are_its_part_of_the_changelog() -> None:
+    done = release_notes(f"v{__version__}")
+    assert done.returncode == 0, done.stderr
+    assert "### Added" in done.stdout
+    assert "\n## " not in done.stdout
