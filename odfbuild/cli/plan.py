@@ -19,7 +19,6 @@ from odfbuild.cli.options import (
     wishes_of,
 )
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
-from odfbuild.plan.right_queries import MOST_NEW, new_of
 from odfbuild.store.collector import paused_collector
 
 
@@ -44,6 +43,8 @@ def plan(
 
     Starts no JVM, uses no network and changes nothing.
     """
+    from odfbuild.plan.right_queries import MOST_NEW, new_of
+
     state: Context = context.obj
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
     made = found.plan

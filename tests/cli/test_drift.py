@@ -350,7 +350,7 @@ def test_git_is_asked_again_when_anything_moved(
         asked.append(config)
         return noted_heads(config)
 
-    monkeypatch.setattr("odfbuild.survey.known_heads.noted_heads", noted)
+    monkeypatch.setattr("odfbuild.survey.chain_drift.noted_heads", noted)
     for times in (1, 1):
         assert planned(odfbuild) == []
         assert len(asked) == times
