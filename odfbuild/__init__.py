@@ -11,8 +11,6 @@ changelog says so. Everything else may change with any release.
 from importlib import import_module
 from typing import Any
 
-from odfbuild.platforms import UNSUPPORTED, is_supported
-
 _HOME = {
     "odfbuild.api": ("Project",),
     "odfbuild.plan.model": (
@@ -40,6 +38,8 @@ __all__ = sorted(_MODULES)  # noqa: PLE0605
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
+        from odfbuild.platforms import UNSUPPORTED, is_supported
+
         if not is_supported():
             raise ImportError(UNSUPPORTED)
         return getattr(import_module(_MODULES[name]), name)

@@ -151,7 +151,8 @@ def test_what_a_person_did_wrong_is_raised_with_its_place(
     for name in ("root", "derived"):
         (tiny.root / "datasets" / f"{name}.yaml").write_text("kind: [")
     with pytest.raises(Errors) as caught:
-        project.plan()
+        project.definitions()
+    assert not project.plan().applyable
     assert [str(e.location)[:8] for e in caught.value.errors] == ["datasets"] * 2
     assert str(caught.value).startswith(
         "2 errors:\nE0101 datasets/derived.yaml:2:1: this is not YAML"

@@ -68,8 +68,9 @@ def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:
 
 
 def test_apply_touches_nothing_that_depends_on_a_wrong_query(tiny: Tiny, odfbuild: Program) -> None:
-    tiny.derive("further", "SELECT event_time, array_max(event_time) AS most FROM source", "derived")
-    tiny.derive("last", "SELECT event_time, array_max(event_time) AS most FROM source", "further")
+    query = "SELECT event_time, array_max(event_time) AS most FROM source"
+    tiny.derive("further", query, "derived")
+    tiny.derive("last", query, "further")
     said = odfbuild("apply", "-y")
     assert said.code == 4
     assert "datasets/further.yaml:15:" in said.err
