@@ -88,10 +88,10 @@ def test_without_fences_the_same_code_gets_through(tmp_path: Path) -> None:
 ELSEWHERE = """
 import sys
 from pathlib import Path
-from odfbuild.engine.settings import EngineSettings, Reach, Sandbox
+from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
 from odfbuild.engine.spark.engine import start_engine
 from odfbuild.errors import EngineProblem
-reach = Reach(read=(Path(sys.argv[1]),))
+reach = FileAccess(read=(Path(sys.argv[1]),))
 try:
     start_engine(EngineSettings(sandbox=Sandbox.REQUIRED), reach)
 except EngineProblem as error:
