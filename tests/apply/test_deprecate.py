@@ -129,5 +129,5 @@ def test_what_another_engine_computed_so_far_is_pinned_to_spark_from_here_on() -
         assert (made.transform.version or "").startswith(f"spark-{NEW}-")
         assert by_another_engine(made, NEW) is None
     # What cannot be translated is refused elsewhere.
-    other = replace(foreign.transform, queries=(SqlQueryStep(query="SELECT a / b AS c FROM t"),))
+    other = replace(foreign.transform, queries=(SqlQueryStep(query="SELECT FLOOR(a) AS c FROM t"),))
     assert by_another_engine(replace(foreign, transform=other), NEW) is None
