@@ -86,9 +86,9 @@ sys.exit(pytest.main(sys.argv[1:], [Plugin()]))
 
 def test_the_quick_tests_import_only_what_make_dev_installs() -> None:
     (selected,) = re.findall(r"^CHECK := (.*?[^\\])$", MAKEFILE, re.MULTILINE | re.DOTALL)
+    arguments = ["-q", "--collect-only", *selected.replace("\\\n", " ").split()]
     done = subprocess.run(
-        [sys.executable, "-c", _COLLECT, "-q", "--collect-only", "-p", "no:cacheprovider"]
-        + selected.replace("\\\n", " ").split(),
+        [sys.executable, "-c", _COLLECT, "-p", "no:cacheprovider", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
