@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.audit import Violation, audit, no_such_column
 from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
-from odfbuild.errors import CheckError, Location, OdfbuildError
+from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.project.config import FILE
 from odfbuild.project.settings.checks import Declared, checks_of
@@ -53,9 +53,9 @@ class Audits:
         return {name: audit.committed() for name, audit in found if audit is not None}
 
     def place(self, path: Sequence[str | int]) -> Location | None:
-        """Where a check is declared; `None` when odfbuild.yaml can no longer be read."""
+        """The place of a value below `content`; `None`: odfbuild.yaml can no longer be read."""
         with contextlib.suppress(OSError, OdfbuildError):
-            return locate(read_text(self.root / FILE, FILE), FILE, 0, ("content", "checks", *path))
+            return locate(read_text(self.root / FILE, FILE), FILE, 0, ("content", *path))
         return None
 
 
@@ -91,8 +91,7 @@ class Audit:
             ),
             help="mend the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
-            location=self.audits.place(broken[0].path),
-            declared=tuple(each.path for each in broken),
+            location=self.audits.place(("checks", *broken[0].path)),
         )
 
     def committed(self) -> tuple[Violation, ...]:
@@ -115,9 +114,10 @@ class Audit:
         try:
             return audit(self.dataset, files, vocab, self.asked, self._values, query)
         except CheckError as error:
-            if error.location is None and error.declared:
-                error.location = self.audits.place(error.declared[0])
-            raise
+            place = error.location
+            if not isinstance(place, InSettings):
+                raise
+            raise error.at(self.audits.place(place.path)) from None
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""
