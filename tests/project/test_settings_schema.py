@@ -197,3 +197,19 @@ def test_configuration_has_every_setting_of_the_file(tmp_path: Path) -> None:
     assert (config.moved, config.lint) == ({"a": "b"}, {"select-star": "error"})
     assert config.policies[0].match == ("a*",)
     assert next(path for _, path in config.checks[0].checks) == ("notNull", 0)
+
+
+def test_documentation_names_every_setting() -> None:
+    def keys(schema: Any) -> Iterator[str]:
+        for key, each in schema.get("properties", {}).items():
+            yield key
+            yield from keys(each)
+            yield from keys(each.get("items", {}))
+
+    text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    missing = [
+        key
+        for key in keys(VALIDATORS["Project"].schema["properties"]["content"])
+        if not any(form in text for form in (f"{key}`", f"`{key}", f"{key}:", f"{key}{{"))
+    ]
+    assert missing == []
