@@ -15,6 +15,8 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from odfbuild.odf.introspect import camel
+
 Schema = dict[str, Any]
 
 
@@ -60,8 +62,7 @@ def _settings(cls: Any) -> dict[str, Any]:
     for each in fields(cls):
         if "about" not in each.metadata:
             continue
-        camel = re.sub(r"_(\w)", lambda letter: letter[1].upper(), each.name)
-        *outer, key = (each.metadata["key"] or camel).split(".")
+        *outer, key = (each.metadata["key"] or camel(each.name)).split(".")
         into = found
         for name in outer:
             into = into.setdefault(name, {})
