@@ -53,9 +53,9 @@ class Audits:
         return {name: audit.committed() for name, audit in found if audit is not None}
 
     def place(self, path: Sequence[str | int]) -> Location | None:
-        """The place of a value below `content`; `None`: odfbuild.yaml can no longer be read."""
+        """Where a check is declared; `None` when odfbuild.yaml can no longer be read."""
         with contextlib.suppress(OSError, OdfbuildError):
-            return locate(read_text(self.root / FILE, FILE), FILE, 0, ("content", *path))
+            return locate(read_text(self.root / FILE, FILE), FILE, 0, ("content", "checks", *path))
         return None
 
 
@@ -91,7 +91,7 @@ class Audit:
             ),
             help="mend the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
-            location=self.audits.place(("checks", *broken[0].path)),
+            location=self.audits.place(broken[0].path),
         )
 
     def committed(self) -> tuple[Violation, ...]:
@@ -117,7 +117,8 @@ class Audit:
             place = error.location
             if not isinstance(place, InSettings):
                 raise
-            raise error.at(self.audits.place(place.path)) from None
+            _, *declared = place.path
+            raise error.at(self.audits.place(declared)) from None
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""
