@@ -46,7 +46,7 @@ def migrate(
         return _filter(state)
     found: list[Migration] = []
     errors: list[OdfbuildError] = []
-    for path in _paths(state, files):
+    for path in _paths(state, files, errors):
         try:
             found += _migration(state, path)
         except OdfbuildError as error:
@@ -79,16 +79,17 @@ def _filter(state: Context) -> int:
     return 1 if found.problems else 0
 
 
-def _paths(state: Context, files: list[str] | None) -> list[Path]:
+def _paths(state: Context, files: list[str] | None, errors: list[OdfbuildError]) -> list[Path]:
+    """The files to look at; `errors` gets why links are not followed."""
     if files:
         return [Path(file) for file in files]
     from odfbuild.project.load import definition_files
 
     config = state.config()
-    return [
-        Path(os.path.relpath(file))
-        for file in definition_files(config.datasets, config.boundary.check_open)
-    ]
+    found = definition_files(
+        config.datasets, config.boundary.check_open, lambda _, error: errors.append(error)
+    )
+    return [Path(os.path.relpath(file)) for file in found]
 
 
 def _migration(state: Context, path: Path) -> list[Migration]:

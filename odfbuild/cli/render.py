@@ -12,6 +12,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.project.model import Definition
 
@@ -36,29 +37,33 @@ def render(
     from odfbuild.wording import count
 
     state: Context = context.obj
-    wanted = _read(state, selection) if as_of is None else _in_force(state, selection, as_of)
+    wanted, wrong = (
+        _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), [])
+    )
     if as_json:
         from odfbuild.odf.yaml_form import to_manifest
 
         state.console.data([to_manifest(each.snapshot) for each in wanted])
     elif out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
-    if out is None:
-        return 0
-    for definition in wanted:
-        file = out / f"{definition.name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_text(definition), encoding="utf-8")
-    state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
-    return 0
+    if out is not None:
+        for definition in wanted:
+            file = out / f"{definition.name}.yaml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_text(definition), encoding="utf-8")
+        state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
+    state.console.error(*wrong)
+    return 1 if wrong else 0
 
 
-def _read(state: Context, selection: Selection) -> list[Definition]:
-    from odfbuild.survey.definitions import read_definitions
+def _read(state: Context, selection: Selection) -> tuple[list[Definition], list[OdfbuildError]]:
+    """The chosen definitions that are right, and what is wrong with the others."""
+    from odfbuild.survey.definitions import look_at_definitions
 
     chosen = state.chosen(selection)
-    project = read_definitions(state.directory, state.given).project
-    return [d for d in project.definitions if chosen is None or d.name in chosen]
+    read = look_at_definitions(state.directory, state.given)
+    right = [d for d in read.project.definitions if chosen is None or d.name in chosen]
+    return right, read.faults_of(chosen)
 
 
 def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definition]:

@@ -125,12 +125,12 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     unforeseen = partial(fault_of, project.config.cache, "planning")
     with remembered(project.config, heads) as memory:
         damaged: Mapping[str, OdfbuildError] = {}
-        if renames or not memory.knows_heads:
+        if renames or chains.have_twins or not memory.knows_heads:
             damaged = chains.faults()  # so that all that is wrong with chains is told at once
         if damaged:
             chains = chains.without(damaged)
         projections: Mapping[str, Projection] = renamed(chains, renames)
-        graph = find_graph(project, projections, KnownOrder(project.config))
+        graph = find_graph(project, projections, KnownOrder(project.config), damaged)
         faults = faults_of(project, graph, renamed(damaged, renames))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
