@@ -422,6 +422,6 @@ def test_planning_looks_into_folders_that_the_machine_names(
     (tiny.root / "datasets" / "x.yaml").symlink_to(private / "good.yaml")
     (private / "good.yaml").write_text(root_of("good", "{kind: Url, url: 'http://x/'}"))
     program = Program(tiny.root, monkeypatch, capsys)
-    assert "error[E0940]" in program("plan").err
+    assert "error[E0940]" in program("plan").out
     monkeypatch.setenv("ODFBUILD_FOLDERS", str(private))
     assert "good" in program.ok("plan", "--json").out
