@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import JsonOptions
+from odfbuild.cli.options import ApproveOption, JsonOptions, may_overwrite
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def migrate(
         ),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
+    auto_approve: ApproveOption = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only list the files in an old form; exit 1 if any.")
     ] = False,
@@ -35,7 +36,8 @@ def migrate(
 ) -> int:
     """Rewrite definitions in the form of the current specification.
 
-    Without --write only the differences are shown.
+    Without --write only the differences are shown. It asks before it overwrites files that no
+    commit in Git has as they are.
     """
     from odfbuild.project.rewrite import replace_text
 
@@ -52,6 +54,9 @@ def migrate(
         except OdfbuildError as error:
             errors += error.apart()
     needed = [each for each in found if each.is_needed]
+    paths = [Path(each.file) for each in needed]
+    if write and not may_overwrite(state.console, paths, auto_approve):
+        return 1
     for each in needed:
         if write:
             replace_text(Path(each.file), each.after, "odfbuild migrate --write")

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
+from odfbuild.cli.options import (
+    ApproveOption,
+    AsOfOption,
+    JsonOptions,
+    SelectionOptions,
+    may_overwrite,
+)
 
 if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
@@ -28,12 +35,15 @@ def render(
             "--out", "-o", metavar="FOLDER", help="Write one file for each dataset to this folder."
         ),
     ] = None,
+    auto_approve: ApproveOption = False,
     as_json: JsonOptions,
 ) -> int:
     """Print definitions with templates rendered and short forms written out.
 
-    With --as-of those that were in force then, as the chains say.
+    With --as-of those that were in force then, as the chains say. With --out it asks before it
+    overwrites files that differ and that no commit in Git has as they are.
     """
+    from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count
 
     state: Context = context.obj
@@ -47,13 +57,28 @@ def render(
     elif out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
     if out is not None:
-        for definition in wanted:
-            file = out / f"{definition.name}.yaml"
+        texts = {out / f"{each.name}.yaml": _text(each).encode() for each in wanted}
+        different = [file for file, text in texts.items() if _differs(file, text)]
+        if not may_overwrite(state.console, different, auto_approve):
+            return 1
+        for file, text in texts.items():
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(_text(definition), encoding="utf-8")
+            write_output(file, partial(_put, text))
         state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
     state.console.error(*wrong)
     return 1 if wrong else 0
+
+
+def _differs(file: Path, text: bytes) -> bool:
+    """Whether there is such a file, and it holds something else."""
+    try:
+        return file.read_bytes() != text
+    except FileNotFoundError:
+        return False
+
+
+def _put(text: bytes, to: IO[bytes]) -> None:
+    to.write(text)
 
 
 def _read(state: Context, selection: Selection) -> tuple[list[Definition], list[OdfbuildError]]:

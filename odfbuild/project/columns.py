@@ -163,15 +163,14 @@ def _of_type(field: arrow.Field, use: _Use, place: Location) -> Iterator[Project
         )
     elif digits > _MOST_DIGITS:
         yield ProjectError(
-            f"column '{field.name}' has decimals of {digits} digits, and the engine's have "
-            f"{_MOST_DIGITS} at most",
+            f"column '{field.name}' has {digits} digits; decimals can have {_MOST_DIGITS} at most",
             code="E0512",
             location=place,
             help=f"declare at most DECIMAL({_MOST_DIGITS}, …), or STRING",
         )
     elif use.in_csv and len(types) > 1:
         yield ProjectError(
-            f"column '{field.name}' is {field.type}, which a cell of CSV cannot hold",
+            f"column '{field.name}' is nested ({field.type}), which a cell of CSV cannot hold",
             code="E0422",
             location=place,
             help="declare it as STRING and take it apart in `preprocess`, such as "
@@ -179,7 +178,7 @@ def _of_type(field: arrow.Field, use: _Use, place: Location) -> Iterator[Project
         )
     elif use.is_kept and any(_is_list_of_structs(each) for each in types):
         yield ProjectError(
-            f"column '{field.name}' is {field.type}, and no dataset can hold lists of structs",
+            f"column '{field.name}' has a list of structs, which no dataset can hold",
             code="E0530",
             location=place,
             help="take it apart in `preprocess`, or leave it out",

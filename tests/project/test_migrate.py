@@ -75,7 +75,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     assert "`odfbuild migrate --write` does it" in shown.err
     assert listing(project / "datasets") == before
 
-    assert run(["migrate", "--write"]) == 0
+    assert run(["migrate", "-y", "--write"]) == 0
     written = capsys.readouterr().out.splitlines()
     assert written == [f"rewrote datasets/{file.name}" for file in DEFINITIONS]
     assert listing(project / "datasets")["new.yaml"] == before["new.yaml"]
@@ -116,7 +116,7 @@ def test_a_template_is_changed_by_hand_and_told_once(
         (project / "datasets" / file.name).unlink()
     shutil.copy(OLD / "rates.yaml.j2", project / "datasets")
     before = listing(project / "datasets")
-    assert run(["migrate", "--write"]) == 1
+    assert run(["migrate", "-y", "--write"]) == 1
     assert_golden("migrate/template.txt", capsys.readouterr().err)
     assert listing(project / "datasets") == before
 
@@ -128,7 +128,7 @@ def test_what_is_wrong_anyway_is_said_in_the_new_text(
     found = migrate(text, "a.yaml")
     assert [problem.code for problem in found.problems] == ["E0104", "E0106", "E0106", "E0106"]
     (tmp_path / "a.yaml").write_text(text)
-    assert run(["migrate", "--write", str(tmp_path / "a.yaml")]) == 1
+    assert run(["migrate", "-y", "--write", str(tmp_path / "a.yaml")]) == 1
     assert (tmp_path / "a.yaml").read_text() == found.after
     assert run(["migrate", str(tmp_path / "b.yaml")]) == 1
     assert "error[E0103]" in capsys.readouterr().err
@@ -205,7 +205,7 @@ def test_a_pattern_of_dates_or_times_is_taken_out_and_named_with_what_to_write_i
     assert f"{file}:15:9: look at this: `{option}: {pattern}`: no equivalent, declare the " in told
     assert _PATTERNS[option][pattern] in told
     assert run(["migrate", "--check", str(file)]) == 1
-    assert run(["migrate", "--write", str(file)]) == 0
+    assert run(["migrate", "-y", "--write", str(file)]) == 0
     assert option not in file.read_text()
     assert file.read_text().replace("  # as they write it", "") == before
 
