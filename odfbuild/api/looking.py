@@ -151,7 +151,7 @@ class Looking(Base):
         columns. Raises `QueryError`, several as `Errors`.
         """
         from odfbuild.inspect.ask import answered, at_moment, understand
-        from odfbuild.report.answer import read_answer
+        from odfbuild.report.records.answer import read_answer
         from odfbuild.store.as_of import PointInTime
 
         if history and valid_at is not None:
