@@ -129,7 +129,11 @@ class Decider:
         if evolution.refusal is not None:
             difference = refused(evolution.refusal)
         refusal = with_costs(difference.refusal, name, self.states) or first_of(
-            (*refused_queries(snapshot, self.given.engines, place), *wrong)
+            (
+                *refused_queries(snapshot, self.given.engines, place),
+                *wrong,
+                *self.queries.failing(definition, state, difference),
+            )
         )
         if refusal is not None:
             verdict = IDLE
