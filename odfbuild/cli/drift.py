@@ -38,4 +38,7 @@ def drift(
         state.console.result(render_drift_markdown(found))
     else:
         state.console.result(render_drift(found, color=state.console.color))
+    state.console.error(*found.faults)
+    if found.faults:
+        return 1
     return EXIT_CHANGES if detailed_exitcode and found.drifts else 0
