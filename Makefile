@@ -57,7 +57,7 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 dev: .venv/.check
 
 check: .venv/.check
-	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
+	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile quick $(CHECK)
 
 example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
