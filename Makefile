@@ -57,7 +57,7 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 dev: .venv/.check
 
 check: .venv/.check
-	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
+	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile quick $(CHECK)
 
 example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
@@ -89,7 +89,7 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m odfbuild.odf.generate --check
+	$(BIN)/python -m odfbuild.project.generate --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: .venv/.dev

@@ -92,7 +92,7 @@ def plan_reset(
         events=events,
         records=records,
         blocks=blocks,
-        readers=tuple(_readers(workspace.projections(), now, kept)),
+        readers=tuple(_readers(workspace.readable(), now, kept)),
     )
 
 
