@@ -167,8 +167,8 @@ class Project(Looking, Checking, Authoring):
         """Take a dataset back to a block, or to its definition without records; returns what moved.
 
         `to` is a hash, or the beginning or end of one; with `readers` all that read what goes back
-        go back, too; with `schema` and no `to` the schema goes as well. What was committed stays on disk until `collect`. `PlanError` E0339 for a
-        protected dataset.
+        go back, too; with `schema` and no `to` the schema goes as well. What was committed stays
+        on disk until `collect`. `PlanError` E0339 for a protected dataset.
         """
         from odfbuild.apply.reset import carry_out, plan_resets
         from odfbuild.apply.run_log import record_resets

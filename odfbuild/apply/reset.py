@@ -143,7 +143,8 @@ def restore_deleted(config: Config, workspace: Workspace, name: str, to: str) ->
 def with_readers(workspace: Workspace, reset: Reset, *, schema: bool = False) -> list[Reset]:
     """`reset` and those of all its readers, to their definitions, readers first.
 
-    `schema` as for `plan_reset`. In this order no dataset ever reads a history that is gone, also when the work is cut off.
+    `schema` as for `plan_reset`. In this order no dataset ever reads a history that is gone, also
+    when the work is cut off.
     """
     found: dict[str, Reset] = {}
 
