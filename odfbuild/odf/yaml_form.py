@@ -11,7 +11,8 @@ import binascii
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, cast
+from types import UnionType
+from typing import Any, TypeVar, overload
 
 from odfbuild.odf import model
 from odfbuild.odf.decode_errors import (
@@ -50,16 +51,20 @@ _BROKEN = object()
 _Decoder = Callable[[Any, Path, "list[DecodeError]"], Any]
 
 
-def from_data(cls: type[Object], data: Any) -> Object:
+@overload
+def from_data(cls: type[Object], data: Any) -> Object: ...
+@overload
+def from_data(cls: UnionType, data: Any) -> Any: ...
+def from_data(cls: Any, data: Any) -> Any:
     """Decode plain data into an object of `cls`; raises `DecodeErrors` with everything wrong.
 
     `cls` may also be a union (such as `model.MetadataEvent`), a member of one, or an enum.
     """
     errors: list[DecodeError] = []
-    value = _decoder_of(cast(Any, cls))(data, (), errors)
+    value = _decoder_of(cls)(data, (), errors)
     if errors:
         raise DecodeErrors(errors)
-    return cast(Object, value)
+    return value
 
 
 def from_manifest(kind: str, data: Any) -> Any:
