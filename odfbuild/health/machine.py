@@ -15,8 +15,8 @@ import odfbuild
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.connect.cluster import check_reachable
+from odfbuild.engine.spark.internals.process import has_jars, spark_home
 from odfbuild.engine.spark.session import class_archive
-from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
 from odfbuild.extras import has_engine
@@ -72,8 +72,7 @@ def java() -> Iterator[Check]:
     found = find_java()
     yield ok("java", f"{found.version}, from {found.origin}: {found.home}")
     home = spark_home()
-    jars = len([*(home / "jars").glob("spark-core_*.jar")])
-    if not jars:
+    if not has_jars(home):
         mend = "pip install --force-reinstall --no-deps pyspark"
         yield fail("spark", f"{home} holds no Spark", mend)
         return
