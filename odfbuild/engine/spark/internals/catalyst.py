@@ -41,7 +41,7 @@ class Catalyst:
 
     def inline(self, plan: Node) -> Node:
         """The same plan without references to named subqueries (WITH)."""
-        return Node(self._known.new("InlineCTE", True, False, False).apply(plan._java))
+        return Node(self._known.inline.apply(plan._java))
 
     def parse(self, sql: str) -> Node:
         """The unresolved plan of a query."""

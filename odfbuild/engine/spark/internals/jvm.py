@@ -38,7 +38,6 @@ CONSTRUCTORS = {
     EXPRESSIONS + "Inline": "Expression",
     EXPRESSIONS + "UnixMicros": "Expression",
     EXPRESSIONS + "MicrosToTimestamp": "Expression",
-    CATALYST + "optimizer.InlineCTE": "boolean boolean boolean",
     CATALYST + "TableIdentifier": "String",
     SQL + "execution.command.CreateViewCommand": "TableIdentifier Seq Option Option Map Option"
     " LogicalPlan boolean boolean ViewType ViewSchemaMode boolean Seq",
@@ -93,6 +92,10 @@ class Classes:
         )()
         self.batches = companion(SQL + "execution.arrow.ArrowConverters")
         self.literals = known(EXPRESSIONS + "Literal")
+        inline = load(CATALYST + "optimizer.InlineCTE").getConstructors()[0]
+        # Inline all; further flags, of which a release may have more, say what else to do.
+        flags = [True] + [False] * (inline.getParameterCount() - 1)
+        self.inline = known(CATALYST + "optimizer.InlineCTE")(*flags)
         self.replaced = known(CATALYST + "optimizer.ReplaceExpressions")
         self.python = known(SQL + "api.python.PythonSQLUtils")
         self.text = jvm.org.apache.spark.sql.types.DataTypes.StringType

@@ -190,7 +190,7 @@ class Node:
     generated = Part(nodes, Generate="generatorOutput")
     is_outer = Part(bool, Generate="outer")
     is_by_name = Part(bool, Union="byName")
-    is_all = Part(bool, SetOperation="isAll")
+    is_all = Part(bool, Except="isAll", Intersect="isAll")
     join_words = Part(str, Join="joinType.sql", LateralJoin="joinType.sql")
     """What the kind of a join is called in SQL."""
     join_type = Part(name_of, Join="joinType", LateralJoin="joinType")

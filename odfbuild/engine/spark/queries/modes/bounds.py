@@ -110,7 +110,7 @@ def _shifted(catalyst: Catalyst, value: Node, columns: Mapping[int, str]) -> Col
     if kind == "Cast" and value.type == "timestamp":
         return _shifted(catalyst, value.child, columns)
     children = value.children
-    if kind in ("TimestampAddInterval", "TimeAdd") and len(children) == 2:
+    if kind == "TimestampAddInterval" and len(children) == 2:
         start, shift = _shifted(catalyst, children[0], columns), _interval(children[1])
         return None if start is None or shift is None else (start[0], start[1] + shift)
     return None
