@@ -10,11 +10,14 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -35,14 +38,6 @@ pytestmark = pytest.mark.spark
 
 ENGINE = Path(internals.__file__).parent.parent
 _SQL = "org.apache.spark.sql."
-PACKAGES = [
-    f"{_SQL}catalyst.{name}"
-    for name in (
-        *("expressions.", "expressions.aggregate.", "expressions.xml.", "expressions.objects."),
-        *("plans.logical.", "plans.", "trees.", "analysis.", "catalog.", "optimizer."),
-        *("expressions.variant.", "util.", ""),
-    )
-] + [_SQL + "types.", _SQL + "execution.datasources.", _SQL + "execution."]
 NEWER = {"CurrentTimestampNanos"}
 """Classes that only the newest release has, which rules name all the same."""
 BEGINNINGS = {"Greater"}
@@ -57,6 +52,7 @@ PARTS = [
 @pytest.fixture(scope="module")
 def spark(spark_engine: SparkEngine) -> Iterator[SparkSession]:
     with spark_engine.request("contracts") as session:
+        small_jobs.tune(session, ())
         catalyst = Catalyst(session)
         numbers = session.range(3).selectExpr(
             "id", "CAST(id AS INT) AS n", "timestamp_seconds(id) AS t", "array(id) AS a"
@@ -70,21 +66,26 @@ def catalyst(spark: SparkSession) -> Catalyst:
     return Catalyst(spark)
 
 
-def java_class(spark: SparkSession, name: str) -> Any:
-    """A class by its full name, `None` where there is none."""
-    from py4j.protocol import Py4JJavaError
-
-    jvm: Any = spark._jvm
-    try:
-        return jvm.java.lang.Class.forName(name)
-    except Py4JJavaError:
-        return None
+@cache
+def class_names() -> dict[str, str]:
+    """Classes of plans, expressions and what they are made of, by their names without package."""
+    found: dict[str, str] = {}
+    for jar in sorted((process.spark_home() / "jars").glob("spark-*.jar")):  # Catalyst's is first
+        for name in ZipFile(jar).namelist():
+            match = re.match(
+                f"({_SQL.replace('.', '/')}(?:catalyst|types|execution)/[\\w/]+)\\$?\\.c", name
+            )
+            if match:
+                full = match[1].replace("/", ".")
+                found.setdefault(full.rpartition(".")[2], full)
+    return found
 
 
 def class_of(spark: SparkSession, kind: str) -> Any:
-    """A class by its name without package: of plans, expressions, or what they are made of."""
-    found = (java_class(spark, package + kind) for package in PACKAGES)
-    return next((each for each in found if each is not None), None)
+    jvm: Any = spark._jvm
+    name = kind if "." in kind else class_names().get(kind)
+    assert name is not None, f"there is no class {kind}"
+    return jvm.java.lang.Class.forName(name)
 
 
 def analysed(catalyst: Catalyst, sql: str) -> Node:
@@ -116,19 +117,21 @@ def values(catalyst: Catalyst, plan: Node) -> list[tuple[object, ...]]:
 def test_a_class_of_catalyst_has_the_methods_that_a_part_of_a_node_comes_from(
     spark: SparkSession, name: str, kind: str, path: str
 ) -> None:
+    why = f"internals.node.Node.{name} relies on {kind}.{path}()"
+    assert kind in class_names(), why
     of = class_of(spark, kind)
-    assert of is not None, f"internals.node.Node.{name} relies on a class {kind}"
+    context: Any = spark.sparkContext
+    nothing = context._gateway.new_array(context._jvm.java.lang.Class, 0)
     for method in path.split("."):
-        found = [each for each in of.getMethods() if str(each.getName()) == method]
-        found = [each for each in found if not each.getParameterCount()]
-        assert found, f"internals.node.Node.{name} relies on {kind}.{path}()"
-        of = found[0].getReturnType()
+        try:
+            of = of.getMethod(method, nothing).getReturnType()
+        except Py4JJavaError:
+            pytest.fail(why)
 
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_a_constructor_takes_what_it_is_given_by_position(spark: SparkSession, name: str) -> None:
-    of = java_class(spark, name)
-    assert of is not None, f"internals.jvm.CONSTRUCTORS names {name}"
+    of = class_of(spark, name)
     taken = [
         " ".join(str(each.getSimpleName()) for each in constructor.getParameterTypes())
         for constructor in of.getConstructors()
@@ -162,10 +165,8 @@ def kinds_named() -> dict[str, str]:
     return found | dict.fromkeys(QUICK, "local_rows.py")
 
 
-def test_every_kind_of_node_that_a_rule_names_is_a_class_of_spark(spark: SparkSession) -> None:
-    unknown = {
-        kind: place for kind, place in kinds_named().items() if class_of(spark, kind) is None
-    }
+def test_every_kind_of_node_that_a_rule_names_is_a_class_of_spark() -> None:
+    unknown = {kind: place for kind, place in kinds_named().items() if kind not in class_names()}
     assert unknown.keys() <= NEWER | BEGINNINGS, unknown
 
 
