@@ -1,6 +1,8 @@
 # Every target does its own set-up: Python 3.11 or newer, pip and make are all that it needs.
 #
 #   make example   install odfbuild with a Java runtime, build the example project
+#   make dev       install what the quick tests need, and nothing of Spark, Java or the system
+#   make check     run the quick tests: a minute, of which no test needs more than Git
 #   make test      install what the tests need, run them
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
@@ -12,12 +14,16 @@
 VENV := .venv$(PYSPARK:%=-pyspark-%)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py
+# What needs neither Spark nor servers, and says most about a change; tests/docs/test_workflows.py
+# holds it against the packages of requirements/check.lock.
+CHECK := tests/graph tests/odf tests/plan tests/project tests/report tests/test_values.py \
+  --ignore tests/plan/test_lineage_holds.py --ignore tests/report/test_openlineage.py
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
+.PHONY: help dev check example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -30,11 +36,17 @@ $(VENV)/.made: tools/make_venv
 # would take a quarter longer.
 COMPILE = $(BIN)/python -m compileall -q odfbuild
 
-# The two sets of packages share one environment: the locked one fits odfbuild's own needs too.
+# The sets of packages share one environment: what is locked fits odfbuild's own needs too.
 $(VENV)/.example: $(VENV)/.made $(SOURCES)
 	@echo "Installing odfbuild with a Java runtime into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
 	@$(COMPILE)
+	@touch $@
+
+$(VENV)/.check: $(VENV)/.made requirements/check.lock $(SOURCES)
+	@echo "Installing what the quick tests need into $(VENV) (half a minute the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/check.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made requirements/dev.lock $(SOURCES)
@@ -43,7 +55,12 @@ $(VENV)/.dev: $(VENV)/.made requirements/dev.lock $(SOURCES)
 	@$(if $(PYSPARK),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pyspark==$(PYSPARK))
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@$(COMPILE)
-	@touch $@ $(VENV)/.example
+	@touch $@ $(VENV)/.check $(VENV)/.example
+
+dev: $(VENV)/.check
+
+check: $(VENV)/.check
+	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
 
 example: $(VENV)/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
@@ -75,7 +92,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m odfbuild.odf.generate --check
+	$(BIN)/python -m odfbuild.project.generate --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: $(VENV)/.dev
@@ -117,11 +134,12 @@ bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed 
 	  --sqlmesh $(BENCH_ENV)-sqlmesh/bin/sqlmesh --snakemake $(BENCH_ENV)-snakemake/bin/snakemake $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.
+LOCK = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-	  --quiet -o requirements/dev.lock
+	$(LOCK) --extra dev -o requirements/dev.lock
+	$(LOCK) --extra check --constraint requirements/dev.lock -o requirements/check.lock
 
 clean:
 	rm -rf .venv .venv-pyspark-* $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -8,12 +8,13 @@ from itertools import groupby
 
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
+from odfbuild.project.lint.flaw import Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
-from odfbuild.project.lint.rules import RULES, Flaw, Rule
 from odfbuild.project.lint.sources import flaws_of_definition
 from odfbuild.project.locate import locate_in_query
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.rewrite import replace_text
+from odfbuild.project.settings.lint import RULES, Rule
 from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of
@@ -40,6 +41,12 @@ class Linted:
 
     findings: list[Finding]
     faults: list[OdfbuildError]
+
+    @property
+    def everything(self) -> list[Finding]:
+        """The findings, and those who could not be looked at as such, too."""
+        wrong = [_of_error(each, each.dataset) for each in self.faults]
+        return sorted([*self.findings, *wrong], key=_order)
 
 
 def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
@@ -93,12 +100,14 @@ def _flaws(
 def _wrong(found: Definitions, names: Collection[str]) -> Iterator[Finding]:
     """What `validate` refuses in queries: no level silences it."""
     for name, errors in wrong_queries(found).items():
-        for error in errors if name in names else ():
-            rule = Rule(error.code, "", "")
-            place = error.location or Location("")
-            yield Finding(
-                rule, "error", error.message, error.help or "", place, name, tuple(error.notes)
-            )
+        yield from (_of_error(each, name) for each in errors if name in names)
+
+
+def _of_error(error: OdfbuildError, dataset: str | None) -> Finding:
+    rule, place = Rule(error.code, "", ""), error.location or Location("")
+    return Finding(
+        rule, "error", error.message, error.help or "", place, dataset, tuple(error.notes)
+    )
 
 
 def _ambiguous(project: Project, definitions: Sequence[Definition]) -> Iterator[Finding]:

@@ -44,7 +44,7 @@ def corrections(
     Late is what is of a time before the watermark of then. Reads what was committed since only.
     """
     from odfbuild.inspect.corrections import corrections as find
-    from odfbuild.report.corrections import corrections_to_data, render_corrections
+    from odfbuild.report.records.corrections import corrections_to_data, render_corrections
 
     state: Context = context.obj
     workspace = state.workspace()

@@ -76,9 +76,9 @@ def sql(
 ) -> int:
     """Query committed datasets in Spark SQL.
 
-    Datasets are tables by their names. They show what they say now, with retractions and
-    corrections carried out; --history shows every record. --as-of asks what was known at a time,
-    --valid-at what was true at one; both together, what was known then to be true then.
+    Datasets are tables by their names, with retractions and corrections carried out;
+    --history shows every record. --as-of asks what was known at a time, --valid-at what
+    was true at one; both together, what was known then to be true then.
     """
     from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
     from odfbuild.survey.names import moment_in
@@ -167,7 +167,7 @@ def _form(format: AnswerFormat | None, out: Path | None) -> AnswerFormat:
 def _show(
     state: Context, found: EngineResult, form: AnswerFormat, out: Path | None, shown: int | None
 ) -> None:
-    from odfbuild.report.answer import render_answer, write_answer
+    from odfbuild.report.records.answer import render_answer, write_answer
 
     assert found.schema is not None
     if form is AnswerFormat.text and out is None:

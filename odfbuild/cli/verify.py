@@ -55,7 +55,7 @@ def verify(
     derivative is done again from its inputs, with what was in force at its block, and the records
     are compared. What is damaged, or reads what is damaged, is not done again.
     """
-    from odfbuild.report.findings import findings_to_data, render_findings
+    from odfbuild.report.findings.verification import findings_to_data, render_findings
     from odfbuild.verify.check import verify as run_verification
     from odfbuild.verify.reproduce import Extent, upstream
 
@@ -94,7 +94,7 @@ def verify(
 
 def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int:
     from odfbuild.inspect.proof import check_proof, read_proof
-    from odfbuild.report.proof import proof_to_data, render_proof
+    from odfbuild.report.records.proof import proof_to_data, render_proof
 
     found = check_proof(
         state.workspace(), read_proof(file), state.start_engine, signer=signer, name=str(file)

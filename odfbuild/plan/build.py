@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
@@ -58,6 +58,7 @@ def build_plan(
     corrected: Collection[str] = (),
     faults: Mapping[str, OdfbuildError] | None = None,
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
+    place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
 ) -> Plan:
     """Plan a whole project.
 
@@ -73,7 +74,7 @@ def build_plan(
     roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
     is decided now. What is wrong with datasets (`faults`, by name: also of definitions and chains
     that cannot be read) refuses these, and those that need them; so does what comes `unforeseen`
-    while one is decided.
+    while one is decided. `place_of_check` knows where checks are declared.
     """
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
     planner = _Planner(
@@ -94,6 +95,8 @@ def build_plan(
             frozenset(due),
             frozenset(corrected),
             project.definitions,
+            project.config.checks,
+            place_of_check,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}
@@ -101,7 +104,7 @@ def build_plan(
     defined = {name.lower() for name in order}
     unplanned = {name: faults[name] for name in sorted(faults) if name.lower() not in defined}
     with paused_collector():
-        planned = [planner.plan(definitions[name]) for name in order]
+        planned = planner.finished([planner.plan(definitions[name]) for name in order])
     planned += [planner.refuse(name, error) for name, error in unplanned.items()]
     without = {
         name: projections[name]
@@ -158,6 +161,11 @@ class _Planner:
             location=error.location,
             refusal=error,
         )
+
+    def finished(self, planned: list[DatasetPlan]) -> list[DatasetPlan]:
+        """All plans, once the last one is made."""
+        decided = "_decider" in vars(self)
+        return self._decider.finished(planned) if decided else planned
 
     @cached_property
     def _decider(self) -> Decider:

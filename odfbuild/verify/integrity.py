@@ -22,7 +22,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
 from odfbuild.store.storage import ObjectKind
-from odfbuild.store.workspace import MEND_IDENTITY, SAME_IDENTITY
+from odfbuild.store.workspace import MEND_IDENTITY, SAME_IDENTITY, same_but_for_case
 from odfbuild.verify.finding import Finding, fault
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
@@ -34,6 +34,7 @@ _MEND_OBJECT = (
     "restore the file as it was committed: from a backup, from the clone that has it, "
     "or pull it from a peer"
 )
+_RENAME = "rename or remove one of the two folders"
 _MEND_CHAIN = (
     "the chain was written by something that does not keep its rules; "
     "go back to a head before this block (git checkout), or pull the dataset from a peer"
@@ -50,6 +51,7 @@ def verify_integrity(
     names = workspace.aliases() if aliases is None else list(aliases)
     findings: list[Finding] = []
     owners: dict[DatasetId, str] = {}
+    twins = same_but_for_case(names)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         pending = []
         for name in names:
@@ -57,6 +59,8 @@ def verify_integrity(
             try:
                 wrong, chain = read_chain(store)
                 wrong += _copied(store, chain, owners)
+                if name in twins:
+                    wrong.append(_finding(store, "E0620", str(twins[name]), _RENAME))
             except Exception as error:  # whatever is wrong with one, the others are looked at
                 findings.append(fault(workspace.cache, name, error))
                 continue

@@ -6,43 +6,19 @@ takes a dataset out again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from odfbuild.project.settings.by_name import MATCH, last_matching, patterns_of
+from odfbuild.declared import setting
+from odfbuild.project.settings.by_name import Name, Patterns, last_matching
 from odfbuild.values import dataclass
-
-SCHEMA: dict[str, Any] = {
-    "type": "array",
-    "description": "Whom to ask about datasets; of several entries that match, the last one says",
-    "items": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["match", "owners"],
-        "properties": {
-            "match": MATCH,
-            "owners": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "Teams or people: @data/rail, ann@example.org",
-            },
-        },
-    },
-}
-"""What `owners` may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
     """Datasets whose name matches have these owners."""
 
-    match: tuple[str, ...]
-    owners: tuple[str, ...]
-
-
-def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Ownership, ...]:
-    """Entries from what `SCHEMA` lets through."""
-    return tuple(Ownership(patterns_of(each), tuple(each["owners"])) for each in data)
+    match: Patterns = setting()
+    owners: tuple[Name, ...] = setting(about="Teams or people: @data/rail, ann@example.org")
 
 
 def owners_of(declared: Iterable[Ownership], name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.internals.status import said
 from odfbuild.engine.spark.results.local_rows import QUICK
-from odfbuild.errors import Location, QueryError
+from odfbuild.errors import InDefinition, Location, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,7 +115,7 @@ def locate(step: int, sql: str, line: int | None, column: int | None, length: in
     """A place in the query of a step, with its line."""
     lines = sql.splitlines()
     snippet = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
-    return Location(f"queries[{step}]", line or 1, column or 1, snippet, max(1, length))
+    return InDefinition.query(step, line or 1, column or 1, snippet, length)
 
 
 def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.translate.runnable import is_spark
-from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
@@ -31,22 +31,19 @@ def as_written(transform: TransformSql) -> Iterator[None]:
     try:
         yield
     except (Errors, QueryError) as error:
-        if not is_spark(transform):
-            for each in error.errors if isinstance(error, Errors) else (error,):
-                _bring_back(each, transform)
-        raise
+        if is_spark(transform):
+            raise
+        raise error.mapped(lambda each: _brought_back(each, transform)) from None
 
 
-def _bring_back(error: OdfbuildError, transform: TransformSql) -> None:
+def _brought_back(error: OdfbuildError, transform: TransformSql) -> OdfbuildError:
     found = error.location
-    if found is None or not found.file.startswith("queries["):
-        return
-    step = int(found.file.removeprefix("queries[").removesuffix("]"))
-    query = (transform.queries or ())[step].query
+    if not isinstance(found, InDefinition):
+        return error
+    query = (transform.queries or ())[int(found.path[1])].query
     first = next((n for n, line in enumerate(query.splitlines(), 1) if line.strip()), 1)
     said = f"in its translation to Spark SQL, line {found.line}: {(found.snippet or '').strip()}"
-    error.notes = (*error.notes, said)
-    error.location = replace(found, line=first, column=1, snippet=None, length=1)
+    return error.noted(said).at(replace(found, line=first, column=1, snippet=None, length=1))
 
 
 def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> list[QueryError]:

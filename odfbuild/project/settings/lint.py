@@ -1,0 +1,47 @@
+"""The rules of `odfbuild lint` and their levels: `lint` of odfbuild.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from odfbuild.declared import Fits, schema_of
+from odfbuild.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule; `about` says in one line what it finds."""
+
+    code: str
+    name: str
+    about: str
+
+
+RULES = {
+    rule.name: rule
+    for rule in (
+        Rule("L001", "unused-input", "an input or a step of a query that no query names"),
+        Rule("L002", "select-star", "`*` over an input: its next column changes the result"),
+        Rule("L005", "copied-query", "three or more queries that differ in literals only"),
+        Rule("L007", "unpinned-image", "a container image without digest"),
+        Rule("L008", "open-transport", "data fetched over a connection that anyone can change"),
+        Rule("L009", "written-secret", "a password or token that stands in the definition"),
+        Rule("L010", "ambiguous-text", "plain text that YAML 1.1 takes for another value"),
+        Rule("L011", "no-description", "a dataset of which nothing says what it is"),
+        Rule("L012", "file-name", "a file that is not called like the one dataset in it"),
+    )
+}
+"""All rules by name, in the order of their codes."""
+
+Level = Literal["off", "warn", "error"]
+Levels = Annotated[
+    Mapping[str, Level],
+    Fits(
+        additionalProperties=False,
+        properties={
+            rule.name: {**schema_of(Level), "description": rule.about} for rule in RULES.values()
+        },
+    ),
+]
+"""Levels by the names of rules."""

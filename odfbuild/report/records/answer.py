@@ -1,0 +1,82 @@
+"""Rows of an answer: as a table, CSV, JSON, lines of JSON, or Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from odfbuild.odf.records import records_to_data
+from odfbuild.report.records.table import render_records
+
+OPERATION = "op"
+"""Numbers in a column of this name are shown as operations, as everywhere."""
+
+
+def render_answer(parts: Sequence[Path], schema: pa.Schema, limit: int | None) -> str:
+    """A table of at most `limit` rows, and whether there are more."""
+    table = _table(parts, schema)
+    shown = table if limit is None else table.slice(0, limit)
+    if not shown.num_columns or not shown.num_rows:
+        return "No rows."
+    text = render_records(shown, OPERATION)
+    return text if shown.num_rows == table.num_rows else f"{text}\n… and more: see --limit"
+
+
+def write_answer(parts: Sequence[Path], schema: pa.Schema, format: str, to: IO[bytes]) -> None:
+    """Write all rows as `text`, `csv`, `json`, `jsonl` or `parquet`; bytes as base64 in JSON.
+
+    `ValueError` for a column that CSV cannot hold, such as a list.
+    """
+    match format:
+        case "csv":
+            _write_csv(parts, schema, to)
+        case "parquet":
+            with pq.ParquetWriter(to, schema) as writer:
+                for batch in _batches(parts, schema):
+                    writer.write_batch(batch)
+        case "json":
+            rows = [row for batch in _batches(parts, schema) for row in _plain(batch)]
+            to.write(json.dumps(rows, indent=2, ensure_ascii=False).encode() + b"\n")
+        case "text":
+            to.write(render_answer(parts, schema, None).encode() + b"\n")
+        case "jsonl":
+            for batch in _batches(parts, schema):
+                for row in _plain(batch):
+                    to.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_csv(parts: Sequence[Path], schema: pa.Schema, to: IO[bytes]) -> None:
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            raise ValueError(
+                f"column '{field.name}' is of type {field.type}, which CSV cannot hold"
+            )
+    with pa.csv.CSVWriter(to, schema) as writer:
+        for batch in _batches(parts, schema):
+            writer.write_batch(batch)
+
+
+def read_answer(parts: Sequence[Path], schema: pa.Schema) -> pa.Table:
+    """All rows."""
+    return _table(parts, schema)
+
+
+def _table(parts: Sequence[Path], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(list(_batches(parts, schema)), schema)
+
+
+def _batches(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        with pq.ParquetFile(part) as file:
+            for batch in file.iter_batches():
+                yield batch.select(schema.names).cast(schema)
+
+
+def _plain(batch: pa.RecordBatch) -> list[dict[str, object]]:
+    return records_to_data(pa.Table.from_batches([batch]), OPERATION)
