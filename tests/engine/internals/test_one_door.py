@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import odfbuild
@@ -25,18 +26,22 @@ JVM = re.compile(
 )
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Modules that are on the outer side of the door."""
-    for file in sorted(PACKAGE.rglob("*.py")):
-        if DOOR not in file.parents:
-            yield str(file.relative_to(PACKAGE)), ast.parse(file.read_text(encoding="utf-8"))
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """All that stands in modules on the outer side of the door, with the names of the modules."""
+    return [
+        (str(file.relative_to(PACKAGE)), node)
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if DOOR not in file.parents
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute | ast.Name | ast.Constant)
+    ]
 
 
 def found(look: Callable[[ast.AST], Iterator[str]]) -> list[str]:
     return [
         f"{name}:{getattr(node, 'lineno', 1)}: {what}"
-        for name, tree in modules()
-        for node in ast.walk(tree)
+        for name, node in nodes()
         for what in look(node)
     ]
 

@@ -309,19 +309,12 @@ class Builder:
 
     def _new(self, name: str, *parts: Any) -> Node:
         """A node of the class `name`, of nodes, lists of them, and values of the JVM."""
-        return Node(
-            self._known.new(
-                name,
-                *(
-                    each._java
-                    if isinstance(each, Node)
-                    else self._sequence(each)
-                    if isinstance(each, list)
-                    else each
-                    for each in parts
-                ),
-            )
-        )
+        return Node(self._known.new(name, *map(self._raw, parts)))
+
+    def _raw(self, part: Any) -> Any:
+        if isinstance(part, Node):
+            return part._java
+        return self._sequence(part) if isinstance(part, list) else part
 
     def _sequence(self, nodes: Iterable[Node]) -> Any:
         return self._known.sequence([each._java for each in nodes])
