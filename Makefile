@@ -60,7 +60,7 @@ $(VENV)/.dev: $(VENV)/.made requirements/dev.lock $(SOURCES)
 dev: $(VENV)/.check
 
 check: $(VENV)/.check
-	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
+	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile quick $(CHECK)
 
 example: $(VENV)/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve

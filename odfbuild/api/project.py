@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
+from odfbuild.api.heard import Heard
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
@@ -70,7 +71,8 @@ class Project(Looking, Checking, Authoring):
         """Do what a plan says, exactly that, or what a plan of now says.
 
         `jobs` datasets at once (default: cores); none begins once `cancel` is set. `listener` hears
-        of datasets as they start and end, from several threads. `lock_timeout` is how many
+        of datasets as they start and end, from several threads; it may use Spark for this project,
+        and not for another one (`EnvironmentProblem` E0624). `lock_timeout` is how many
         seconds to wait for datasets that another process works on.
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
 
@@ -92,7 +94,7 @@ class Project(Looking, Checking, Authoring):
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
             engine_version=engine_version(),
-            listener=listener or Logged(),
+            listener=Logged() if listener is None else Heard(listener),
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),

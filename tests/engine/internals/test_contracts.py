@@ -496,9 +496,9 @@ def test_classes_of_spark_lie_where_a_jvm_looks_for_them() -> None:
 def test_spark_tells_its_executors_and_how_far_stages_are(spark: SparkSession) -> None:
     context = spark.sparkContext
     assert status.executors(context) == 1, "the driver counts as one: internals.status.executors"
-    context.setJobGroup("counted", "")
+    context.setJobGroup("contracts of stages", "")
     assert spark.range(0, 100, 1, 2).selectExpr("rand()").collect() != []
-    [job] = context.statusTracker().getJobIdsForGroup("counted")
+    [job] = context.statusTracker().getJobIdsForGroup("contracts of stages")
     info = context.statusTracker().getJobInfo(job)
     assert info is not None
     [stage] = status.stages(context, info.stageIds)
