@@ -188,8 +188,8 @@ def test_conditions_stand_in_filters_as_they_are_and_in_joins_as_options(
     joined = analysed(catalyst, "SELECT * FROM numbers x LEFT JOIN numbers y ON x.n = y.n")
     crossed = analysed(catalyst, "SELECT * FROM numbers x CROSS JOIN numbers y")
     lateral = analysed(catalyst, "SELECT * FROM numbers x, LATERAL (SELECT x.n + 1 AS m)")
-    assert [first(filtered, "Filter").condition.kind] == ["GreaterThan"], why  # type: ignore[union-attr]
-    assert first(joined, "Join").condition.kind == "EqualTo", why  # type: ignore[union-attr]
+    assert [first(filtered, "Filter").condition.kind] == ["GreaterThan"], why
+    assert first(joined, "Join").condition.kind == "EqualTo", why
     assert first(crossed, "Join").condition is None, why
     assert first(lateral, "LateralJoin").condition is None, why
     assert first(joined, "Join").join_type == "LeftOuter", "internals.node.Node.join_type"
