@@ -4,6 +4,7 @@
 #   make dev       install what the quick tests need, and nothing of Spark, Java or the system
 #   make check     run the quick tests: a minute, of which no test needs more than Git
 #   make test      install what the tests need, run them
+#   make coverage  run the tests without Spark, print which lines of odfbuild they reach
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
 #   make wheel     the package as a wheel, in dist
@@ -21,7 +22,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help dev check example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
+.PHONY: help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -80,6 +81,11 @@ test-needs: .venv/.made
 
 test: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# What other processes do is not counted. On Python 3.14 it costs little, before that half as much
+# time again: a job of its own, not part of `make test`.
+coverage: test-needs
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not spark" --cov --cov-report=term
 
 test-slow: test-needs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
