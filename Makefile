@@ -146,5 +146,5 @@ lock: .venv/.dev
 
 clean:
 	rm -rf .venv $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
-	rm -rf .hypothesis .import_linter_cache
+	rm -rf .hypothesis .import_linter_cache .coverage*
 	rm -rf example_project/chains example_project/.odfbuild example_project/.odfbuild-keys
