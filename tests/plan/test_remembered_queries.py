@@ -49,7 +49,7 @@ content:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    share(PlainEngine(), monkeypatch)
     return Tiny.fresh(tmp_path / "p")
 
 
