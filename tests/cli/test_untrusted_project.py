@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.spark.session.gateway import spark_home
+from odfbuild.engine.spark.internals.process import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.plan.queries.changed import ChangedQueries
 from odfbuild.store.disposable import user_cache
