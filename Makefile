@@ -2,7 +2,7 @@
 #
 #   make example   install odfbuild with a Java runtime, build the example project
 #   make dev       install what the quick tests need, and nothing of Spark, Java or the system
-#   make check     run the quick tests: a minute, of which no test needs more than Git
+#   make check     run the quick tests, which need nothing but Git
 #   make test      install what the tests need, run them
 #   make coverage  run the tests without Spark, print which lines of odfbuild they reach
 #   make lint      style, types, imports between rooms, generated schemas
