@@ -161,13 +161,14 @@ class Project(Looking, Checking, Authoring):
         to: str | None = None,
         *,
         readers: bool = False,
+        schema: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> tuple[Reset, ...]:
         """Take a dataset back to a block, or to its definition without records; returns what moved.
 
         `to` is a hash, or the beginning or end of one; with `readers` all that read what goes back
-        go back, too. What was committed stays on disk until `collect`. `PlanError` E0339 for a
-        protected dataset.
+        go back, too; with `schema` and no `to` the schema goes as well. What was committed stays
+        on disk until `collect`. `PlanError` E0339 for a protected dataset.
         """
         from odfbuild.apply.reset import carry_out, plan_resets
         from odfbuild.apply.run_log import record_resets
@@ -175,7 +176,7 @@ class Project(Looking, Checking, Authoring):
         config, workspace = self.config(), self.workspace()
         name = existing(workspace, dataset)
         block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
-        resets = plan_resets(config, workspace, name, block, readers=readers)
+        resets = plan_resets(config, workspace, name, block, readers=readers, schema=schema)
         carry_out(workspace, resets, Waiting(seconds=lock_timeout))
         record_resets(config.cache, resets, workspace)
         return tuple(resets)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import odfbuild
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.connect.cluster import check_reachable
+from odfbuild.engine.spark.internals.process import has_jars, spark_home
 from odfbuild.engine.spark.session import class_archive
-from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
 from odfbuild.extras import has_engine
@@ -25,7 +26,13 @@ from odfbuild.health.check import Check, fail, ok, warn
 _PLANNING = ("flatbuffers", "multiformats")
 _HASHED = ("pyspark", "pyarrow", *_PLANNING)
 """Libraries whose bytes or values go into hashes; the first two come with the extra `spark`."""
-_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?\s*(==|>=)\s*([\d.]+)[^;]*(?:;\s*extra\b.*)?$")
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?([^;]*)(?:;\s*extra\b.*)?$")
+_FITS: Mapping[str, Callable[[list[int], list[int]], bool]] = {
+    "==": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "<": operator.lt,
+}
 _COMPLETIONS = (
     ".bash_completions/odfbuild.sh",
     ".zfunc/_odfbuild",
@@ -43,13 +50,10 @@ def libraries() -> Iterator[Check]:
     """Releases of the libraries that hashes depend on."""
     found, wrong = [], []
     needed = {
-        name: (sign, least)
-        for name, sign, least in (
-            match.groups() for match in map(_REQUIREMENT.match, requires("odfbuild") or ()) if match
-        )
+        found[1]: found[2] for found in map(_REQUIREMENT.match, requires("odfbuild") or ()) if found
     }
     for name in _HASHED:
-        sign, least = needed.get(name, (">=", "0"))
+        limits = needed.get(name, "").strip()
         try:
             present = version(name)
         except PackageNotFoundError:
@@ -57,9 +61,11 @@ def libraries() -> Iterator[Check]:
                 wrong.append(f"{name} is not installed")
             continue
         found.append(f"{name} {present}")
-        fits = present == least if sign == "==" else _numbers(present) >= _numbers(least)
-        if not fits:
-            wrong.append(f"{name} is {present}, needed is {sign}{least}")
+        if not all(
+            _FITS[sign](_numbers(present), _numbers(limit))
+            for sign, limit in re.findall(r"([<>=]=?)\s*([\w.]+)", limits)
+        ):
+            wrong.append(f"{name} is {present}, needed is {limits}")
     if wrong:
         whole = "'odfbuild[spark]'" if has_engine() else "odfbuild"
         yield fail("libraries", "; ".join(wrong), f"pip install --upgrade {whole}")
@@ -72,8 +78,7 @@ def java() -> Iterator[Check]:
     found = find_java()
     yield ok("java", f"{found.version}, from {found.origin}: {found.home}")
     home = spark_home()
-    jars = len([*(home / "jars").glob("spark-core_*.jar")])
-    if not jars:
+    if not has_jars(home):
         mend = "pip install --force-reinstall --no-deps pyspark"
         yield fail("spark", f"{home} holds no Spark", mend)
         return

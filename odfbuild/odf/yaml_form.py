@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, cast
+from types import UnionType
+from typing import Any, TypeVar, overload
 
 from odfbuild.odf import model
 from odfbuild.odf.formats import FORMATS
@@ -51,13 +52,17 @@ class _Misfit(Exception):
     """Data that is not right beyond doubt."""
 
 
-def from_data(cls: type[Object], data: Any) -> Object:
+@overload
+def from_data(cls: type[Object], data: Any) -> Object: ...
+@overload
+def from_data(cls: UnionType, data: Any) -> Any: ...
+def from_data(cls: Any, data: Any) -> Any:
     """Decode plain data into an object of `cls`; raises `DecodeErrors` with everything wrong.
 
     `cls` may also be a union (such as `model.MetadataEvent`), a member of one, or an enum.
     """
     try:
-        return cast(Object, _decoder_of(cast(Any, cls))(data))
+        return _decoder_of(cls)(data)
     except _Misfit:
         from odfbuild.odf.json_schema import schema_for
 

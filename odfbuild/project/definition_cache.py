@@ -35,6 +35,7 @@ class _Entry(NamedTuple):
     folded: str
     inputs: tuple[str, ...]
     engines: tuple[str, ...]
+    windowed: bool
     key: bytes
     start: int
     end: int
@@ -48,13 +49,14 @@ class KeptDefinition(Deferred, Definition):
     """A definition from the cache: equal to the one kept, loaded where it is looked at."""
 
     # As slots, these cost a third of what the properties do that they stand for.
-    __slots__ = ("_cache", "_entry", "engines", "folded", "inputs", "key", "name")
+    __slots__ = ("_cache", "_entry", "engines", "folded", "inputs", "key", "name", "windowed")
 
     _entry: _Entry
     _cache: Kept
     MAKERS = {
         "document": lambda kept: kept._entry.document,
         "engines": lambda kept: kept._entry.engines,
+        "windowed": lambda kept: kept._entry.windowed,
         "instance": lambda kept: kept._entry.instance,
         "snapshot": lambda kept: kept._loaded(),
     }
@@ -79,7 +81,7 @@ class KeptDefinition(Deferred, Definition):
 
 
 (_put_file,) = setters(Definition, "file")
-_put_cache, _put_entry, _, _put_folded, _put_inputs, _put_key, _put_name = setters(
+_put_cache, _put_entry, _, _put_folded, _put_inputs, _put_key, _put_name, _ = setters(
     KeptDefinition, *KeptDefinition.__slots__
 )
 
@@ -159,6 +161,7 @@ def _entry(definition: Definition, document: bytes, start: int) -> _Entry:
         definition.folded,
         definition.inputs,
         definition.engines,
+        definition.windowed,
         key=hashlib.blake2b(place.encode() + document, digest_size=16).digest(),
         start=start,
         end=start + len(document),
@@ -174,7 +177,7 @@ def _stamp(config: Config) -> bytes:
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 5\n" + code_stamp() + environment
+    return b"odfbuild definitions 6\n" + code_stamp() + environment
 
 
 def _mark(path: str) -> tuple[int, int, int]:

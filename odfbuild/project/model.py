@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,9 @@ class Config(Content):
         return Workspace(self.state, self.keys, self.cache, storage)
 
 
+_WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A dataset as the project defines it, in normal form: `queries`, inputs with aliases.
@@ -118,6 +122,14 @@ class Definition:
         """Engines of its queries, in lower case, each once."""
         found = (transform.engine.lower() for _, transform in queries_of(self.snapshot))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def windowed(self) -> bool:
+        """Whether its queries may have windows of event time, by their words."""
+        queries = (
+            step.query for _, each in queries_of(self.snapshot) for step in each.queries or ()
+        )
+        return any(map(_WINDOW.search, queries))
 
     @property
     def location(self) -> Location:

@@ -47,7 +47,7 @@ content:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    share(PlainEngine(), monkeypatch)
     return Tiny.fresh(tmp_path / "p")
 
 
@@ -329,11 +329,12 @@ def test_a_project_keeps_one_engine_until_it_is_closed(tiny: Tiny, started: list
 def test_an_engine_that_does_not_suit_any_more_is_ended(
     tiny: Tiny, started: list[Counted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def running() -> list[bool]:
-        project.verify()
-        return [each.runs for each in started]
-
     with Project(tiny.root) as project:
+
+        def running() -> list[bool]:
+            project.verify()
+            return [each.runs for each in started]
+
         project.apply()
         assert running() == [True]
         # Settings of the engine, its fences, another project.

@@ -24,6 +24,8 @@ FILES = {"Project": ProjectFile, "Machine": MachineFile}
 VALIDATORS = {
     kind: Draft202012Validator(document_schema(kind, form)) for kind, form in FILES.items()
 }
+SCHEMA: Any = VALIDATORS["Project"].schema
+CONTENT = SCHEMA["properties"]["content"]
 USED = {
     *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
     *("minLength", "pattern", "minimum", "exclusiveMinimum"),
@@ -88,9 +90,8 @@ ODD: tuple[Any, ...] = (
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    inner = value.items() if isinstance(value, dict) else ()
-    inner = enumerate(value) if isinstance(value, list) else inner
-    for key, each in inner:
+    lists = enumerate(value) if isinstance(value, list) else ()
+    for key, each in value.items() if isinstance(value, dict) else lists:
         yield from places(each, (*path, key))
 
 
@@ -171,7 +172,7 @@ def test_defaults_are_those_that_the_schema_says() -> None:
                 yield (*path, key), each["default"]
             yield from told(each, (*path, key))
 
-    content = VALIDATORS["Project"].schema["properties"]["content"]
+    content = CONTENT
     empty = read(ProjectFile, {"kind": "Project", "version": 1, "content": {"name": "a"}})
     for path, value in told(content):
         data: Any = {"name": "a"}
@@ -209,7 +210,7 @@ def test_documentation_names_every_setting() -> None:
     text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
     missing = [
         key
-        for key in keys(VALIDATORS["Project"].schema["properties"]["content"])
+        for key in keys(CONTENT)
         if not any(form in text for form in (f"{key}`", f"`{key}", f"{key}:", f"{key}{{"))
     ]
     assert missing == []

@@ -110,7 +110,7 @@ def test_errors_that_travel_together_are_changed_one_by_one() -> None:
     assert [(e.message, e.notes) for e in found.apart()] == [("one", ("n",)), ("two", ("n",))]
     assert (found.exit_code, both.apart()[0].notes) == (5, ())
     with pytest.raises(FrozenInstanceError):
-        both.errors = ()  # type: ignore[misc]
+        both.errors = ()
 
 
 def test_places_within_definitions_and_settings_are_paths_and_spelled_for_people() -> None:
