@@ -139,6 +139,11 @@ class ColumnsAhead:
             return self._changed.get(folded)
         return committed_columns(state)
 
+    def coming(self, name: str) -> object:
+        """What stands for the columns of a dataset that are about to change; `None`: they stay."""
+        folded = name.lower()
+        return (self._changed[folded],) if folded in self._changed else None
+
     def _of_inputs(self, transform: SetTransform) -> dict[str, Columns | None]:
         names = [self._alias_of(str(each.dataset_ref)) for each in transform.inputs]
         return {
