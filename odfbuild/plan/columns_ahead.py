@@ -61,13 +61,13 @@ class ColumnsAhead:
         evolution = UNCHANGED
         for change in difference.changes:
             found = self._by_change(snapshot, change, state, place)
-            evolution = evolution if found is UNCHANGED else found
+            evolution = evolution if found == UNCHANGED else found
             if evolution.refusal is not None:
                 self.broken.refused(name, evolution.broken)
                 return evolution
             if isinstance(change.after, SetTransform):
                 transform = change.after
-        if evolution is UNCHANGED and self._changed and transform is not None:
+        if evolution == UNCHANGED and self._changed and transform is not None:
             evolution = self._by_inputs(snapshot, transform, state, place)
         effect = evolution.effect
         if transform is not None and (effect is None or effect.known):
