@@ -82,14 +82,14 @@ class Audit:
             return
         kept = self._keep(file)
         raise CheckError(
-            f"the new records of '{self.dataset}' do not keep to its checks",
+            f"the new records of '{self.dataset}' violate its checks",
             code="E0540",
             dataset=self.dataset,
             notes=(
                 *map(str, broken),
                 *([f"records: {kept}"] if kept else []),
             ),
-            help="mend the data or the query, or change `checks` in odfbuild.yaml; "
+            help="correct the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
             location=self.audits.place(broken[0].path),
             declared=tuple(each.path for each in broken),

@@ -155,7 +155,7 @@ def _append(
     progress.warn(*found.warnings)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)
-    return found.note if found.records else "the data holds nothing new"
+    return found.note if found.records else "the data has no new records"
 
 
 def _state(workspace: Workspace, name: str) -> Projection:

@@ -187,10 +187,10 @@ class _Run:
 
     def abandon(self, name: str) -> DatasetOutcome:
         """A dataset that did not begin because of an interrupt or `--fail-fast`."""
-        because = f"not begun: '{self.first_failure}' did not complete, and that ends this run"
+        because = f"not started: '{self.first_failure}' did not complete, and that ends this run"
         outcome = DatasetOutcome(name=name, status=Status.SKIPPED, because=because)
         if self.options.cancel.is_set():
-            outcome = DatasetOutcome(name=name, status=Status.INTERRUPTED, because="not begun")
+            outcome = DatasetOutcome(name=name, status=Status.INTERRUPTED, because="not started")
         self.options.listener.finished(outcome)
         return outcome
 
@@ -328,7 +328,7 @@ class _Run:
                 validate_source(transaction, event, self.engine.get)
         note = stage_by_clock(transaction, rule_of(config.watermarks, item.name)) or note
         progress.add(transaction.commit())
-        return note if progress.blocks else "the source has nothing new"
+        return note if progress.blocks else "the source has no new data"
 
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress

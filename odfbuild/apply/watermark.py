@@ -32,7 +32,7 @@ def move_watermark(
             f"the watermark of '{alias}' cannot go back from {current} to {watermark}",
             code="E0323",
             dataset=alias,
-            notes=("readers may have relied on it already",),
+            notes=("downstream datasets may already have used it",),
             help="give a later time",
         )
     return moved

@@ -105,7 +105,7 @@ def _check_name(name: str, definitions: Iterable[Definition]) -> None:
 
 def _not_a_kind(kind: str) -> ProjectError:
     return ProjectError(
-        f"there is no kind '{kind}' of dataset to begin",
+        f"there is no kind of dataset '{kind}'",
         code="E0140",
         help=did_you_mean(kind, KINDS, "`odfbuild new` lists the kinds"),
     )

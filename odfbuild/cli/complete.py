@@ -29,7 +29,7 @@ _CRITERION = re.compile(
 )
 _VALUES = {
     "kind:": ("root", "derivative"),
-    "state:": ("new", "modified", "cosmetic", "forgotten"),
+    "state:": ("new", "modified", "cosmetic", "orphaned"),
 }
 _METHODS = (
     *("file:", "git:", "kind:", "path:", "result:", "selector:"),

@@ -88,7 +88,7 @@ class Context:
         return load_config(self.directory, self.given)
 
     def owners(self) -> tuple[Ownership, ...]:
-        """Whom to ask about datasets; nobody where there is no project."""
+        """Owners of datasets; nobody where there is no project."""
         from odfbuild.errors import OdfbuildError
 
         try:

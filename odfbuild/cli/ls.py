@@ -22,9 +22,9 @@ def ls(
     as_of: AsOfOption = None,
     as_json: JsonOptions,
 ) -> int:
-    """List datasets with their records, size, watermark, head and state.
+    """List datasets with records, size, watermark, head and status.
 
-    With --as-of the datasets that there were then, as their chains stood.
+    --as-of shows the datasets of an earlier time.
     """
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
     from odfbuild.survey.survey import choose

@@ -31,7 +31,7 @@ def render(
 ) -> int:
     """Print definitions with templates rendered and short forms written out.
 
-    With --as-of those that were in force then, as the chains say.
+    --as-of shows the definitions that the chains had at an earlier time.
     """
     from odfbuild.wording import count
 

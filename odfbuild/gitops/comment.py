@@ -41,7 +41,7 @@ def thread_of(environment: Mapping[str, str]) -> Thread:
     if environment.get("GITLAB_CI") == "true":
         return _of_gitlab(environment)
     raise _nowhere(
-        "this is a job of neither GitHub nor GitLab",
+        "this job runs neither on GitHub nor on GitLab",
         "`odfbuild plan --md` prints the text for any other service",
     )
 
@@ -134,7 +134,8 @@ def _refused(reason: str) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"the comment was not written: {reason}",
         code="E0371",
-        help="check what the token may do and that the service answers; the plan is not concerned",
+        help="check the permissions of the token and that the service answers; the plan itself "
+        "is fine",
     )
 
 

@@ -122,7 +122,7 @@ def _of_change(change: DefinitionChange, authors: Authors) -> Iterator[ChainDrif
             yield ChainDrift(
                 dataset=change.name,
                 cause=DriftCause.NOT_APPLIED,
-                message=f"it is to be renamed from '{change.before and change.before.name}'",
+                message=f"it will be renamed from '{change.before and change.before.name}'",
                 help=f"`odfbuild apply -s {change.name}` renames it",
                 file=place,
             )

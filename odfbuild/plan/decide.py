@@ -271,7 +271,7 @@ def _assemble(
 
 
 def _engine_changed(recorded: str, now: str) -> Reason:
-    message = f"{recorded} computed it so far, {now} goes on; a SetTransform says so"
+    message = f"{recorded} computed it until now, {now} continues; a SetTransform records that"
     return Reason(code=ReasonCode.ENGINE_CHANGED, message=message)
 
 
@@ -281,7 +281,7 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         f"'{name}' cannot be planned: its input '{culprit}' is refused",
         code="E0308",
         location=location,
-        help=f"mend '{culprit}' first",
+        help=f"correct '{culprit}' first",
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)

@@ -69,7 +69,7 @@ KIND_OF = {
 class ChainDrift:
     """One way in which a dataset drifted.
 
-    `message` is a sentence, `help` the edit or command that mends it. `block` and
+    `message` is a sentence, `help` the edit or command that fixes it. `block` and
     `sequence_number` are the block concerned, `commit` is the full hash of a commit of Git that
     proves it, `file` the definition or the object; each `None` where there is none.
     """

@@ -56,7 +56,7 @@ STORAGE: dict[str, Any] = {
     "type": "string",
     "pattern": r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
     "examples": ["s3://bucket/prefix", "../data"],
-    "description": "Where all clones find the data: s3://bucket/prefix, gs:, az:, or a folder",
+    "description": "Storage of the data for all clones: s3://bucket/prefix, gs:, az:, or a folder",
 }
 
 SCHEMA: dict[str, Any] = {
@@ -120,7 +120,7 @@ SCHEMA: dict[str, Any] = {
                 "engines": {
                     "type": "object",
                     "additionalProperties": {"type": "string", "enum": ["spark"]},
-                    "description": "Which engine stands in for another one that definitions name",
+                    "description": "Which engine runs queries of another engine",
                 },
                 "checks": CHECKS,
                 "freshness": FRESHNESS,
@@ -290,7 +290,7 @@ def _owned_by_machine(data: Any, text: str) -> Iterator[ProjectError]:
             f"a project may not set `{name}`: {why}",
             code="E0170",
             location=locate(text, FILE, 0, ("content", *path)),
-            help=f"remove it here; on machines that shall have it, write it in {machine_file()}"
+            help=f"remove it here; on machines that need it, write it in {machine_file()}"
             + (f", or set {variable}" if variable else ""),
         )
 

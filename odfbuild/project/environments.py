@@ -63,12 +63,12 @@ def nested_states(data: Any, text: str, file: str) -> Iterator[ProjectError]:
             path = ("state",) if env is None else ("environments", env, "state")
             apart = outer / (other or "default")
             yield ProjectError(
-                f"the chains of {_named(env)} would lie within those of {_named(other)}: "
+                f"the chains of {_named(env)} would be inside those of {_named(other)}: "
                 f"{folder} is in {outer}",
                 code="E0380",
                 location=locate(text, file, 0, ("content", *path)),
                 help=f"give each a folder of its own, such as `state: {apart}` for "
-                f"{_named(other)}; chains that are there already move along",
+                f"{_named(other)}; move existing chains there",
             )
 
 

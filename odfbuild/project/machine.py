@@ -48,7 +48,7 @@ SCHEMA: dict[str, Any] = {
                 "folders": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Folders outside of a project that planning may look into",
+                    "description": "Folders outside of a project that planning may read",
                 },
             },
         },
@@ -105,10 +105,10 @@ def not_for_projects(
     engine, ingest = content.get("engine") or {}, content.get("ingest") or {}
     master = engine.get("master", "local[*]")
     if re.fullmatch(r"local(\[.*\])?", master) is None:
-        why = "a cluster runs the work, with what this machine lets it see"
+        why = "a cluster runs the work, with access to what this machine shares"
         yield ("engine", "master"), why, f"{MASTER}={master.split('/;')[0]}"
     if engine.get("sandbox") == Sandbox.OFF:
-        yield ("engine", "sandbox"), "it takes the fences around Spark away", f"{SANDBOX}=off"
+        yield ("engine", "sandbox"), "it disables the sandbox around Spark", f"{SANDBOX}=off"
     for name, value in (engine.get("conf") or {}).items():
         if not is_for_projects(name, value):
             yield ("engine", "conf", name), "Spark runs programs by some of its settings", ""

@@ -50,8 +50,8 @@ def signing_key(keys: Path) -> Ed25519PrivateKey:
         raise EnvironmentProblem(
             f"{file} is not an Ed25519 key in PEM form",
             code="E0931",
-            help="bring the key back; without it, move the file away and a new one is made, "
-            "which others have to be told",
+            help="restore the key; without a copy, move the file away: a new key is created, "
+            "and you have to tell others its did:key",
         )
     return key
 

@@ -91,7 +91,8 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
                 code="E0813",
                 dataset=each.dataset,
                 notes=(f"file: {file}", f"its bytes hash to {actual}"),
-                help="it was not pushed: remove the file, and push from a clone that has it whole",
+                help="it was not pushed: remove the file, and push from a clone with an intact "
+                "copy",
             )
         storage.put(each.kind, each.hash, file)
 

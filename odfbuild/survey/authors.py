@@ -157,9 +157,9 @@ def _differs(name: str, kind: str, link: Link, place: object) -> ChainDrift:
     return ChainDrift(
         dataset=name,
         cause=DriftCause.DIFFERS,
-        message=f"{kind} in block #{link[1].sequence_number} {link[0].short} is not what its "
-        "definition says, and nothing tells which of the two moved",
-        help=_mend(name),
+        message=f"{kind} in block #{link[1].sequence_number} {link[0].short} differs from its "
+        "definition, and there is no record of which of the two changed",
+        help=_help(name),
         block=link[0],
         sequence_number=link[1].sequence_number,
         file=_text(place),
@@ -188,9 +188,9 @@ def _elsewhere(
     return ChainDrift(
         dataset=name,
         cause=DriftCause.CHANGED_ELSEWHERE,
-        message=f"{link[1].event.KIND} in block #{link[1].sequence_number} {link[0].short} was "
-        f"appended by something else than its definition, after {since.rstrip(',')}",
-        help=_mend(name),
+        message=f"{link[1].event.KIND} in block #{link[1].sequence_number} {link[0].short} was not "
+        f"appended from its definition; it came after {since.rstrip(',')}",
+        help=_help(name),
         block=link[0],
         sequence_number=link[1].sequence_number,
         commit=commit,
@@ -198,10 +198,10 @@ def _elsewhere(
     )
 
 
-def _mend(name: str) -> str:
+def _help(name: str) -> str:
     return (
-        f"`odfbuild apply -s {name}` puts the definition back; "
-        f"`odfbuild import {name}` writes down what the chain says"
+        f"`odfbuild apply -s {name}` restores the definition; "
+        f"`odfbuild import {name}` prints the definition of the chain"
     )
 
 

@@ -21,7 +21,7 @@ def existing(workspace: Workspace, name: str) -> str:
         workspace.aliases(),
         name,
         what="chain of",
-        help="`odfbuild ls` lists all datasets; new ones get a chain by `odfbuild apply`",
+        help="`odfbuild ls` lists all datasets; `odfbuild apply` creates the chains of new ones",
     )
 
 

@@ -42,9 +42,9 @@ from odfbuild.verify.replay import (
 )
 from odfbuild.wording import count
 
-_MEND = (
-    "the records do not follow from the inputs: pull the dataset from a peer that you trust, "
-    "or compute it again (odfbuild apply --allow rebuild:{name}+)"
+_HELP = (
+    "the records do not follow from the inputs: copy the dataset from a peer that you trust, "
+    "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
 
 
@@ -210,7 +210,7 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
             f"the step now has a result of another schema: {'; '.join(differences)}",
             code="E0820",
             dataset=store.name,
-            help=_MEND.format(name=store.name),
+            help=_HELP.format(name=store.name),
         )
     return write_slice(
         result,
@@ -275,11 +275,11 @@ def _releases(replay: Replay) -> str:
     transform = replay.transform.transform
     if not ran_on_spark(transform):
         by = " ".join(filter(None, (transform.engine, transform.version)))
-        return f" (computed by {by}, done again by Spark)"
+        return f" (computed by {by}, recomputed by Spark)"
     recorded, now = transform.version, release_for(transform, engine_version())
     if recorded in (None, now):
         return ""
-    return f" (computed by release {recorded}, done again by {now})"
+    return f" (computed by release {recorded}, recomputed by {now})"
 
 
 def _count(data: DataSlice | None) -> str:
@@ -293,7 +293,7 @@ def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
     if error.code == "E0820":
         return _finding(name, replay, "E0820", error.message)
     return replace(
-        _finding(name, replay, "E0824", f"its step cannot be done again: {error.message}"),
+        _finding(name, replay, "E0824", f"its step cannot be recomputed: {error.message}"),
         help=error.help or "",
     )
 
@@ -312,7 +312,7 @@ def _finding(
         dataset=name,
         code=code,
         message=message,
-        help=_MEND.format(name=name),
+        help=_HELP.format(name=name),
         block=replay.block,
         sequence_number=replay.sequence_number,
         path=path,

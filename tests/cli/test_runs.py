@@ -145,13 +145,13 @@ def test_explain_tells_what_happened_since_a_run(tiny: Tiny, odfbuild: Program) 
             + re.search(r"(  the definition: .*\n  root: .*\n)", said)[1]  # type: ignore[index]
             + f"\nSince run {first} (committed 3 records in 4 blocks):\n"
             f"  {second}  committed 1 record in 1 block\n"
-            "    upstream_planned: root will run\n"
-            "      source_has_news: data/2.csv is new\n"
+            "    root will run\n"
+            "      data/2.csv is new\n"
         )
     )
     data = odfbuild.ok("explain", "derived", "--since", "last", "--json").data
     assert (data["since"]["run_id"], data["since"]["runs"]) == (second, [])
-    assert data["standing"] == "up_to_date"
+    assert data["status"] == "up_to_date"
 
 
 @pytest.mark.parametrize(

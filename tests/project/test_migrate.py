@@ -70,7 +70,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     assert run(["migrate"]) == 0
     shown = capsys.readouterr()
     assert "+  name: ca.metro.stations\n" in shown.out
-    assert "datasets/stations.yaml:23:7: look at this: `enforceSchema`" in shown.err
+    assert "datasets/stations.yaml:23:7: check this: `enforceSchema`" in shown.err
     assert "`odfbuild migrate --write` does it" in shown.err
     assert listing(project / "datasets") == before
 
@@ -81,7 +81,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     names = {definition.name for definition in load_project(project).definitions}
     assert names == {"between", "ca.metro.busy", "ca.metro.stations", "ca.metro.trips", "cities"}
     assert run(["migrate", "--check"]) == 0
-    assert "Every definition is in today's form." in capsys.readouterr().err
+    assert "All definitions have the current syntax." in capsys.readouterr().err
 
 
 def test_a_file_may_come_through_a_pipe(
@@ -95,7 +95,7 @@ def test_a_file_may_come_through_a_pipe(
     assert shown.out.startswith(
         "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: ca.metro.trip"
     )
-    assert shown.err.startswith("standard input:10:7: look at this: `multiLine`")
+    assert shown.err.startswith("standard input:10:7: check this: `multiLine`")
 
 
 def test_decode_names_the_command_that_mends_an_old_definition(

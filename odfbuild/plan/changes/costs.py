@@ -25,15 +25,15 @@ def with_costs(refusal: OdfbuildError | None, name: str, states: Mapping[str, Pr
     by_name = {alias: (alias, each) for alias, each in states.items()}
     readers = sorted(all_readers(state.dataset_id, consumers_of(states), by_name))
     own = count(state.records, "record")
-    many = count(len(readers), "reader")
-    stay = f"; the old history keeps its readers: {_listed(readers)}" if readers else ""
+    many = count(len(readers), "downstream dataset")
+    stay = f"; still reading the old history: {_listed(readers)}" if readers else ""
     if state.kind is DatasetKind.Root:
-        costs = [f"a new name begins without the {own} that there are{stay}"]
+        costs = [f"a new name starts without {own}{stay}"]
     else:
-        costs = [f"a new name computes {own} once more{stay}"]
+        costs = [f"a new name recomputes {own}{stay}"]
         theirs = sum(states[reader].records for reader in readers)
         of_readers = f", and {count(theirs, 'record')} of {many}" if readers else ""
-        costs.append(f"computing again drops {own}{of_readers}")
+        costs.append(f"a rebuild drops {own}{of_readers}")
     refusal.notes = (*refusal.notes, *(f"cost: {each}" for each in costs))
 
 

@@ -56,9 +56,9 @@ def to_rebuild(
         missing = sorted(states[r][0] for r in readers if r in defined)
         if missing:
             raise _readers_missing(alias, missing)
-        forgotten = sorted({states[r][0] for r in readers}.difference(deleted))
-        if forgotten:
-            raise _forgotten_readers(alias, forgotten)
+        orphaned = sorted({states[r][0] for r in readers}.difference(deleted))
+        if orphaned:
+            raise _orphaned_readers(alias, orphaned)
     return wanted
 
 
@@ -68,7 +68,7 @@ def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
         return replace(fresh, id=state.dataset_id, expected_head=state.head)
     again = Reason(
         code=ReasonCode.REBUILD,
-        message=f"asked for: {state.records:,} records are dropped and computed again",
+        message=f"--allow rebuild is given: {state.records:,} records are dropped and recomputed",
     )
     implied = (ReasonCode.NEW, ReasonCode.NEVER_RUN)
     return replace(
@@ -94,11 +94,11 @@ def _unknown(name: str, known: list[str]) -> PlanError:
 
 def _is_root(name: str) -> PlanError:
     return PlanError(
-        f"'{name}' is a root: it cannot be computed again from its inputs",
+        f"'{name}' is a root: it cannot be recomputed from inputs",
         code="E0336",
         dataset=name,
         notes=("what its source no longer offers would be lost",),
-        help=f"`odfbuild reset {name}` drops its records, if you want that",
+        help=f"`odfbuild reset {name}` drops its records, if that is intended",
     )
 
 
@@ -121,13 +121,13 @@ def _readers_missing(name: str, missing: list[str]) -> PlanError:
     )
 
 
-def _forgotten_readers(name: str, forgotten: list[str]) -> PlanError:
-    consents = " ".join(f"--allow delete:{each}" for each in forgotten)
+def _orphaned_readers(name: str, orphaned: list[str]) -> PlanError:
+    consents = " ".join(f"--allow delete:{each}" for each in orphaned)
     return PlanError(
-        f"'{name}' cannot be rebuilt as long as there is {named(forgotten)}, which nothing defines "
+        f"'{name}' cannot be rebuilt as long as there is {named(orphaned)}, which nothing defines "
         "and which consumed its records",
         code="E0337",
         dataset=name,
-        notes=("what it holds could never be reproduced again",),
-        help=f"define it again, or delete it along: {consents}",
+        notes=("its records could no longer be reproduced",),
+        help=f"define it again, or delete it too: {consents}",
     )

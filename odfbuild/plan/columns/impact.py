@@ -155,9 +155,9 @@ class BrokenReaders:
         for refusal in refusals:
             self._told[id(refusal)] += 1
             if self._told[id(refusal)] <= LISTED:
-                refusal.notes += (f"reaches {name}: {describe(effect.causes)}",)
+                refusal.notes += (f"affects {name}: {describe(effect.causes)}",)
             elif self._told[id(refusal)] == LISTED + 1:
-                refusal.notes += ("reaches more datasets",)
+                refusal.notes += ("affects more datasets",)
 
 
 def describe(causes: Iterable[ColumnCause]) -> str:
@@ -171,7 +171,7 @@ def _described(causes: Iterable[ColumnCause]) -> Iterator[str]:
     deciding: list[str] = []
     for cause in causes:
         if cause.by is Influence.UNKNOWN:
-            yield "everything, since it cannot be told from its query"
+            yield "everything, because its query cannot be analysed"
             return
         ways = by_column.setdefault(cause.column, []) if cause.column is not None else deciding
         if cause.by.value not in ways:

@@ -31,7 +31,7 @@ _COUNT = {"type": "integer", "minimum": 0}
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "What must be true of records before they are committed, by names of datasets",
+    "description": "Conditions on records before they are committed, by names of datasets",
     "items": {
         "type": "object",
         "additionalProperties": False,

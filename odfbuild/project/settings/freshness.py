@@ -23,7 +23,7 @@ AGE: dict[str, Any] = {
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "How old datasets may be; of several entries that match, the last one says",
+    "description": "How old datasets may be; of several entries that match, the last one wins",
     "items": {
         "type": "object",
         "additionalProperties": False,

@@ -1,6 +1,6 @@
 """Whom to ask about datasets, by patterns of their names: `owners` of odfbuild.yaml.
 
-As in a CODEOWNERS file, of several entries that match the last one says, and one without owners
+As in a CODEOWNERS file, of several entries that match the last one wins, and one without owners
 takes a dataset out again.
 """
 
@@ -14,7 +14,7 @@ from odfbuild.values import dataclass
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "Whom to ask about datasets; of several entries that match, the last one says",
+    "description": "Owners of datasets; of several entries that match, the last one wins",
     "items": {
         "type": "object",
         "additionalProperties": False,

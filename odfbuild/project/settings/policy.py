@@ -14,13 +14,13 @@ RULED = ("additive", "forward-only", "rebuild")
 _RULE = {"type": "string", "enum": ["allow", "refuse"], "default": "allow"}
 _ABOUT = {
     "additive": "New columns, all others as before",
-    "forward-only": "Other logic or another source: new records are made in another way",
-    "rebuild": "Giving up history to compute it again; `refuse` protects the dataset",
+    "forward-only": "Other logic or another source: only new records change",
+    "rebuild": "Dropping the history to rebuild it; `refuse` protects the dataset",
 }
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "What may happen to datasets, by name; of several that match, the last one says",
+    "description": "What may happen to datasets, by name; of several that match, the last one wins",
     "items": {
         "type": "object",
         "additionalProperties": False,

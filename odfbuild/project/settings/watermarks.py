@@ -18,14 +18,14 @@ from odfbuild.values import dataclass
 
 _ABOUT = {
     "delay": "So long before the latest event time of the records",
-    "maxAhead": "Records that lie further ahead of the clock than this do not move it",
+    "maxAhead": "Records further in the future than this do not move it",
     "nowMinus": "At least so long before the clock, also without new records, rounded down to "
     "whole seconds, minutes, hours or days, as it is written",
 }
 
 SCHEMA: dict[str, Any] = {
     "type": "array",
-    "description": "How watermarks of root datasets move; of several that match, the last one says",
+    "description": "How watermarks of root datasets move; of several that match, the last one wins",
     "items": {
         "type": "object",
         "additionalProperties": False,

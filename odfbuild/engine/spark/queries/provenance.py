@@ -50,7 +50,7 @@ _ROW = PREFIX + "row"
 _GIVEN = (APPEND, CORRECT_TO)
 _TAKEN = (RETRACT, CORRECT_FROM)
 _NO_RECORDS = pa.table({_QUESTION: pa.array([], pa.int32()), _FROM: pa.array([], pa.null())})
-_NOT_FOUND = "the step, done again, gives no such record"
+_NOT_FOUND = "the recomputed step gives no such record"
 
 
 def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:

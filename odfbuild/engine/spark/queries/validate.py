@@ -232,5 +232,5 @@ class _Fence:
                 expression,
                 "E0501",
                 f"there is no function {name}() that a query may call",
-                f"did you mean {close}()?" if close else "docs/transforms.md says which there are",
+                f"did you mean {close}()?" if close else "docs/transforms.md lists them",
             )
