@@ -1,6 +1,8 @@
 # Every target does its own set-up: Python 3.11 or newer, pip and make are all that it needs.
 #
 #   make example   install odfbuild with a Java runtime, build the example project
+#   make dev       install what the quick tests need, and nothing of Spark, Java or the system
+#   make check     run the quick tests: a minute, of which no test needs more than Git
 #   make test      install what the tests need, run them
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
@@ -10,12 +12,16 @@
 
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py
+# What needs neither Spark nor servers, and says most about a change; tests/docs/test_workflows.py
+# holds it against the packages of requirements/check.lock.
+CHECK := tests/graph tests/odf tests/plan tests/project tests/report tests/test_values.py \
+  --ignore tests/plan/test_lineage_holds.py --ignore tests/report/test_openlineage.py
 PYTEST_ARGS ?= -n auto --dist loadfile --no-loadscope-reorder
 BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
+.PHONY: help dev check example test test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,11 +34,17 @@ help:
 # would take a quarter longer.
 COMPILE = $(BIN)/python -m compileall -q odfbuild
 
-# The two sets of packages share one environment: the locked one fits odfbuild's own needs too.
+# The sets of packages share one environment: what is locked fits odfbuild's own needs too.
 .venv/.example: .venv/.made $(SOURCES)
 	@echo "Installing odfbuild with a Java runtime into .venv (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
 	@$(COMPILE)
+	@touch $@
+
+.venv/.check: .venv/.made requirements/check.lock $(SOURCES)
+	@echo "Installing what the quick tests need into .venv (half a minute the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/check.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 .venv/.dev: .venv/.made requirements/dev.lock $(SOURCES)
@@ -40,7 +52,12 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@$(COMPILE)
-	@touch $@ .venv/.example
+	@touch $@ .venv/.check .venv/.example
+
+dev: .venv/.check
+
+check: .venv/.check
+	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
 
 example: .venv/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
@@ -114,11 +131,12 @@ bench: .venv/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(
 	  --sqlmesh $(BENCH_ENV)-sqlmesh/bin/sqlmesh --snakemake $(BENCH_ENV)-snakemake/bin/snakemake $(BENCH_ARGS)
 
 # Written by uv without the address of any index, so that it serves every mirror.
+LOCK = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet
 lock: .venv/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-	  --quiet -o requirements/dev.lock
+	$(LOCK) --extra dev -o requirements/dev.lock
+	$(LOCK) --extra check --constraint requirements/dev.lock -o requirements/check.lock
 
 clean:
 	rm -rf .venv $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
 
 from odfbuild.engine.contract import Engine
 from tests.apply.in_process import NearTiny, Program, share
@@ -21,13 +18,6 @@ _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("odfbuild", derandomize=True, **_CALM)  # type: ignore[arg-type]
 settings.register_profile("search", print_blob=True, **_CALM)  # type: ignore[arg-type]
 settings.load_profile("odfbuild")
-
-# What a test that works with other processes, servers or threads imports.
-_OTHERS = (
-    *("multiprocessing.", "pty.", "socket.", "subprocess.", "threading."),
-    *("tests.apply.killer.", "tests.cli.clones.", "tests.cli.real.", "tests.cli.repository."),
-    *("tests.docs.console.", "tests.servers."),
-)
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +41,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Files with a Spark session or many processes come first: a run is over when its longest file is.
     Works with `--no-loadscope-reorder`; xdist would begin with the files that have the most tests.
-
-    A test that fails is run once more when it depends on more than its own process.
     """
     if "slow" not in config.getoption("markexpr"):
         slow = [item for item in items if item.get_closest_marker("slow")]
@@ -60,9 +48,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in slow]
     long = {item.path for item in items if any(map(item.get_closest_marker, ("spark", "long")))}
     items.sort(key=lambda item: item.path not in long)
-    for item in items:
-        if item.path in long or _works_with_others(item.getparent(pytest.Module)):
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
@@ -71,31 +56,6 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     Workers that collected tests of other names than each other run none.
     """
     return argname if isinstance(val, bytes) else None
-
-
-def _works_with_others(file: pytest.Module | None) -> bool:
-    """Whether results of a file's tests depend on other processes, by what the file imports."""
-    if file is None:
-        return False
-    values = vars(file.obj).values()
-    # A module has a name, what comes from a module has its name.
-    origins = (
-        getattr(v, "__name__" if isinstance(v, ModuleType) else "__module__", "") for v in values
-    )
-    return any(f"{origin}.".startswith(_OTHERS) for origin in origins)
-
-
-class _WholeFiles(LoadFileScheduling):
-    """Hands the rest of a file to another worker when one dies, beginning with the fatal test."""
-
-    def mark_test_pending(self, item: str) -> Any:
-        """Nothing: `remove_node` has put the file back already, this test included."""
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Let a test that took its worker along be run once more, as others that fail."""
-    return _WholeFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
-from odfbuild.survey.definitions import read_definitions
+from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose
 
@@ -150,7 +151,7 @@ class Looking(Base):
         columns. Raises `QueryError`, several as `Errors`.
         """
         from odfbuild.inspect.ask import answered, at_moment, understand
-        from odfbuild.report.answer import read_answer
+        from odfbuild.report.records.answer import read_answer
         from odfbuild.store.as_of import PointInTime
 
         if history and valid_at is not None:
@@ -263,28 +264,36 @@ class Looking(Base):
         return with_receipts(explanation, found.project.config, found.workspace, found.renames)
 
     def lint(self, *datasets: str) -> list[Finding]:
-        """What is valid and still unwise about these datasets, or all; changes nothing."""
+        """What is wrong with these datasets, or all, or valid and still unwise; changes nothing."""
         from odfbuild.authoring.linting import lint
 
-        found = read_definitions(self._folder, self._given)
+        found = look_at_definitions(self._folder, self._given)
         if not datasets:
-            return lint(found).findings
+            return lint(found).everything
         chosen, _ = choose(self._folder, Selection(select=datasets), self._given)
-        return lint(found, chosen).findings
+        return lint(found, chosen).everything
 
     def diff(self, old: str | None = None, new: str | None = None) -> tuple[DefinitionChange, ...]:
         """How definitions differ from the chains, or between revisions in Git.
 
-        `new` is the revision to compare `old` with (`None`: the files as they are).
+        `new` is the revision to compare `old` with (`None`: the files as they are). Raises what is
+        wrong with definitions, several as `Errors`.
         """
         from odfbuild.survey.compare import compare_revisions, compare_with_chains
 
         if old is None:
-            return compare_with_chains(self._folder, self._given)
-        return compare_revisions(self.config(), old, new)
+            found = compare_with_chains(self._folder, self._given)
+        else:
+            found = compare_revisions(self.config(), old, new)
+        if found.faults:
+            raise together(found.faults_of(None))
+        return found.changes
 
     def drift(self, *, deep: bool = False) -> Drifted:
-        """What is not as definitions and runs left it; `deep` hashes all objects."""
+        """What is not as definitions and runs left it; `deep` hashes all objects.
+
+        What is wrong with definitions is in its `faults`.
+        """
         from odfbuild.inspect.drift import find_drift
 
         return find_drift(self._folder, self._given, deep=deep)

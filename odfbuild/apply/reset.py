@@ -89,7 +89,7 @@ def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> 
         events=events,
         records=records,
         blocks=blocks,
-        readers=tuple(_readers(workspace.projections(), now, kept)),
+        readers=tuple(_readers(workspace.readable(), now, kept)),
     )
 
 

@@ -36,7 +36,7 @@ def format_files(
     """
     found: list[Formatted] = []
     errors: list[OdfbuildError] = []
-    named = sorted({file for path in paths for file in _files(path, check_link)}, key=str)
+    named = sorted({file for path in paths for file in _files(path, check_link, errors)}, key=str)
     templates = tuple(path for path in named if path.name.endswith(TEMPLATE_SUFFIX))
     for path in named:
         if path in templates:
@@ -52,5 +52,9 @@ def format_files(
     return formatting
 
 
-def _files(path: Path, check_link: Callable[[str], None]) -> Iterable[Path]:
-    return map(Path, definition_files(path, check_link)) if path.is_dir() else (path,)
+def _files(
+    path: Path, check_link: Callable[[str], None], errors: list[OdfbuildError]
+) -> Iterable[Path]:
+    if not path.is_dir():
+        return (path,)
+    return map(Path, definition_files(path, check_link, lambda _, error: errors.append(error)))

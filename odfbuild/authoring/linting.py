@@ -41,6 +41,12 @@ class Linted:
     findings: list[Finding]
     faults: list[OdfbuildError]
 
+    @property
+    def everything(self) -> list[Finding]:
+        """The findings, and those who could not be looked at as such, too."""
+        wrong = [_of_error(each, each.dataset) for each in self.faults]
+        return sorted([*self.findings, *wrong], key=_order)
+
 
 def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
     """Look at the chosen datasets (`None`: all), whatever is wrong with one of them."""
@@ -93,12 +99,14 @@ def _flaws(
 def _wrong(found: Definitions, names: Collection[str]) -> Iterator[Finding]:
     """What `validate` refuses in queries: no level silences it."""
     for name, errors in wrong_queries(found).items():
-        for error in errors if name in names else ():
-            rule = Rule(error.code, "", "")
-            place = error.location or Location("")
-            yield Finding(
-                rule, "error", error.message, error.help or "", place, name, tuple(error.notes)
-            )
+        yield from (_of_error(each, name) for each in errors if name in names)
+
+
+def _of_error(error: OdfbuildError, dataset: str | None) -> Finding:
+    rule, place = Rule(error.code, "", ""), error.location or Location("")
+    return Finding(
+        rule, "error", error.message, error.help or "", place, dataset, tuple(error.notes)
+    )
 
 
 def _ambiguous(project: Project, definitions: Sequence[Definition]) -> Iterator[Finding]:

@@ -111,9 +111,9 @@ def _names(context: typer.Context) -> list[str]:
     names: set[str] = set()
     # Proposals are a favour: a file that is being written is no reason for none.
     with contextlib.suppress(Exception):
-        from odfbuild.project.load import load_project
+        from odfbuild.project.load import read_project
 
-        names.update(each.name for each in load_project(config.root, config.given).definitions)
+        names.update(each.name for each in read_project(config.root, config.given).definitions)
     with contextlib.suppress(OSError):
         names.update(each.name for each in config.state.iterdir() if (each / "refs").is_dir())
     return sorted(names)

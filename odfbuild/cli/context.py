@@ -51,9 +51,11 @@ class Context:
 
     def names(self) -> list[str]:
         """Names of all datasets that are defined or have a chain, sorted."""
-        from odfbuild.project.load import load_project
+        from odfbuild.project.load import read_project
 
-        defined = {each.name for each in load_project(self.directory, self.given).definitions}
+        found = read_project(self.directory, self.given)
+        defined = {each.name for each in found.definitions}
+        defined |= {each.name for each in found.wrong if each.name}
         return sorted(defined | {*self.workspace().aliases()})
 
     def committed(self, workspace: Workspace, selection: Selection) -> list[str]:

@@ -45,7 +45,7 @@ def corrections(
     since.
     """
     from odfbuild.inspect.corrections import corrections as find
-    from odfbuild.report.corrections import corrections_to_data, render_corrections
+    from odfbuild.report.records.corrections import corrections_to_data, render_corrections
 
     state: Context = context.obj
     workspace = state.workspace()

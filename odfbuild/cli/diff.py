@@ -66,21 +66,22 @@ def diff(
     old, _, new = (revision or "").partition("..")
     if revision is None:
         then = None if as_of is None else state.states_at(Selection(), as_of)
-        changes = compare_with_chains(state.directory, state.given, then)
+        found = compare_with_chains(state.directory, state.given, then)
         old = "chains" if as_of is None else f"chains as of {as_of}"
     elif as_of is not None:
         raise typer.BadParameter("a revision is in Git, not in the chains", param_hint="--as-of")
     else:
-        changes = compare_revisions(state.config(), old or "HEAD", new or None)
+        found = compare_revisions(state.config(), old or "HEAD", new or None)
     chosen = state.chosen(selection)
-    if chosen is not None:
-        changes = tuple(change for change in changes if change.present_name in chosen)
+    changes = [e for e in found.changes if chosen is None or e.present_name in chosen]
     if as_json:
         state.console.data(differences_to_data(changes, old or "HEAD", new or "files"))
     else:
         color = state.console.color
         state.console.result(render_differences(changes, color=color, full=detail))
-    return 0
+    wrong = found.faults_of(chosen)
+    state.console.error(*wrong)
+    return 1 if wrong else 0
 
 
 def _is_revision(state: Context, word: str) -> bool:

@@ -24,7 +24,7 @@ def doctor(
     """
     from odfbuild.health.check import Status
     from odfbuild.health.survey import examine
-    from odfbuild.report.health import health_to_data, render_health
+    from odfbuild.report.findings.health import health_to_data, render_health
 
     state: Context = context.obj
     checks = examine(state.directory, state.given, deep=deep)

@@ -27,7 +27,7 @@ def drift(
     Starts no engine, uses no network and changes nothing.
     """
     from odfbuild.inspect.drift import find_drift
-    from odfbuild.report.drift import drift_to_data, render_drift, render_drift_markdown
+    from odfbuild.report.findings.drift import drift_to_data, render_drift, render_drift_markdown
 
     state: Context = context.obj
     chosen = state.chosen(selection)
@@ -38,4 +38,7 @@ def drift(
         state.console.result(render_drift_markdown(found))
     else:
         state.console.result(render_drift(found, color=state.console.color))
+    state.console.error(*found.faults)
+    if found.faults:
+        return 1
     return EXIT_CHANGES if detailed_exitcode and found.drifts else 0

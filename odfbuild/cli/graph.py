@@ -11,6 +11,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, SelectionOptions, form_options
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.report.graph import GraphView
 
@@ -53,31 +54,35 @@ def graph(
         if as_of is not None:
             raise typer.BadParameter("openlineage tells of the newest steps", param_hint="--as-of")
         return _events(state, selection)
+    wrong: list[OdfbuildError] = []
     if as_of is not None:
         view = view_of_chains(state.states_at(selection, as_of))
     else:
-        view = _defined(state, selection)
+        view, wrong = _defined(state, selection)
     if form is GraphForm.json:
         state.console.data(graph_to_data(view))
-        return 0
-    render = {
-        GraphForm.text: render_tree,
-        GraphForm.dot: render_dot,
-        GraphForm.mermaid: render_mermaid,
-    }[form]
-    state.console.result(render(view))
-    return 0
+    else:
+        render = {
+            GraphForm.text: render_tree,
+            GraphForm.dot: render_dot,
+            GraphForm.mermaid: render_mermaid,
+        }[form]
+        state.console.result(render(view))
+    state.console.error(*wrong)
+    return 1 if wrong else 0
 
 
-def _defined(state: Context, selection: Selection) -> GraphView:
+def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[OdfbuildError]]:
+    """The graph of what is defined, and what is wrong with the rest."""
     from odfbuild.report.graph import GraphView
-    from odfbuild.survey.definitions import read_definitions
+    from odfbuild.survey.definitions import look_at_definitions
 
     chosen = state.chosen(selection)
-    read = read_definitions(state.directory, state.given)
+    read = look_at_definitions(state.directory, state.given)
     kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
-    shown = [name for name in read.graph.order if chosen is None or name in chosen]
-    return GraphView(kinds={name: kinds[name] for name in shown}, inputs=read.graph.inputs)
+    shown = [n for n in read.graph.order if n in kinds and (chosen is None or n in chosen)]
+    view = GraphView(kinds={name: kinds[name] for name in shown}, inputs=read.graph.inputs)
+    return view, read.faults_of(chosen)
 
 
 def _events(state: Context, selection: Selection) -> int:

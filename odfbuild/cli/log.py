@@ -63,7 +63,7 @@ def _head_at(workspace: Workspace, name: str, as_of: str) -> Multihash | None:
 
 def _vintage(state: Context, workspace: Workspace, name: str, as_json: bool) -> int:
     from odfbuild.inspect.vintage import eras, vintage
-    from odfbuild.report.vintage import render_vintage, vintage_to_data
+    from odfbuild.report.records.vintage import render_vintage, vintage_to_data
 
     found, queries = vintage(workspace, name), eras(workspace, name)
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import JsonOptions
+from odfbuild.cli.options import ApproveOption, JsonOptions, may_overwrite
 from odfbuild.errors import Errors, OdfbuildError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def migrate(
         ),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
+    auto_approve: ApproveOption = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only list the files with old syntax; exit 1 if any.")
     ] = False,
@@ -35,7 +36,8 @@ def migrate(
 ) -> int:
     """Rewrite definitions of earlier versions in the current syntax.
 
-    Without --write, only shows the differences.
+    Without --write, only shows the differences. Asks before it overwrites files whose current text
+    is in no Git commit.
     """
     from odfbuild.project.rewrite import replace_text
 
@@ -46,12 +48,15 @@ def migrate(
         return _filter(state)
     found: list[Migration] = []
     errors: list[OdfbuildError] = []
-    for path in _paths(state, files):
+    for path in _paths(state, files, errors):
         try:
             found += _migration(state, path)
         except OdfbuildError as error:
             errors += error.apart()
     needed = [each for each in found if each.is_needed]
+    paths = [Path(each.file) for each in needed]
+    if write and not may_overwrite(state.console, paths, auto_approve):
+        return 1
     for each in needed:
         if write:
             replace_text(Path(each.file), each.after, "odfbuild migrate --write")
@@ -79,16 +84,17 @@ def _filter(state: Context) -> int:
     return 1 if found.problems else 0
 
 
-def _paths(state: Context, files: list[str] | None) -> list[Path]:
+def _paths(state: Context, files: list[str] | None, errors: list[OdfbuildError]) -> list[Path]:
+    """The files to look at; `errors` gets why links are not followed."""
     if files:
         return [Path(file) for file in files]
     from odfbuild.project.load import definition_files
 
     config = state.config()
-    return [
-        Path(os.path.relpath(file))
-        for file in definition_files(config.datasets, config.boundary.check_open)
-    ]
+    found = definition_files(
+        config.datasets, config.boundary.check_open, lambda _, error: errors.append(error)
+    )
+    return [Path(os.path.relpath(file)) for file in found]
 
 
 def _migration(state: Context, path: Path) -> list[Migration]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -259,6 +259,24 @@ def approved(console: Console, auto_approve: bool, question: str, refusal: str) 
         return True
     console.note("Nothing was done.")
     return False
+
+
+def may_overwrite(console: Console, files: Sequence[Path], auto_approve: bool) -> bool:
+    """Whether files may be overwritten: Git has them as they are, or somebody agrees.
+
+    `PlanError` E0334 as of `approved`.
+    """
+    from odfbuild.project.git.kept import not_committed
+    from odfbuild.wording import count
+
+    lost = [] if auto_approve or not files else not_committed(files)
+    if not lost:
+        return True
+    console.note("These files would be overwritten, and no commit has them as they are:")
+    for file in lost:
+        console.note(f"  {file}")
+    what = count(len(lost), "file")
+    return approved(console, False, f"Overwrite {what}?", f"{what} would be overwritten")
 
 
 def wishes_of(

@@ -17,7 +17,10 @@ def write_output(file: Path, write: Callable[[IO[bytes]], object]) -> None:
     try:
         # A pipe or a device such as /dev/stdout is written to; only a file can be replaced.
         replaceable = file.is_file() or not file.exists()
-        with (staged if replaceable else file).open("wb") as to:
+        if replaceable:
+            # A link of that name, which Git may have brought, would lead what is written elsewhere.
+            staged.unlink(missing_ok=True)
+        with staged.open("xb") if replaceable else file.open("wb") as to:
             write(to)
         if replaceable:
             staged.replace(file)

@@ -9,7 +9,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_CHANGES
-from odfbuild.cli.github import is_github, tell_plan
+from odfbuild.cli.github import is_github, tell_errors, tell_plan
 from odfbuild.cli.options import (
     AllowOption,
     DetailedExitcodeOption,
@@ -44,6 +44,7 @@ def plan(
     Starts no JVM, uses no network and changes nothing.
     """
     from odfbuild.plan.right_queries import MOST_NEW, new_of
+    from odfbuild.survey.idle_patterns import idle_patterns
 
     state: Context = context.obj
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
@@ -69,6 +70,11 @@ def plan(
     if new > MOST_NEW:
         what = f"The queries of {new:,} new datasets were not checked"
         state.console.note(f"{what}: `odfbuild validate` checks them all.")
+    idle = list(idle_patterns(found.project, (*found.graph.order, *found.projections)))
+    state.console.error(*idle)
+    tell_errors(state.console, idle, found.project.config.root)
     if not made.applyable:
         return max(each.refusal.exit_code for each in made.datasets if each.refusal)
+    if idle:
+        return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

@@ -46,7 +46,7 @@ def provenance(
     all records that the step read are listed, with the reason.
     """
     from odfbuild.inspect.provenance import trace
-    from odfbuild.report.provenance import provenance_to_data, render_provenance
+    from odfbuild.report.records.provenance import provenance_to_data, render_provenance
     from odfbuild.verify.provenance import Extent
     from odfbuild.wording import count
 

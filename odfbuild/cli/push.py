@@ -94,11 +94,11 @@ def _locate(
 ) -> OdfbuildError:
     """`error` with its place in the definition, if that can be read."""
     from odfbuild.errors import OdfbuildError as AnyError
-    from odfbuild.project.load import load_project
+    from odfbuild.project.load import read_project
     from odfbuild.survey.locate import locate
 
     try:
-        project = load_project(state.directory, state.given)
+        project = read_project(state.directory, state.given)
         return locate(project, dataset, error, push_source=source)
     except AnyError:
         return error

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
+from odfbuild.cli.options import (
+    ApproveOption,
+    AsOfOption,
+    JsonOptions,
+    SelectionOptions,
+    may_overwrite,
+)
 
 if TYPE_CHECKING:
+    from odfbuild.errors import OdfbuildError
     from odfbuild.graph.selection import Selection
     from odfbuild.project.model import Definition
 
@@ -27,38 +35,60 @@ def render(
             "--out", "-o", metavar="FOLDER", help="Write one file for each dataset to this folder."
         ),
     ] = None,
+    auto_approve: ApproveOption = False,
     as_json: JsonOptions,
 ) -> int:
     """Print definitions with templates rendered and short forms written out.
 
-    --as-of shows the definitions that the chains had at an earlier time.
+    --as-of shows the definitions that the chains had at an earlier time. --out asks before it
+    overwrites different files whose current text is in no Git commit.
     """
+    from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count
 
     state: Context = context.obj
-    wanted = _read(state, selection) if as_of is None else _in_force(state, selection, as_of)
+    wanted, wrong = (
+        _read(state, selection) if as_of is None else (_in_force(state, selection, as_of), [])
+    )
     if as_json:
         from odfbuild.odf.yaml_form import to_manifest
 
         state.console.data([to_manifest(each.snapshot) for each in wanted])
     elif out is None:
         state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
-    if out is None:
-        return 0
-    for definition in wanted:
-        file = out / f"{definition.name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_text(definition), encoding="utf-8")
-    state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
-    return 0
+    if out is not None:
+        texts = {out / f"{each.name}.yaml": _text(each).encode() for each in wanted}
+        different = [file for file, text in texts.items() if _differs(file, text)]
+        if not may_overwrite(state.console, different, auto_approve):
+            return 1
+        for file, text in texts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_output(file, partial(_put, text))
+        state.console.note(f"Wrote {count(len(wanted), 'file')} to {out}.")
+    state.console.error(*wrong)
+    return 1 if wrong else 0
 
 
-def _read(state: Context, selection: Selection) -> list[Definition]:
-    from odfbuild.survey.definitions import read_definitions
+def _differs(file: Path, text: bytes) -> bool:
+    """Whether there is such a file, and it holds something else."""
+    try:
+        return file.read_bytes() != text
+    except FileNotFoundError:
+        return False
+
+
+def _put(text: bytes, to: IO[bytes]) -> None:
+    to.write(text)
+
+
+def _read(state: Context, selection: Selection) -> tuple[list[Definition], list[OdfbuildError]]:
+    """The chosen definitions that are right, and what is wrong with the others."""
+    from odfbuild.survey.definitions import look_at_definitions
 
     chosen = state.chosen(selection)
-    project = read_definitions(state.directory, state.given).project
-    return [d for d in project.definitions if chosen is None or d.name in chosen]
+    read = look_at_definitions(state.directory, state.given)
+    right = [d for d in read.project.definitions if chosen is None or d.name in chosen]
+    return right, read.faults_of(chosen)
 
 
 def _in_force(state: Context, selection: Selection, as_of: str) -> list[Definition]:

@@ -165,7 +165,7 @@ def _form(format: AnswerFormat | None, out: Path | None) -> AnswerFormat:
 def _show(
     state: Context, found: EngineResult, form: AnswerFormat, out: Path | None, shown: int | None
 ) -> None:
-    from odfbuild.report.answer import render_answer, write_answer
+    from odfbuild.report.records.answer import render_answer, write_answer
 
     assert found.schema is not None
     if form is AnswerFormat.text and out is None:

@@ -22,7 +22,7 @@ def tail(
     """Show the newest records of a dataset, oldest of them first."""
     from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.records import records_to_data
-    from odfbuild.report.records import render_records
+    from odfbuild.report.records.table import render_records
     from odfbuild.store.as_of import states_at
     from odfbuild.store.committed import Committed
 

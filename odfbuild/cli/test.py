@@ -20,7 +20,7 @@ def test(
     """
     from odfbuild.apply.audit import Audits
     from odfbuild.engine.lazy import LazyEngine
-    from odfbuild.report.audits import audits_to_data, render_audits
+    from odfbuild.report.findings.audits import audits_to_data, render_audits
 
     state: Context = context.obj
     workspace, config = state.workspace(), state.config()

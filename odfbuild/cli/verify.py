@@ -56,7 +56,7 @@ def verify(
     at its block, and compares the records. Damaged datasets and those downstream are not
     recomputed.
     """
-    from odfbuild.report.findings import findings_to_data, render_findings
+    from odfbuild.report.findings.verification import findings_to_data, render_findings
     from odfbuild.verify.check import verify as run_verification
     from odfbuild.verify.reproduce import Extent, upstream
 
@@ -95,7 +95,7 @@ def verify(
 
 def _check(state: Context, file: Path, signer: str | None, as_json: bool) -> int:
     from odfbuild.inspect.proof import check_proof, read_proof
-    from odfbuild.report.proof import proof_to_data, render_proof
+    from odfbuild.report.records.proof import proof_to_data, render_proof
 
     found = check_proof(
         state.workspace(), read_proof(file), state.start_engine, signer=signer, name=str(file)

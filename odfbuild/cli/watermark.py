@@ -72,7 +72,7 @@ def late(
     others, their own records that arrived after the watermark passed them. Reads event times only.
     """
     from odfbuild.inspect.late import late as find
-    from odfbuild.report.late import late_to_data, render_late
+    from odfbuild.report.records.late import late_to_data, render_late
 
     state: Context = context.obj
     workspace = state.workspace()

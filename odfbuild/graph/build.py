@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
@@ -51,9 +51,15 @@ def build_graph(
 
 
 def find_graph(
-    project: Project, committed: Mapping[str, Projection], known: Orders | None = None
+    project: Project,
+    committed: Mapping[str, Projection],
+    known: Orders | None = None,
+    damaged: Collection[str] = (),
 ) -> Graph:
-    """The graph of all that has a place in it, and why the rest has none; `known` as above."""
+    """The graph of all that has a place in it, and why the rest has none.
+
+    `known` as above; `damaged` are aliases of chains that exist and cannot be read.
+    """
     faults: Faults = {}
     by_name: dict[str, Definition] = {}
     for definition in project.definitions:
@@ -61,7 +67,7 @@ def find_graph(
         if first is not definition:
             error = _duplicate(project, first, definition)
             faults.setdefault(first.name, []).append(error)
-    inputs = _inputs(project, by_name, committed, faults)
+    inputs = _inputs(project, by_name, committed, damaged, faults)
     graph = Graph(inputs, by_name, known.get(inputs) if known else None, faults)
     try:
         order = graph.order
@@ -80,10 +86,11 @@ def _inputs(
     project: Project,
     by_name: Mapping[str, Definition],
     committed: Mapping[str, Projection],
+    damaged: Collection[str],
     faults: Faults,
 ) -> Inputs:
     """Names of the inputs of each definition; `faults` gets those that nothing is called."""
-    aliases = {name.lower(): name for name in committed}
+    aliases = {name.lower(): name for name in (*damaged, *committed)}
     aliases.update({each.name.lower(): each.name for each in project.wrong if each.name})
     aliases.update({folded: definition.name for folded, definition in by_name.items()})
     names_by_id: dict[str, str] | None = None

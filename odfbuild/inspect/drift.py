@@ -6,23 +6,21 @@ Reads definitions, chains, Git and the log of runs; starts no engine and writes 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odfbuild.graph.build import build_graph
+from odfbuild.errors import ChainError, IntegrityError, OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import ExecuteTransformInput
 from odfbuild.plan.changes.definitions import ChangeKind, DefinitionChange
-from odfbuild.plan.changes.renames import renamed
 from odfbuild.plan.drift import ChainDrift, DriftCause
-from odfbuild.project.load import load_project
 from odfbuild.project.model import Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.authors import Authors
 from odfbuild.survey.chain_drift import read_elsewhere
-from odfbuild.survey.compare import differences
-from odfbuild.survey.definitions import renames_of
+from odfbuild.survey.compare import compare_chains
+from odfbuild.survey.definitions import look_at_definitions, renames_of
 from odfbuild.survey.known_heads import KnownHead, departure, gone, known_heads
 from odfbuild.survey.source_drift import source_drift
 from odfbuild.verify.finding import Finding
@@ -32,12 +30,16 @@ from odfbuild.verify.presence import missing_parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drifted:
-    """What was looked at and what drifted, by dataset; `deep`: objects were hashed, too."""
+    """What was looked at and what drifted, by dataset; `deep`: objects were hashed, too.
+
+    `faults` are why definitions could not be compared with chains.
+    """
 
     project: str
     datasets: tuple[str, ...]
     drifts: tuple[ChainDrift, ...]
     deep: bool
+    faults: tuple[OdfbuildError, ...] = ()
 
 
 def find_drift(
@@ -49,27 +51,40 @@ def find_drift(
 ) -> Drifted:
     """All drift of the datasets `chosen` (default: all that are defined or have a chain).
 
-    Objects are looked at by presence and size, with `deep` by their hashes. Raises `Errors` when
-    the definitions are wrong. A chain that cannot be read is drift of bytes, and told as such only.
+    Objects are looked at by presence and size, with `deep` by their hashes. A chain that cannot be
+    read is drift of bytes, and told as such only.
     """
-    project = load_project(start, given)
+    defined = look_at_definitions(start, given)
+    project, workspace, projections = defined.project, defined.workspace, defined.projections
     config = project.config
-    workspace = config.workspace()
-    projections = workspace.readable()
-    renames = renames_of(project, projections)
-    build_graph(project, renamed(projections, renames))
+    heads = workspace.heads()
+    renames = renames_of(project, heads)
     names = _names(project, workspace, renames, chosen)
     known = known_heads(config)
-    found = [*_definitions(project, workspace, projections, known)]
+    compared = compare_chains(defined)
+    authors = Authors(config, workspace, known)
+    found = [drift for change in compared.changes for drift in _of_change(change, authors)]
     found += _histories(workspace, projections, known, {d.name for d in project.definitions})
     found += source_drift(project, workspace, projections)
-    heads = workspace.heads()
-    found += _bytes(workspace, [name for name in names if name in heads], deep)
+    damage = [*_bytes(workspace, [name for name in names if name in heads], deep)]
+    found += damage
+    told = {drift.dataset for drift in damage}
+    faults = {n: e for n, e in compared.faults.items() if n not in told or not _is_damage(e)}
     # Names of one dataset before and after a pending rename stand for the same one.
     wanted = {*names, *(new for new, old in renames.items() if old in names)}
     order = {name: number for number, name in enumerate(sorted(wanted))}
     kept = sorted((d for d in found if d.dataset in wanted), key=lambda d: order[d.dataset])
-    return Drifted(project=config.name, datasets=tuple(names), drifts=tuple(kept), deep=deep)
+    return Drifted(
+        project=config.name,
+        datasets=tuple(names),
+        drifts=tuple(kept),
+        deep=deep,
+        faults=tuple(replace(compared, faults=faults).faults_of(chosen)),
+    )
+
+
+def _is_damage(error: OdfbuildError) -> bool:
+    return isinstance(error, IntegrityError | ChainError)
 
 
 def _names(
@@ -84,19 +99,6 @@ def _names(
 
 
 # --- Definitions ---
-
-
-def _definitions(
-    project: Project,
-    workspace: Workspace,
-    projections: Mapping[str, Projection],
-    known: Mapping[str, KnownHead],
-) -> Iterator[ChainDrift]:
-    authors = Authors(project.config, workspace, known)
-    unreadable = {name.lower() for name in workspace.aliases()} - {n.lower() for n in projections}
-    for change in differences(project, projections):
-        if change.name.lower() not in unreadable:
-            yield from _of_change(change, authors)
 
 
 def _of_change(change: DefinitionChange, authors: Authors) -> Iterator[ChainDrift]:

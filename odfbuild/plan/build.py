@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
@@ -58,6 +58,7 @@ def build_plan(
     corrected: Collection[str] = (),
     faults: Mapping[str, OdfbuildError] | None = None,
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
+    place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
 ) -> Plan:
     """Plan a whole project.
 
@@ -73,7 +74,7 @@ def build_plan(
     roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
     is decided now. What is wrong with datasets (`faults`, by name: also of definitions and chains
     that cannot be read) refuses these, and those that need them; so does what comes `unforeseen`
-    while one is decided.
+    while one is decided. `place_of_check` knows where checks are declared.
     """
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
     planner = _Planner(
@@ -94,6 +95,8 @@ def build_plan(
             frozenset(due),
             frozenset(corrected),
             project.definitions,
+            project.config.checks,
+            place_of_check,
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}

@@ -119,7 +119,11 @@ class Decider:
             difference = refused(evolution.refusal)
         with_costs(difference.refusal, name, self.states)
         refusal = difference.refusal or first_of(
-            (*refused_queries(snapshot, self.given.engines, place), *wrong)
+            (
+                *refused_queries(snapshot, self.given.engines, place),
+                *wrong,
+                *self.queries.failing(definition, state, difference),
+            )
         )
         if refusal is not None:
             verdict = IDLE

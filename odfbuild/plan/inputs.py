@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
@@ -13,6 +13,7 @@ from odfbuild.plan.memory import Memory
 from odfbuild.plan.places import Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition
+from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.policy import Policy
 from odfbuild.values import dataclass
 
@@ -84,6 +85,7 @@ class PlanInputs:
 
     `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
     clock moves. `unforeseen` makes an error of an exception that came while one was decided.
+    `place_of_check` tells where a check stands that is wrong.
     """
 
     identities: ChainIdentities
@@ -102,3 +104,5 @@ class PlanInputs:
     due: Set[str] = frozenset()
     corrected: Set[str] = frozenset()
     definitions: Sequence[Definition] = ()
+    checks: Sequence[Declared] = ()
+    place_of_check: Callable[[CheckError], Location | None] = lambda _: None

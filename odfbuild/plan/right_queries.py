@@ -7,9 +7,10 @@ inputs have other columns. Errors are found anew each time, since their places m
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from odfbuild.engine.checks import Asked, Relationship
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
 from odfbuild.project.model import Definition
@@ -82,6 +83,12 @@ class QueryKeys:
             text = b"\0".join(self._parts(folded))
             self._found[folded] = hashlib.sha256(text).hexdigest()
         return self._found[folded]
+
+    def of_checks(self, folded: str, asked: Sequence[Asked], *, complete: bool) -> str:
+        """The digest of the checks of a dataset; `complete`: what is not defined is known."""
+        others = [each.check.to for each in asked if isinstance(each.check, Relationship)]
+        parts = (repr((complete, asked)), *map(self.of, (folded, *map(str.lower, others))))
+        return hashlib.sha256("\0".join(("checks", *parts)).encode()).hexdigest()
 
     def _parts(self, folded: str) -> Iterator[bytes]:
         head = self._heads.get(folded, b"")

@@ -8,26 +8,30 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.odf.model import (
     AddPushSource,
     DataField,
+    DataSchema,
     DatasetSnapshot,
     DataTypeStruct,
+    ReadStepCsv,
     SetDataSchema,
     SetPollingSource,
 )
 
 if TYPE_CHECKING:
+    from odfbuild.odf.schema import arrow
     from odfbuild.project.source import Source
 
 Path = tuple[str | int, ...]
 
 _HELP = "docs/reading.md lists the types of columns"
-
+_MOST_DIGITS = 38
+"""Of decimals of the engine."""
 
 _SIMPLE = re.compile(
     r"([a-z_]\w*) (?:INT|BIGINT|STRING|DOUBLE|FLOAT|BOOLEAN|DATE|TIMESTAMP)(?: NOT NULL)?",
@@ -42,19 +46,29 @@ def column_problems(
     """All problems of all declarations of columns in a definition."""
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("content", "metadata", index)
+        declared = event.schema if isinstance(event, SetDataSchema) else None
+        use = _Use(in_csv=False, is_kept=True)
         if isinstance(event, SetPollingSource | AddPushSource):
             path = (*path, "read")
-            if event.read.ddl_schema:
-                yield from _of_ddl(event.read.ddl_schema, path, source, document)
-        declared = event.schema if isinstance(event, SetDataSchema) else None
-        if isinstance(event, SetPollingSource | AddPushSource):
             declared = event.read.schema
+            use = _Use(isinstance(event.read, ReadStepCsv), event.preprocess is None)
+            if event.read.ddl_schema:
+                yield from _of_ddl(event.read.ddl_schema, use, path, source, document)
         if declared is not None:
-            yield from _of_fields(declared.fields, (*path, "schema", "fields"), source, document)
+            path = (*path, "schema", "fields")
+            yield from _of_fields(declared.fields, use, path, source, document)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What becomes of declared columns: read from cells of CSV, kept as they are read."""
+
+    in_csv: bool
+    is_kept: bool
 
 
 def _of_ddl(
-    columns: Sequence[str], path: Path, source: Source, document: int
+    columns: Sequence[str], use: _Use, path: Path, source: Source, document: int
 ) -> Iterator[ProjectError]:
     simple = [_SIMPLE.fullmatch(text) for text in columns]
     if len({found[1].lower() for found in simple if found}) == len(columns):
@@ -64,6 +78,10 @@ def _of_ddl(
     key = "ddlSchema" if source.has(document, (*path, "ddlSchema")) else "schema"
     try:
         _check_case(columns, [field.name for field in read_ddl(columns)])
+        for index, text in enumerate(columns):
+            for field in () if simple[index] else read_ddl([text]):
+                place = source.locate(document, (*path, key, index), value=True)
+                yield from _of_type(field, use, place)
     except DdlError as error:
         close = error.suggestion
         yield ProjectError(
@@ -102,14 +120,12 @@ def _in_column(
 
 
 def _of_fields(
-    fields: Sequence[DataField], path: Path, source: Source, document: int
+    fields: Sequence[DataField], use: _Use | None, path: Path, source: Source, document: int
 ) -> Iterator[ProjectError]:
-    from odfbuild.odf.model import DataSchema
-    from odfbuild.odf.schema.arrow_schema import (
-        InvalidAttributeError,
-        UnsupportedSchemaError,
-        from_odf,
-    )
+    """Problems of fields and of those in them; `use` is that of columns, `None` within them."""
+    from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError
+    from odfbuild.odf.schema.arrow_form import arrow_form
+    from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError
 
     seen = Counter[str]()
     for index, field in enumerate(fields):
@@ -123,10 +139,58 @@ def _of_fields(
                 help="rename or remove one of them",
             )
         try:
-            from_odf(DataSchema(fields=(field,)))
+            (column,) = arrow_form(DataSchema(fields=(field,)))
         except (InvalidAttributeError, UnsupportedSchemaError) as error:
             yield ProjectError(error.message, code=error.code, location=place, help=error.help)
         else:
+            if use is not None:
+                yield from _of_type(column, use, place)
             if isinstance(field.type, DataTypeStruct):
                 inside = (*path, index, "type", "fields")
-                yield from _of_fields(field.type.fields, inside, source, document)
+                yield from _of_fields(field.type.fields, None, inside, source, document)
+
+
+def _of_type(field: arrow.Field, use: _Use, place: Location) -> Iterator[ProjectError]:
+    """What the engine would refuse of a type, which is told by its name alone."""
+    types = list(_within(field.type))
+    digits = max(each.precision for each in types)
+    if any(each.name == "map" for each in types):
+        yield ProjectError(
+            f"column '{field.name}' has a MAP, which no dataset can hold",
+            code="E0512",
+            location=place,
+            help="declare it as STRING and take it apart in `preprocess`, or leave it out",
+        )
+    elif digits > _MOST_DIGITS:
+        yield ProjectError(
+            f"column '{field.name}' has {digits} digits; decimals can have {_MOST_DIGITS} at most",
+            code="E0512",
+            location=place,
+            help=f"declare at most DECIMAL({_MOST_DIGITS}, …), or STRING",
+        )
+    elif use.in_csv and len(types) > 1:
+        yield ProjectError(
+            f"column '{field.name}' is nested ({field.type}), which a cell of CSV cannot hold",
+            code="E0422",
+            location=place,
+            help="declare it as STRING and take it apart in `preprocess`, such as "
+            f"from_json({field.name}, '…')",
+        )
+    elif use.is_kept and any(_is_list_of_structs(each) for each in types):
+        yield ProjectError(
+            f"column '{field.name}' has a list of structs, which no dataset can hold",
+            code="E0530",
+            location=place,
+            help="take it apart in `preprocess`, or leave it out",
+        )
+
+
+def _is_list_of_structs(kind: arrow.Type) -> bool:
+    return kind.name != "struct" and any(each.type.name == "struct" for each in kind.fields)
+
+
+def _within(kind: arrow.Type) -> Iterator[arrow.Type]:
+    """A type and all types inside of it."""
+    yield kind
+    for field in kind.fields:
+        yield from _within(field.type)

@@ -46,7 +46,7 @@ from odfbuild.project.settings.watermarks import watermarks_from
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
-from odfbuild.project.yaml.source import locate
+from odfbuild.project.yaml.source import locate, locate_in_scalar
 from odfbuild.store.files import top_of
 from odfbuild.wording import did_you_mean
 
@@ -374,3 +374,8 @@ def _said(rule: Any, value: Any, found: Any, message: str) -> str:
 def place_in_config(root: Path, *path: str | int) -> Location:
     """The place of a value of odfbuild.yaml; reads the file again."""
     return locate(_read(root / FILE), FILE, 0, path)
+
+
+def place_in_text(root: Path, line: int, column: int, *path: str | int) -> Location | None:
+    """The place of line and column (from 1) of a text in odfbuild.yaml; `None`: it is no text."""
+    return locate_in_scalar(_read(root / FILE), FILE, 0, path, line, column)

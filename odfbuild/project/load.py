@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Project, WrongDefinition
@@ -36,9 +37,14 @@ def read_project(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> 
 
 def _read(config: Config) -> Project:
     cache = DefinitionCache(config)
-    files = definition_files(config.datasets, config.boundary.check_open)
-    found = {file: cache.get(file) for file in files}
     wrong: list[WrongDefinition] = []
+
+    def refuse(path: str, error: OdfbuildError) -> None:
+        file = os.path.relpath(path, config.root)
+        wrong.append(WrongDefinition(file=file, name=None, errors=(error,)))
+
+    files = definition_files(config.datasets, config.boundary.check_open, refuse)
+    found = {file: cache.get(file) for file in files}
     for file in [file for file in files if found[file] is None]:
         from odfbuild.project.definitions import read_file
 
@@ -52,16 +58,20 @@ def _read(config: Config) -> Project:
     return Project(config=config, definitions=tuple(definitions), wrong=tuple(wrong))
 
 
-def definition_files(folder: Path, check_link: Callable[[str], None]) -> list[str]:
+def definition_files(
+    folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+) -> list[str]:
     """Paths of all definition files below `folder`, sorted; hidden ones are left out.
 
-    So is what else the root of a project has of YAML, where all of it is such a folder.
-    `check_link` raises for a link that must not be followed.
+    So is what else the root of a project has of YAML, where all of it is such a folder. Links for
+    which `check_link` raises are not followed: `refuse` is told why.
     """
-    return sorted(_scan(str(folder), check_link))
+    return sorted(_scan(str(folder), check_link, refuse))
 
 
-def _scan(folder: str, check_link: Callable[[str], None]) -> Iterator[str]:
+def _scan(
+    folder: str, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -74,8 +84,12 @@ def _scan(folder: str, check_link: Callable[[str], None]) -> Iterator[str]:
         if not is_folder and not entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
             continue
         if entry.is_symlink():
-            check_link(entry.path)
+            try:
+                check_link(entry.path)
+            except OdfbuildError as error:
+                refuse(entry.path, error)
+                continue
         if is_folder:
-            yield from _scan(entry.path, check_link)
+            yield from _scan(entry.path, check_link, refuse)
         else:
             yield entry.path

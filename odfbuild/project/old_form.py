@@ -185,9 +185,6 @@ _NOT_READ: dict[str, dict[str, str]] = {
     },
 }
 
-_FORMATS = {"dateFormat": "to_date", "timestampFormat": "to_timestamp"}
-"""Formats of early definitions could be any pattern of Java's SimpleDateFormat."""
-
 
 def _read(read: Map, path: Path, found: _Changes) -> None:
     kind = (read.text("kind") or "").lower()
@@ -198,15 +195,14 @@ def _read(read: Map, path: Path, found: _Changes) -> None:
     for key, advice in _NOT_READ.get(kind, {}).items():
         if read.pop(key) is not None:
             found.lost((*path, key), f"`{key}`: no equivalent, {advice}")
-    for key, function in _FORMATS.items():
+    for key in ("dateFormat", "timestampFormat"):
         pattern = read.text(key)
         if pattern is not None and pattern.lower() != "rfc3339":
+            from odfbuild.engine.time_patterns import instead_of_format
+
             read.pop(key)
-            found.lost(
-                (*path, key),
-                f"`{key}: {pattern}`: no equivalent, declare the column as STRING and convert it "
-                f"in `preprocess`: {function}(COLUMN, '{pattern}')",
-            )
+            advice = instead_of_format(key, pattern)
+            found.lost((*path, key), f"`{key}: {pattern}`: no equivalent, {advice}")
 
 
 # --- Transformations ---

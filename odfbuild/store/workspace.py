@@ -66,10 +66,7 @@ class Workspace:
         return sorted(self.heads())
 
     def heads(self) -> dict[str, bytes]:
-        """Text of the head of every dataset, by alias in its committed spelling.
-
-        `ChainError` E0620 when two aliases differ only in case.
-        """
+        """Text of the head of every dataset, by alias in its committed spelling."""
         heads: dict[str, bytes] = {}
         for name, text in _children(str(self.state)):
             if text is not None:
@@ -78,8 +75,6 @@ class Workspace:
             for inner, deeper in _children(f"{self.state}/{name}"):
                 if deeper is not None:
                     heads[f"{name}/{inner}"] = deeper
-        if len({alias.lower() for alias in heads}) < len(heads):
-            raise _same_but_for_case(heads)
         return heads
 
     def find(self, alias: str) -> str | None:
@@ -129,15 +124,17 @@ class Workspace:
     def projections(self, aliases: Iterable[str] | None = None) -> dict[str, Projection]:
         """Projections by alias, of all datasets or of those `aliases` that exist, sorted.
 
-        Raises `IntegrityError` for a damaged chain, and E0381 for one that is there twice; `Errors`
-        for several.
+        Raises `IntegrityError` for a damaged chain, E0381 for one that is there twice, E0620 for
+        aliases that differ only in case; `Errors` for several.
         """
         heads = self.heads()
         if aliases is None:
             return dict(self.projections_at(heads))
         wanted = {alias.lower() for alias in aliases}
-        states, faults = self._project_all({k: v for k, v in heads.items() if k.lower() in wanted})
+        heads = {alias: head for alias, head in heads.items() if alias.lower() in wanted}
+        states, faults = self._project_all(heads)
         faults |= _not_apart({name: state.dataset_id.key for name, state in states.items()})
+        faults |= same_but_for_case(heads)
         _raise_any(faults)
         return states
 
@@ -161,7 +158,8 @@ class Workspace:
         unknown = {a: h for a, h in heads.items() if not self._projections.has(a, h)}
         _, faults = self._project_all(unknown)
         keys = self._projections.identities()
-        return faults | _not_apart({a: keys[a] for a in keys if a not in faults})
+        faults |= _not_apart({a: keys[a] for a in keys if a not in faults})
+        return faults | same_but_for_case(heads)
 
     def _project_all(
         self, heads: Mapping[str, bytes]
@@ -324,6 +322,11 @@ class Projections(Mapping[str, "Projection"]):
             self._faults = self._workspace._read_chains(self._heads)
         return self._faults
 
+    @property
+    def have_twins(self) -> bool:
+        """Whether aliases differ only in case, which `faults` tells."""
+        return len({alias.lower() for alias in self._heads}) < len(self._heads)
+
     def read(self) -> None:
         """Read what has to be read of any chain; what is wrong with them is raised here."""
         _raise_any(self.faults())
@@ -419,15 +422,17 @@ def _not_apart(identities: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
     return faults
 
 
-def _same_but_for_case(heads: Iterable[str]) -> ChainError:
+def same_but_for_case(aliases: Iterable[str]) -> dict[str, OdfbuildError]:
+    """E0620 for all aliases that are the same but for their case."""
+    faults: dict[str, OdfbuildError] = {}
     seen: dict[str, str] = {}
-    for alias in sorted(heads):
+    for alias in sorted(aliases):
         other = seen.setdefault(alias.lower(), alias)
         if other != alias:
-            break
-    return ChainError(
-        f"'{other}' and '{alias}' are the same alias: case does not count",
-        code="E0620",
-        dataset=alias,
-        help="rename or remove one of the two folders",
-    )
+            faults[alias] = faults[other] = ChainError(
+                f"'{other}' and '{alias}' are the same alias: case does not count",
+                code="E0620",
+                dataset=alias,
+                help="rename or remove one of the two folders",
+            )
+    return faults

@@ -65,12 +65,12 @@ class Approved:
 
     def locate(self, dataset: str, error: OdfbuildError) -> OdfbuildError:
         """`error` with its place in the project's files, as far as they are still the same."""
-        from odfbuild.project.load import load_project
+        from odfbuild.project.load import read_project
         from odfbuild.survey.locate import locate
 
         try:
             return locate(
-                load_project(self.project.config.root, self.project.config.given), dataset, error
+                read_project(self.project.config.root, self.project.config.given), dataset, error
             )
         except OdfbuildError:
             return error

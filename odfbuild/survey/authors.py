@@ -38,7 +38,7 @@ class Authors:
         self._config = config
         self._workspace = workspace
         self._known = known
-        self._changes: dict[str, Mapping[str, DefinitionChange] | None] = {}
+        self._changes: dict[str, Mapping[str, DefinitionChange | None] | None] = {}
 
     @cached_property
     def _runs(self) -> list[PastRun]:
@@ -118,19 +118,14 @@ class Authors:
     ) -> bool | None:
         """Whether the definition at a commit says what the chain says; `None`: nobody can tell."""
         if commit.hash not in self._changes:
-            try:
-                changes = compare_revisions(self._config, commit.hash, None)
-            except OdfbuildError:
-                self._changes[commit.hash] = None
-            else:
-                self._changes[commit.hash] = {change.name: change for change in changes}
+            self._changes[commit.hash] = self._changes_since(commit)
         since = self._changes[commit.hash]
         if since is None:
             return None
-        change = since.get(name)
-        if change is None:
+        if name not in since:
             return False  # the definition was then what it is now
-        if change.kind is ChangeKind.ADDED:
+        change = since[name]
+        if change is None or change.kind is ChangeKind.ADDED:
             return None
         slot = slot_of(link[1].event)
         event = next(
@@ -142,6 +137,14 @@ class Authors:
         if event.before is None or each.before is None:
             return event.before is each.before
         return compare(event.before, each.before) is not EventMatch.DIFFERENT
+
+    def _changes_since(self, commit: CommitInfo) -> Mapping[str, DefinitionChange | None] | None:
+        """What changed since a commit; `None` for what could not be compared."""
+        try:
+            found = compare_revisions(self._config, commit.hash, None)
+        except OdfbuildError:
+            return None
+        return {**dict.fromkeys(found.faults), **{each.name: each for each in found.changes}}
 
 
 def _newest(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from odfbuild.errors import OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.changes.committed import committed_counterpart, committed_snapshot
 from odfbuild.plan.changes.definitions import (
@@ -17,29 +18,97 @@ from odfbuild.plan.changes.definitions import (
 )
 from odfbuild.plan.model import EventChange
 from odfbuild.project.git.at_revision import sides
-from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.survey.definitions import read_definitions
+from odfbuild.survey.definitions import Definitions, look_at_definitions
 from odfbuild.survey.places import PlaceFinder
 
 
-def compare_revisions(config: Config, old: str, new: str | None) -> tuple[DefinitionChange, ...]:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs, and by name why datasets could not be compared."""
+
+    changes: tuple[DefinitionChange, ...]
+    faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
+
+    def faults_of(self, chosen: Container[str] | None) -> list[OdfbuildError]:
+        """What is wrong with the chosen datasets (`None`: all), each thing once."""
+        found = (each for name, each in self.faults.items() if chosen is None or name in chosen)
+        return list(dict.fromkeys(found))
+
+
+def compare_revisions(config: Config, old: str, new: str | None) -> Comparison:
     """What differs from revision `old` to `new`; `None` is the files as they are now."""
     with sides(config, old, new) as both:
+        faults = _faults_at(old, both.before.wrong)
+        if new is None:
+            faults |= {each.label: each.refusal for each in both.after.wrong}
+        else:
+            faults |= _faults_at(new, both.after.wrong)
         changes = compare_definitions(
             both.before.definitions, both.after.definitions, both.after.config.moved
         )
-        return _with_places(changes, both.after)
+        unread = {
+            ChangeKind.ADDED: _unread(both.before.wrong, faults),
+            ChangeKind.REMOVED: _unread(both.after.wrong, faults),
+        }
+        return _told(_with_places(changes, both.after), both.after.config, faults, unread)
 
 
 def compare_with_chains(
     start: Path | None,
     given: Overrides = NO_OVERRIDES,
     then: Mapping[str, Projection] | None = None,
-) -> tuple[DefinitionChange, ...]:
+) -> Comparison:
     """What the definitions of now say and the chains do not say yet, or did not say `then`."""
-    now = read_definitions(start, given)
-    return differences(now.project, now.projections if then is None else then)
+    return compare_chains(look_at_definitions(start, given), then)
+
+
+def compare_chains(now: Definitions, then: Mapping[str, Projection] | None = None) -> Comparison:
+    """The same for definitions that were read."""
+    changes = differences(now.project, now.projections if then is None else then)
+    unread = {ChangeKind.REMOVED: _unread(now.project.wrong, now.faults)}
+    return _told(changes, now.project.config, now.faults, unread)
+
+
+def _faults_at(revision: str, wrong: Sequence[WrongDefinition]) -> dict[str, OdfbuildError]:
+    listed = [f"{e.location}: {e.message}" for each in wrong for e in each.errors]
+    error = PlanError(
+        f"the definitions at the revision '{revision}' are wrong",
+        code="E0342",
+        notes=tuple(listed[:5]),
+        help="compare with a revision at which `odfbuild validate` passes",
+    )
+    return {each.label: error for each in wrong}
+
+
+def _unread(
+    wrong: Sequence[WrongDefinition], faults: Mapping[str, OdfbuildError]
+) -> OdfbuildError | None:
+    """What is wrong with a file that may define anything; `None` when all files were read."""
+    return next((faults[each.label] for each in wrong if each.name is None), None)
+
+
+def _told(
+    changes: tuple[DefinitionChange, ...],
+    config: Config,
+    faults: Mapping[str, OdfbuildError],
+    unread: Mapping[ChangeKind, OdfbuildError | None],
+) -> Comparison:
+    """Only what is sure: nothing of wrong definitions, and of what a file may have that is."""
+    wrong = {name.lower() for name in faults}
+    renames = {old.lower(): new.lower() for old, new in config.moved.items()}
+    sure, found = [], dict(faults)
+    for change in changes:
+        name = change.present_name.lower()
+        if not wrong.isdisjoint((change.name.lower(), name, renames.get(name, name))):
+            continue
+        error = unread.get(change.kind)
+        if error is None:
+            sure.append(change)
+        else:
+            found[change.name] = error
+    return Comparison(tuple(sure), found)
 
 
 def differences(
@@ -72,10 +141,12 @@ def _committed_definitions(
 
 
 def changed_since(config: Config, revision: str) -> frozenset[str]:
-    """Names of the datasets that are new, changed or renamed since a revision."""
+    """Names of the datasets that are new, changed or renamed since a revision, or may be."""
     kinds = (ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.RENAMED)
-    changes = compare_revisions(config, revision, None)
-    return frozenset(change.name for change in changes if change.kind in kinds)
+    found = compare_revisions(config, revision, None)
+    return frozenset(change.name for change in found.changes if change.kind in kinds) | {
+        *found.faults
+    }
 
 
 def _with_places(

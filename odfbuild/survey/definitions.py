@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,10 @@ class Definitions:
     projections: Mapping[str, Projection]
     faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
 
+    def faults_of(self, chosen: Container[str] | None) -> list[OdfbuildError]:
+        """What is wrong with the chosen datasets (`None`: all)."""
+        return [each for name, each in self.faults.items() if chosen is None or name in chosen]
+
 
 def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
     """The project around `start`; raises `Errors` with all problems."""
@@ -55,7 +59,8 @@ def look_at_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> 
     damaged = chains.faults()
     projections = chains.without(damaged)
     renames = renames_of(project, chains)
-    graph = find_graph(project, renamed(projections, renames), KnownOrder(project.config))
+    order = KnownOrder(project.config)
+    graph = find_graph(project, renamed(projections, renames), order, damaged)
     faults = faults_of(project, graph, renamed(damaged, renames))
     if faults:
         wrong = {name.lower() for name in faults}

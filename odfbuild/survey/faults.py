@@ -31,7 +31,9 @@ def faults_of(
     for name, errors in graph.faults.items():
         found.setdefault(name, []).extend(errors)
     for name, error in damaged.items():
-        found.setdefault(spelt.get(name.lower(), name), []).append(error)
+        errors_of = found.setdefault(spelt.setdefault(name.lower(), name), [])
+        if error not in errors_of:  # of aliases that differ only in case, both have the same
+            errors_of.append(error)
     return {name: as_one(errors, name) for name, errors in found.items()}
 
 

@@ -16,13 +16,23 @@ if TYPE_CHECKING:
 
 
 def existing(workspace: Workspace, name: str) -> str:
-    """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise."""
-    return one_of(
-        workspace.aliases(),
+    """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise.
+
+    `ChainError` E0620 when there is another alias that differs only in case.
+    """
+    from odfbuild.store.workspace import same_but_for_case
+
+    aliases = workspace.aliases()
+    found = one_of(
+        aliases,
         name,
         what="chain of",
         help="`odfbuild ls` lists all datasets; `odfbuild apply` creates the chains of new ones",
     )
+    ambiguous = same_but_for_case(each for each in aliases if each.lower() == found.lower())
+    if ambiguous:
+        raise ambiguous[found]
+    return found
 
 
 def one_of(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import engine_version
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.graph.build import find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
@@ -25,7 +25,7 @@ from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.git.repository import has_notes
 from odfbuild.project.load import read_project
-from odfbuild.project.model import Definition, Project
+from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.collector import paused_collector
@@ -125,12 +125,12 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     unforeseen = partial(fault_of, project.config.cache, "planning")
     with remembered(project.config, heads) as memory:
         damaged: Mapping[str, OdfbuildError] = {}
-        if renames or not memory.knows_heads:
+        if renames or chains.have_twins or not memory.knows_heads:
             damaged = chains.faults()  # so that all that is wrong with chains is told at once
         if damaged:
             chains = chains.without(damaged)
         projections: Mapping[str, Projection] = renamed(chains, renames)
-        graph = find_graph(project, projections, KnownOrder(project.config))
+        graph = find_graph(project, projections, KnownOrder(project.config), damaged)
         faults = faults_of(project, graph, renamed(damaged, renames))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
         probed = probe_all(project, project.definitions, projections, memory)
@@ -151,6 +151,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             due=due,
             faults=faults,
             unforeseen=unforeseen,
+            place_of_check=partial(_place_of_check, project.config),
         )
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
@@ -194,6 +195,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             corrected,
             faults,
             unforeseen,
+            partial(_place_of_check, project.config),
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
@@ -209,6 +211,12 @@ def _place_of(project: Project, definition: Definition) -> Place:
     from odfbuild.project.locate import DefinitionPlace
 
     return DefinitionPlace(project, definition)
+
+
+def _place_of_check(config: Config, error: CheckError) -> Location:
+    from odfbuild.survey.settings import place_of_check
+
+    return place_of_check(config, error)
 
 
 def _due_by_clock(

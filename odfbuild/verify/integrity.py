@@ -22,7 +22,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
 from odfbuild.store.storage import ObjectKind
-from odfbuild.store.workspace import IDENTITY_HELP, SAME_IDENTITY
+from odfbuild.store.workspace import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
 from odfbuild.verify.finding import Finding, fault
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
@@ -33,6 +33,7 @@ _RESTORE_BLOCK = "restore the file: git checkout, a backup, or a copy from a pee
 _RESTORE_OBJECT = (
     "restore the file: from a backup, from the clone that has it, or a copy from a peer"
 )
+_RENAME = "rename or remove one of the two folders"
 _BROKEN_CHAIN = (
     "the program that wrote the chain broke its rules; "
     "go back to a head before this block (git checkout), or copy the dataset from a peer"
@@ -49,6 +50,7 @@ def verify_integrity(
     names = workspace.aliases() if aliases is None else list(aliases)
     findings: list[Finding] = []
     owners: dict[DatasetId, str] = {}
+    twins = same_but_for_case(names)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         pending = []
         for name in names:
@@ -56,6 +58,8 @@ def verify_integrity(
             try:
                 wrong, chain = read_chain(store)
                 wrong += _copied(store, chain, owners)
+                if name in twins:
+                    wrong.append(_finding(store, "E0620", str(twins[name]), _RENAME))
             except Exception as error:  # whatever is wrong with one, the others are looked at
                 findings.append(fault(workspace.cache, name, error))
                 continue

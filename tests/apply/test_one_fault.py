@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from odfbuild import Project
 from odfbuild.engine.contract import EngineResult, IngestTask, TransformResult, TransformTask
-from odfbuild.errors import QueryError
+from odfbuild.errors import OdfbuildError, QueryError
 from odfbuild.plan import decide
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
@@ -121,6 +124,12 @@ def _unknown_precision(world: World) -> None:
     world.swap("event_time TIMESTAMP", "event_time TIMESTAMP(4)")
 
 
+def _link_that_leads_out(world: World) -> None:
+    outside = world.tiny.root.parent / "outside.yaml"
+    world.file.rename(outside)
+    world.file.symlink_to(outside)
+
+
 def _broken_template(world: World) -> None:
     world.file.rename(world.file.with_suffix(".yaml.j2"))
     (world.tiny.root / "datasets/victim.yaml.j2").write_text("name: {{ nothing }}")
@@ -203,6 +212,10 @@ def _blocks_are_garbage(world: World) -> None:
     world.forget()
 
 
+def _twin_but_for_case(world: World) -> None:
+    shutil.copytree(world.chain, world.chain.with_name("Victim"))
+
+
 STAGES: dict[str, Callable[[World], None]] = {
     name.removeprefix("_"): value
     for name, value in list(globals().items())
@@ -228,7 +241,16 @@ def test_nine_of_ten_are_shown_checked_and_committed_when_one_cannot_be(
     page = world.program("docs", "build", "-o", "-").out
     assert all(f">{name}<" in page for name in OTHERS)
     checked = json.loads(world.program("verify", "--json").out)
-    assert {each["dataset"] for each in checked["findings"]} <= {"victim"}
+    assert {each["dataset"].lower() for each in checked["findings"]} <= {"victim"}
+    drifted = json.loads(world.program("drift", "--json").out)
+    assert set(OTHERS) <= set(drifted["datasets"])
+    assert {each["dataset"].lower() for each in drifted["drift"]} <= {"victim"}
+    drawn = json.loads(world.program("graph", "--json").out)
+    assert set(OTHERS) <= {each["name"] for each in drawn}
+    rendered = json.loads(world.program("render", "--json").out)
+    assert set(OTHERS) <= {each["content"]["name"] for each in rendered}
+    different = json.loads(world.program("diff", "--json").out)
+    assert {each["name"] for each in different["datasets"]} <= {"victim"}
     before = world.heads()
     said = world.program("apply", "-y")
     assert said.code != 0
@@ -239,15 +261,100 @@ def test_nine_of_ten_are_shown_checked_and_committed_when_one_cannot_be(
 
 
 @pytest.mark.parametrize(
-    "stage", ["unknown_type", "broken_template", "own_input", "planning_fails", "head_is_garbage"]
+    "stage",
+    [
+        "unknown_type",
+        "broken_template",
+        "link_that_leads_out",
+        "own_input",
+        "planning_fails",
+        "head_is_garbage",
+        "twin_but_for_case",
+    ],
 )
 def test_what_is_not_about_the_one_ends_well(stage: str, world: World) -> None:
     STAGES[stage](world)
     others = [argument for name in OTHERS for argument in ("-s", name)]
     world.program.ok("plan", *others)
     world.program.ok("apply", "-y", *others)
-    world.program.ok("lint", *others)
     world.program.ok("verify", *OTHERS)
+    for verb in ("lint", "drift", "graph", "render", "diff"):
+        world.program.ok(verb, *others)
+
+
+WRONG_DEFINITIONS = ["unreadable_definition", "unknown_type", "link_that_leads_out", "own_input"]
+
+
+@pytest.mark.parametrize("stage", WRONG_DEFINITIONS)
+def test_what_looks_at_definitions_tells_what_is_wrong_with_one_and_fails(
+    stage: str, world: World
+) -> None:
+    STAGES[stage](world)
+    for verb in ("lint", "drift", "graph", "render", "diff"):
+        said = world.program(verb)
+        assert said.code == 1
+        assert said.err.count("error[E0") == 1
+        assert "datasets/victim.yaml" in said.err
+        assert "Traceback" not in said.err
+
+
+def test_a_chain_that_any_file_may_define_is_neither_drift_nor_gone(world: World) -> None:
+    world.file.write_bytes(b"\xff\xfe")
+    assert world.program("drift", "--json").data["drift"] == []
+    assert world.program("diff", "--json").data["datasets"] == []
+
+
+def test_python_gets_what_is_wrong_with_one_definition_among_the_findings(world: World) -> None:
+    _unknown_type(world)
+    world.swap("order: ByName", "order: ByNaem")
+    project = Project(world.tiny.root)
+    (found,) = (each for each in project.lint() if each.dataset == "victim")
+    assert (found.level, found.rule.code[:2]) == ("error", "E0")
+    assert str(found.place).startswith("datasets/victim.yaml:")
+    (fault,) = project.drift().faults
+    assert fault.dataset == "victim"
+    with pytest.raises(OdfbuildError) as raised:
+        project.diff()
+    assert raised.value.dataset == "victim"
+
+
+def test_revisions_are_compared_but_for_what_is_wrong_in_one_of_them(world: World) -> None:
+    git = partial(subprocess.run, cwd=world.tiny.root, check=True, capture_output=True)
+    for command in ("init", "add -A", "commit -q -m all"):
+        git(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *command.split()])
+    world.tiny.derive("other1", QUERY.replace("10", "20"))
+    _unknown_type(world)
+    compared = world.program("diff", "HEAD", "--json")
+    assert compared.code == 1
+    assert "error[E0160]" in compared.err
+    assert [each["name"] for each in compared.data["datasets"]] == ["other1"]
+    world.program.ok("diff", "HEAD", "other1")
+    assert json.loads(world.program("plan", "-s", "git:HEAD", "--json").out)["datasets"][0]
+    for command in ("add -A", "commit -q -m wrong"):
+        git(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *command.split()])
+    world.swap("value BIGNIT", "value BIGINT")
+    world.tiny.derive("other1", QUERY)
+    compared = world.program("diff", "HEAD", "--json")
+    assert "error[E0342]: the definitions at the revision 'HEAD' are wrong" in compared.err
+    assert [each["name"] for each in compared.data["datasets"]] == ["other1"]
+
+
+def test_readers_of_a_chain_without_definition_that_is_there_twice_wait(world: World) -> None:
+    world.tiny.derive("reader", QUERY, "victim")
+    world.program.apply()
+    world.file.unlink()
+    _twin_but_for_case(world)
+    said = world.program("plan")
+    assert "error[E0620]" in said.out + said.err
+    assert "'reader' cannot be planned: its input 'victim' is refused" in said.out + said.err
+    for verb in ("log", "tail", "import"):
+        assert "error[E0620]" in world.program(verb, "victim").err
+    (found,) = (
+        e
+        for e in world.program("verify", "--json").data["findings"]
+        if e["dataset"] == "victim" and e["code"] == "E0620"
+    )
+    assert "case does not count" in found["message"]
 
 
 def test_readers_of_a_chain_that_cannot_be_read_wait_and_go_on_when_it_is_back(

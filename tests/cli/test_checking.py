@@ -15,6 +15,7 @@ from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import CheckError
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.test_wrong_settings import RIGHT
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> N
         (
             "{match: [root], relationships: {id: {to: nowhere, field: id}}}",
             "E0542",
-            "refers to 'nowhere', which has no chain",
+            "refers to 'nowhere', which is no dataset",
         ),
         ("{match: [root], notNul: [id]}", "E0104", "did you mean 'notNull'?"),
         ("{match: [root], rowCount: {min: -1}}", "E0105", "odfbuild.yaml:"),
@@ -226,6 +227,9 @@ def test_a_check_may_be_a_query(tiny: Tiny, odfbuild: Program) -> None:
     assert odfbuild("apply", "-y").code == 4
     assert tiny.ids("root") == [1, 2, 3]
     assert odfbuild.ok("test", "root").out == "Test: 1 dataset, 1 passed, 0 failed.\n"
+    named = ", ".join(f'n{n}: "{query}"' for n, query in enumerate(RIGHT))
+    declare(tiny, f"{{match: [root], sql: {{{named}}}}}")
+    assert "error" not in odfbuild("test", "root").err
     for query, why in {
         "DROP TABLE slice": "it must be one SELECT",
         "SELECT 1; SELECT 2": "it must be one SELECT",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from odfbuild.health.check import Check, Status
-from odfbuild.report.health import render_health
+from odfbuild.report.findings.health import render_health
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.cli.repository import commit, git, own_configuration, tiny

@@ -19,10 +19,13 @@ import pytest
 
 from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
+from odfbuild.plan.queries.changed import ChangedQueries
 from odfbuild.store.disposable import user_cache
 from odfbuild.store.machine_key import key_file
-from tests.apply.in_process import Program
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import NO_JVM, Tiny
+from tests.cli.service import Service
 
 VERBS = (
     "validate",
@@ -135,9 +138,15 @@ def cache(tiny: Tiny, private: Path) -> None:
     (tiny.root / ".odfbuild").symlink_to(private)
 
 
+def saved_plan(tiny: Tiny, private: Path) -> None:
+    """Links where a plan is saved, and where it is written on the way there."""
+    (tiny.root / "plan.json").symlink_to(private / "secret.yaml")
+    (tiny.root / ".plan.json.part").symlink_to(private / "secret.csv")
+
+
 TRAPS: tuple[Trap, ...] = (
     *(sources, definition, folder, include, above, elsewhere),
-    *(state, settings, head, block, cache),
+    *(state, settings, head, block, cache, saved_plan),
 )
 
 
@@ -167,6 +176,14 @@ def tiny(tmp_path: Path) -> Tiny:
     tiny = Tiny.fresh(tmp_path / "project")
     subprocess.run(["git", "init", "-q", tiny.root], check=True)
     return tiny
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    started = Service()
+    yield started
+    started.server.shutdown()
+    started.server.server_close()
 
 
 def watched(tiny: Tiny, verbs: tuple[str, ...], env: dict[str, str]) -> Watched:
@@ -235,6 +252,7 @@ def assert_kept_in(found: Watched, tiny: Tiny, private: Path, programs: set[str]
     assert "4711" not in found.said
     assert not (private / "ran").exists()
     assert sorted(p.name for p in private.iterdir()) == ["secret.csv", "secret.yaml", "secret.zip"]
+    assert {path.read_text() for path in private.iterdir()} == {SECRET}
     known = known_files(tiny)
     assert [str(path) for path in found.opened if not str(path).startswith(known)] == []
     assert found.programs - programs == set()
@@ -259,21 +277,62 @@ def test_commands_of_a_pull_request_open_start_and_reach_nothing_else(
     assert "Traceback" not in found.said and "E0999" not in found.said
 
 
-@pytest.mark.spark
-def test_validating_with_the_engine_starts_java_alone_and_talks_to_it_alone(
-    tiny: Tiny, private: Path
+def test_the_comment_of_a_plan_reads_the_plan_and_reaches_the_service_of_the_job_alone(
+    tiny: Tiny, private: Path, service: Service
 ) -> None:
     sources(tiny, private)
-    for number, query in enumerate(
-        (
-            f"SELECT * FROM csv.`{private}/secret.csv`",
-            f"SELECT * FROM text.`file://{private}/secret.yaml`",
-            "SELECT java_method('java.lang.System', 'getenv', 'TOKEN') AS t FROM source",
-            "SELECT reflect('java.lang.Runtime', 'getRuntime') AS t FROM source",
-        )
-    ):
-        tiny.derive(f"bad{number}", query)
-    found = watched(tiny, ("validate --engine",), {"TOKEN": "tok-4711-private"})
+    saved_plan(tiny, private)
+    outside = temporary(tiny)
+    (outside / "event.json").write_text('{"pull_request": {"number": 7}}')
+    env = {
+        **NO_JVM,
+        "TOKEN": "tok-4711-private",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": service.address,
+        "GITHUB_EVENT_PATH": str(outside / "event.json"),
+        "GITHUB_OUTPUT": str(outside / "outputs"),
+        "GITHUB_REPOSITORY": "ann/flights",
+        "GITHUB_STEP_SUMMARY": str(outside / "summary.md"),
+        "GITHUB_TOKEN": "tok-of-the-service",
+        "GITHUB_WORKSPACE": str(tiny.root),
+    }
+    found = watched(tiny, ("plan --out plan.json", "ci comment plan.json"), env)
+    git = shutil.which("git")
+    assert git is not None
+    assert_kept_in(found, tiny, private, {os.path.realpath(p) for p in (sys.executable, git)})
+    assert "The comment was created." in found.said
+    (comment,) = service.comments
+    assert "4711" not in comment["body"] and "### Plan: " in comment["body"]
+    port = service.address.rpartition(":")[2]
+    assert found.connected
+    assert all(f"htons({port})" in line and "127.0.0.1" in line for line in found.connected)
+    assert "tok-of-the-service" not in found.said
+
+
+STOLEN = (
+    "SELECT * FROM csv.`{private}/secret.csv`",
+    "SELECT * FROM text.`file://{private}/secret.yaml`",
+    "SELECT java_method('java.lang.System', 'getenv', 'TOKEN') AS t FROM source",
+    "SELECT reflect('java.lang.Runtime', 'getRuntime') AS t FROM source",
+)
+
+
+@pytest.mark.spark
+def test_what_asks_the_engine_starts_java_alone_and_talks_to_it_alone(
+    tiny: Tiny, private: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, query in enumerate(STOLEN):
+        tiny.derive(f"bad{number}", query.format(private=private))
+    # Chains as somebody brings them who commits what no release of ours would.
+    monkeypatch.setattr(ChangedQueries, "refused", lambda *_: ())
+    share(PlainEngine(), monkeypatch)
+    Program(tiny.root, monkeypatch, capsys)("apply", "-y")
+    assert (tiny.root / "chains" / "bad3" / "data").is_dir()
+    for number in range(len(STOLEN)):
+        (tiny.root / "datasets" / f"bad{number}.yaml").unlink()
+    sources(tiny, private)
+    verbs = ("validate --engine", "verify")
+    found = watched(tiny, verbs, {"TOKEN": "tok-4711-private"})
     home = find_java().home.resolve()
     ours = replace(
         found,
@@ -285,7 +344,10 @@ def test_validating_with_the_engine_starts_java_alone_and_talks_to_it_alone(
     assert_kept_in(ours, tiny, private, {os.path.realpath(sys.executable), *shell})
     assert spark_home().is_dir()
     assert all(re.search(r"127\.0\.0\.1|::1|AF_UNIX", line) for line in found.connected)
-    assert "bad0" in found.said and "bad3" in found.said
+    assert "was checked by the engine" in found.said
+    told = re.findall(r"! (bad\d)\n +error\[(E\d+)\]: its step cannot be done again", found.said)
+    assert told == [(f"bad{number}", "E0824") for number in range(len(STOLEN))]
+    assert "5 steps of 5 derivatives done again" in found.said
 
 
 OWNED = {
@@ -422,6 +484,6 @@ def test_planning_looks_into_folders_that_the_machine_names(
     (tiny.root / "datasets" / "x.yaml").symlink_to(private / "good.yaml")
     (private / "good.yaml").write_text(root_of("good", "{kind: Url, url: 'http://x/'}"))
     program = Program(tiny.root, monkeypatch, capsys)
-    assert "error[E0940]" in program("plan").err
+    assert "error[E0940]" in program("plan").out
     monkeypatch.setenv("ODFBUILD_FOLDERS", str(private))
     assert "good" in program.ok("plan", "--json").out

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apply.in_process import Program
+from odfbuild.plan.queries import checks
+from tests.apply.in_process import Program, share
+from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
 
 
@@ -50,6 +52,127 @@ def test_a_check_of_a_column_that_is_not_there_is_refused_before_anything_runs(
     assert said.err.count("error[") == 4
 
 
+CHECKS = """  checks:
+    - match: [derived]
+      notNull: [event_time, valeu]
+      unique: [[id, event_tme]]
+      relationships: {id: {to: root, field: idd}, value: {to: rot, field: id}}
+      severity: warn
+    - match: [ROOT]
+      notNull: [op, system_time, value]
+      relationships: {id: {to: Derived, field: id}}
+"""
+
+
+def test_a_plan_refuses_the_dataset_whose_checks_cannot_be_asked_and_no_other(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    configured(tiny, CHECKS)
+    for verb in ("plan", "validate"):
+        said = odfbuild(verb)
+        assert said.code == 1
+        for message, place in (
+            ("'derived' has no column 'valeu', which a check asks for", "odfbuild.yaml:9:29"),
+            ("'derived' has no column 'event_tme'", "odfbuild.yaml:10:16"),
+            ("'root' has no column 'idd', which a check asks for", "odfbuild.yaml:11:23"),
+            ("a check of 'derived' refers to 'rot', which is no dataset", "odfbuild.yaml:11:"),
+        ):
+            assert message in said.out + said.err
+            assert place in said.out + said.err
+    datasets = odfbuild("plan", "--json").data["datasets"]
+    refused = {each["name"]: each["refusal"] and each["refusal"]["code"] for each in datasets}
+    assert refused == {"root": None, "derived": "E0541"}
+
+
+def test_checks_of_definitions_that_did_not_change_are_looked_at_when_checks_are_new(
+    odfbuild: Program, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share(PlainEngine(), monkeypatch)
+    odfbuild.apply()
+    assert odfbuild("plan", "--detailed-exitcode").code == 0
+    configured(tiny, CHECKS)
+    assert "error[E0541]" in odfbuild("plan").out
+    config = tiny.root / "odfbuild.yaml"
+    config.write_text(config.read_text().partition("    - match: [derived]")[0])
+    configured(tiny, "    - match: ['*']\n      notNull: [id]\n")
+    assert odfbuild("plan", "--detailed-exitcode").code == 0
+
+
+def test_checks_that_were_found_right_are_not_looked_at_again(
+    odfbuild: Program, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured(tiny, "  checks:\n    - match: ['*']\n      notNull: [id]\n")
+    odfbuild.ok("plan")
+    monkeypatch.setattr(checks, "wrong_checks", None)
+    (tiny.root / ".odfbuild" / "decisions.bin").unlink(missing_ok=True)
+    odfbuild.ok("plan")
+    tiny.derive("derived", "SELECT event_time, id AS number FROM source")
+    monkeypatch.undo()
+    assert "'derived' has no column 'id'" in odfbuild("plan").out
+
+
+def test_what_a_file_that_cannot_be_read_may_define_is_not_said_to_be_missing(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    other = "      relationships: {id: {to: other, field: id}}\n"
+    configured(tiny, f"  checks:\n    - match: [derived]\n{other}    - match: [other]\n")
+    (tiny.root / "datasets" / "other.yaml").write_bytes(b"\xff")
+    said = odfbuild("plan")
+    assert "E0542" not in said.out and "E0151" not in said.err
+    (tiny.root / "datasets" / "other.yaml").unlink()
+    said = odfbuild("plan")
+    assert "error[E0542]: a check of 'derived' refers to 'other', which is no dataset" in said.out
+    assert "error[E0151]: no dataset is called 'other'" in said.err
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT * FROM slice «WHER» id > 1", "did you mean WHERE?"),
+        ("SELECT «idd» FROM slice", "no input has a column 'idd'"),
+        ("SELECT s.«idd» FROM slice s", "'s' has no column 'idd'"),
+        ("SELECT id FROM «root»", "'root' is not an input"),
+        ("SELECT «ids»(id) FROM slice", "there is no function ids()"),
+        ("SELECT «upper»(id, id) FROM slice", "upper() takes 1 argument, not 2"),
+        ("SELECT «(»id FROM slice", "`(` is not closed"),
+        ("SELECT id FROM slice; «SELECT» id FROM slice", "a query is one statement"),
+        ("«DELETE» FROM slice", "DELETE is not allowed in a query"),
+        ("SELECT «{{ ref(x) }}» FROM slice", "the query holds a template"),
+    ],
+)
+def test_a_query_of_a_check_that_is_wrong_is_refused_with_its_place(
+    odfbuild: Program, tiny: Tiny, query: str, told: str
+) -> None:
+    begin = '        wrong: "'
+    plain = query.replace("«", "").replace("»", "")
+    configured(tiny, f'  checks:\n    - match: [derived]\n      sql:\n{begin}{plain}"\n')
+    for verb in ("validate", "plan"):
+        said = odfbuild(verb)
+        assert said.code == 1
+        text = said.out + said.err
+        assert "error[E0543]: a check of 'derived' is not a query over `slice`: " in text
+        assert told in text
+        assert f"--> odfbuild.yaml:10:{len(begin) + query.index('«') + 1}\n" in text
+
+
+RIGHT = (
+    "SELECT id, id FROM slice WHERE event_time > now()",
+    "SELECT * FROM SLICE TABLESAMPLE (10 PERCENT) LIMIT 1",
+    "SELECT op, offset, system_time, first(value), rand() FROM slice GROUP BY 1, 2, 3",
+    "SELECT count(*) AS n FROM slice HAVING n > 2",
+    "WITH s AS (SELECT id FROM slice) SELECT id FROM s WHERE id NOT IN (SELECT value FROM slice)",
+)
+
+
+def test_a_query_of_a_check_may_do_what_a_query_of_a_dataset_may_not(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    named = "".join(f'        n{n}: "{query}"\n' for n, query in enumerate(RIGHT))
+    configured(tiny, f"  checks:\n    - match: ['*']\n      sql:\n{named}")
+    odfbuild.ok("validate")
+    odfbuild.ok("plan")
+
+
 def test_a_pattern_that_no_dataset_matches_is_refused(odfbuild: Program, tiny: Tiny) -> None:
     configured(
         tiny,
@@ -61,12 +184,14 @@ def test_a_pattern_that_no_dataset_matches_is_refused(odfbuild: Program, tiny: T
       owners: [ann@example.org]
 """,
     )
-    said = odfbuild("validate")
-    assert said.code == 1
-    assert "error[E0151]: no dataset is called 'derivd', so this entry of `checks` does" in said.err
-    assert "odfbuild.yaml:8:21" in said.err
-    assert "did you mean 'derived'?" in said.err
-    assert "error[E0151]: no dataset is called 'sales.*'" in said.err
+    for verb in ("validate", "plan"):
+        said = odfbuild(verb)
+        assert said.code == 1
+        told = "error[E0151]: no dataset is called 'derivd', so this entry of `checks` does"
+        assert told in said.err
+        assert "odfbuild.yaml:8:21" in said.err
+        assert "did you mean 'derived'?" in said.err
+        assert "error[E0151]: no dataset is called 'sales.*'" in said.err
 
 
 @pytest.mark.parametrize(

@@ -68,16 +68,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent:\n  name: shop\n")
     columns = (
         '"event_time TIMESTAMP, price DOUBLE, tags ARRAY<STRING>, '
-        'place STRUCT<lat DOUBLE, lon DOUBLE>, notes MAP<STRING, INT>"'
+        'place STRUCT<lat DOUBLE, lon DOUBLE>"'
     )
     for name, files, read in (
-        ("orders", "*.csv", f"{{kind: Csv, header: true, schema: [{columns}]}}"),
+        ("orders", "*.ndjson", f"{{kind: NdJson, schema: [{columns}]}}"),
         ("stock", "*.parquet", "{kind: Parquet}"),
     ):
         text = _ROOT.format(name=name, files=files, read=read)
         (folder / "datasets" / f"{name}.yaml").write_text(text)
     (folder / "datasets" / "prices.yaml").write_text(_DERIVATIVE)
-    (folder / "data" / "a.csv").write_text("event_time,price\n2026-01-01T00:00:00Z,1\n")
+    record = '{"event_time": "2026-01-01T00:00:00Z", "price": 1}\n'
+    (folder / "data" / "a.ndjson").write_text(record)
     pq.write_table(pa.table({"n": range(70_000)}), folder / "data" / "a.parquet")
     return folder
 

@@ -14,6 +14,7 @@ import yaml
 from odfbuild.version import __version__
 
 ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -28,7 +29,7 @@ def steps(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_every_step_of_a_workflow_runs_a_target_or_a_tool_that_exists(file: Path) -> None:
-    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
     for step in steps(file):
         if "run" not in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v1)", step["uses"])
@@ -48,11 +49,55 @@ def test_no_job_has_more_rights_or_time_than_it_needs(file: Path) -> None:
 
 def test_ci_runs_on_every_python_that_is_supported() -> None:
     (ci,) = [file for file in WORKFLOWS if file.stem == "ci"]
-    tried = jobs(ci)["check"]["strategy"]["matrix"]["python"]
+    quick, tried = (jobs(ci)[job]["strategy"]["matrix"]["python"] for job in ("quick", "check"))
+    assert quick == tried
     pyproject = (ROOT / "pyproject.toml").read_text()
     assert f'requires-python = ">={tried[0]}"' in pyproject
     declared = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', pyproject)
     assert declared == tried
+
+
+# Collects tests where only the packages of a lock can be imported.
+_COLLECT = """
+import sys
+from importlib.metadata import packages_distributions
+import pytest
+
+locked = {line.split("==")[0] for line in open("requirements/check.lock") if "==" in line}
+absent = {
+    module
+    for module, owners in packages_distributions().items()
+    if not {owner.lower().replace("_", "-").replace(".", "-") for owner in owners}
+    & {*locked, "odfbuild"}
+}
+
+class OnlyLocked:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"{name} is not in requirements/check.lock", name=name)
+
+class Plugin:
+    def pytest_configure(self):
+        sys.meta_path.insert(0, OnlyLocked())
+
+sys.exit(pytest.main(sys.argv[1:], [Plugin()]))
+"""
+
+
+def test_the_quick_tests_import_only_what_make_dev_installs() -> None:
+    (selected,) = re.findall(r"^CHECK := (.*?[^\\])$", MAKEFILE, re.MULTILINE | re.DOTALL)
+    arguments = ["-q", "--collect-only", *selected.replace("\\\n", " ").split()]
+    done = subprocess.run(
+        [sys.executable, "-c", _COLLECT, "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    collected = re.search(r"^(\d+) tests collected", done.stdout, re.MULTILINE)
+    assert collected is not None
+    assert int(collected[1]) > 900
 
 
 def release_notes(tag: str) -> subprocess.CompletedProcess[str]:

@@ -5,6 +5,7 @@ The files in `old_form` are ours, written after the metadata references of old.
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     assert "`odfbuild migrate --write` does it" in shown.err
     assert listing(project / "datasets") == before
 
-    assert run(["migrate", "--write"]) == 0
+    assert run(["migrate", "-y", "--write"]) == 0
     written = capsys.readouterr().out.splitlines()
     assert written == [f"rewrote datasets/{file.name}" for file in DEFINITIONS]
     assert listing(project / "datasets")["new.yaml"] == before["new.yaml"]
@@ -115,7 +116,7 @@ def test_a_template_is_changed_by_hand_and_told_once(
         (project / "datasets" / file.name).unlink()
     shutil.copy(OLD / "rates.yaml.j2", project / "datasets")
     before = listing(project / "datasets")
-    assert run(["migrate", "--write"]) == 1
+    assert run(["migrate", "-y", "--write"]) == 1
     assert_golden("migrate/template.txt", capsys.readouterr().err)
     assert listing(project / "datasets") == before
 
@@ -127,7 +128,7 @@ def test_what_is_wrong_anyway_is_said_in_the_new_text(
     found = migrate(text, "a.yaml")
     assert [problem.code for problem in found.problems] == ["E0104", "E0106", "E0106", "E0106"]
     (tmp_path / "a.yaml").write_text(text)
-    assert run(["migrate", "--write", str(tmp_path / "a.yaml")]) == 1
+    assert run(["migrate", "-y", "--write", str(tmp_path / "a.yaml")]) == 1
     assert (tmp_path / "a.yaml").read_text() == found.after
     assert run(["migrate", str(tmp_path / "b.yaml")]) == 1
     assert "error[E0103]" in capsys.readouterr().err
@@ -173,3 +174,45 @@ def test_the_column_of_operations_joins_a_vocabulary_that_exists() -> None:
         "- kind: setVocab  # names\n      eventTimeColumn: day\n      operationTypeColumn: seen\n"
     )
     assert [edit.lost for edit in found.edits] == [True, False]
+
+
+_PATTERNS = {
+    "dateFormat": {
+        "dd.MM.yyyy": "convert it in `preprocess`: to_date(COLUMN, 'dd.MM.yyyy')",
+        "yyMMdd": "to_date(COLUMN, 'yyMMdd'); `yy` is a year from 2000 on",
+        "YYYY-'W'ww": "Spark reads no texts by the letters `Y` and `w`",
+    },
+    "timestampFormat": {
+        "yyyy-MM-dd'T'HH:mm:ss": "to_timestamp(COLUMN, \"yyyy-MM-dd'T'HH:mm:ss\")",
+        "EEE MMM dd HH:mm:ss zzz yyyy": "Spark reads no texts by the letter `E`",
+        "yyyy 'Woche'": "to_timestamp(COLUMN, \"yyyy 'Woche'\")",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "pattern"), [(option, each) for option, them in _PATTERNS.items() for each in them]
+)
+def test_a_pattern_of_dates_or_times_is_taken_out_and_named_with_what_to_write_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, pattern: str
+) -> None:
+    file = tmp_path / "cities.yaml"
+    line = f"        {option}: {json.dumps(pattern)}  # as they write it\n"
+    before = root_yaml("cities")
+    file.write_text(before.replace("        header: true\n", f"        header: true\n{line}"))
+    assert run(["migrate", str(file)]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"{file}:15:9: look at this: `{option}: {pattern}`: no equivalent, declare the " in told
+    assert _PATTERNS[option][pattern] in told
+    assert run(["migrate", "--check", str(file)]) == 1
+    assert run(["migrate", "-y", "--write", str(file)]) == 0
+    assert option not in file.read_text()
+    assert file.read_text().replace("  # as they write it", "") == before
+
+
+@pytest.mark.parametrize("option", _PATTERNS)
+def test_the_one_format_that_is_read_stays(option: str) -> None:
+    text = root_yaml("cities").replace(
+        "header: true\n", f"header: true\n        {option}: rfc3339\n"
+    )
+    assert not migrate(text, "x.yaml").is_needed

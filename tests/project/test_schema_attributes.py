@@ -18,8 +18,9 @@ def validate(root: Path, columns: str) -> str:
     (root / "datasets").mkdir()
     (root / "odfbuild.yaml").write_text(PROJECT)
     text = root_yaml("cities").replace(
-        "        schema:\n          - id BIGINT\n          - city STRING\n",
-        f"        schema:\n          fields:\n{columns}",
+        "Csv\n        header: true\n        schema:\n"
+        "          - id BIGINT\n          - city STRING\n",
+        f"NdJson\n        schema:\n          fields:\n{columns}",
     )
     (root / "datasets" / "cities.yaml").write_text(text)
     said = in_pipe(root, ["validate"], NO_JVM)
@@ -45,7 +46,7 @@ def test_an_encoding_that_a_column_does_not_have_is_refused_with_its_place(
     text = validate(tmp_path, f"{column}                {attribute}\n")
     assert "error[E0532]" in text
     assert said in text
-    assert "--> datasets/cities.yaml:20:17" in text
+    assert "--> datasets/cities.yaml:19:17" in text
 
 
 def test_a_member_of_a_struct_is_looked_at_too_and_encodings_that_fit_are_taken(

@@ -42,6 +42,28 @@ WRONG = {
             "            - {name: ID, type: {kind: Decimal, precision: 90, scale: 2}}",
         ),
     },
+    "types-that-no-dataset-holds": {
+        "a.yaml": root_yaml("maps", "id BIGINT, notes MAP<STRING; INT>").replace(";", ","),
+        "b.yaml": root_yaml("digits", "id DECIMAL(40; 2), tags ARRAY<INT>").replace(";", ","),
+        "c.yaml": root_yaml("structs", "places ARRAY<STRUCT<x INT>>").replace(
+            "kind: Csv\n        header: true", "kind: NdJson"
+        ),
+        "d.yaml": root_yaml("inside", "place STRUCT<x MAP<STRING; INT>>").replace(";", ","),
+        "e.yaml": root_yaml("fields").replace(
+            "schema:\n          - id BIGINT\n          - city STRING",
+            "schema:\n          fields:\n"
+            "            - {name: id, type: {kind: Decimal, precision: 40, scale: 2}}\n"
+            "            - {name: city, type: {kind: Map, keyType: {kind: String}, "
+            "valueType: {kind: String}}}",
+        ),
+        "taken-apart.yaml": root_yaml("right", "places ARRAY<STRUCT<x INT>>")
+        .replace("kind: Csv\n        header: true", "kind: NdJson")
+        .replace(
+            "      merge:",
+            "      preprocess:\n        kind: Sql\n        engine: spark\n"
+            "        query: SELECT explode(places.x) AS x FROM input\n      merge:",
+        ),
+    },
     "remote-references": {
         "a.yaml": derived_yaml("one", "kamu/me/flights"),
         "b.yaml": derived_yaml("two", "https://example.com/me/flights"),

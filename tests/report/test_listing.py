@@ -13,10 +13,10 @@ from odfbuild.odf.records import records_to_data
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
-from odfbuild.report.findings import findings_to_data, render_findings
+from odfbuild.report.findings.verification import findings_to_data, render_findings
 from odfbuild.report.forms.words import size
 from odfbuild.report.outcome import outcome_to_data, render_outcome
-from odfbuild.report.records import render_records
+from odfbuild.report.records.table import render_records
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.verify.finding import Finding
 from odfbuild.wording import count

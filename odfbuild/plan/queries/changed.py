@@ -1,10 +1,12 @@
-"""Which queries a plan looks at: those of definitions that are new or changed."""
+"""Which queries a plan looks at: those of definitions that are new or changed, and of checks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
+from itertools import islice
 
+from odfbuild.engine.checks import Asked
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import MetadataEvent
@@ -17,6 +19,8 @@ from odfbuild.plan.places import Place
 from odfbuild.plan.queries.subjects import Shaping, errors_in, subjects_of
 from odfbuild.plan.right_queries import MOST_NEW, QueryKeys, new_of
 from odfbuild.project.model import Definition
+from odfbuild.project.settings.by_name import matching
+from odfbuild.project.settings.checks import checks_of
 
 
 class ChangedQueries:
@@ -39,6 +43,52 @@ class ChangedQueries:
         return right.errors(
             self._keys.of(definition.folded), partial(self._look, definition, events, place)
         )
+
+    def failing(
+        self, definition: Definition, state: Projection | None, difference: Diff
+    ) -> tuple[OdfbuildError, ...]:
+        """What is certainly wrong with the checks of a dataset.
+
+        Where very many have some, those of new and changed definitions are looked at.
+        """
+        given = self._given
+        if not given.checks or given.memory.right is None:
+            return ()
+        is_new = self._looks_at_new if state is None else bool(difference.changes)
+        if not (is_new or self._few_are_checked):
+            return ()
+        asked = checks_of(given.checks, definition.name)
+        if not asked:
+            return ()
+        key = self._keys.of_checks(definition.folded, asked, complete=not given.faults)
+        return given.memory.right.errors(key, partial(self._look_at_checks, definition, asked))
+
+    def _look_at_checks(
+        self, definition: Definition, asked: Sequence[Asked]
+    ) -> tuple[OdfbuildError, ...]:
+        from odfbuild.plan.queries.checks import wrong_checks
+
+        found = []
+        names = None if self._given.faults else self._names
+        for _, error in wrong_checks(definition.name, asked, self._known, names):
+            error.location = self._given.place_of_check(error)
+            found.append(error)
+        return tuple(found)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        defined = (each.folded for each in self._given.definitions)
+        return frozenset((*defined, *self._given.identities.states))
+
+    @cached_property
+    def _few_are_checked(self) -> bool:
+        checks = self._given.checks
+        checked = (
+            each
+            for each in self._given.definitions
+            if any(matching(entry, each.name) is not None for entry in checks)
+        )
+        return sum(1 for _ in islice(checked, MOST_NEW + 1)) <= MOST_NEW
 
     def _look(
         self, definition: Definition, events: Sequence[MetadataEvent | None] | None, place: Place

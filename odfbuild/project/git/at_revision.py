@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import Errors, OdfbuildError, PlanError
+from odfbuild.errors import PlanError
 from odfbuild.project.config import FILE
 from odfbuild.project.git.repository import repository
-from odfbuild.project.load import SHARED_FOLDERS, load_project
+from odfbuild.project.load import SHARED_FOLDERS, read_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.overrides import Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
@@ -38,8 +38,7 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
     """The project around `config` at the revisions `old` and `new` (`None`: as the files are now).
 
     While it is open, files of both sides can be read. Raises `PlanError`: E0340 for an unknown
-    revision, E0341 where there is no repository, E0342 when the definitions of a revision are
-    wrong; `Errors` when those of now are.
+    revision, E0341 where there is no repository, E0342 where a revision has no project.
     """
     with repository(config.root, "there are no revisions to compare") as repo:
         before = _commit(repo, old)
@@ -49,7 +48,7 @@ def sides(config: Config, old: str, new: str | None) -> Iterator[RevisionPair]:
         files = None if any(map(_is_shared, changed)) else changed
         with _exported(before, prefix, files, config.given, old) as left:
             if after is None:
-                now = load_project(config.root, config.given)
+                now = read_project(config.root, config.given)
                 yield RevisionPair(before=left, after=_only(now, files))
                 return
             with _exported(after, prefix, files, config.given, str(new)) as right:
@@ -122,11 +121,7 @@ def _exported(
                 code="E0342",
                 help="compare with a revision at which the project existed",
             )
-        try:
-            project = load_project(root, given)
-        except Errors as error:
-            raise _wrong(revision, error) from None
-        yield project
+        yield read_project(root, given)
 
 
 def _blobs(
@@ -153,14 +148,5 @@ def _only(project: Project, files: Collection[str] | None) -> Project:
     if files is None:
         return project
     wanted = tuple(d for d in project.definitions if Path(d.file).as_posix() in files)
-    return replace(project, definitions=wanted)
-
-
-def _wrong(revision: str, error: Errors) -> OdfbuildError:
-    listed = [f"{each.location}: {each.message}" for each in error.errors[:5]]
-    return PlanError(
-        f"the definitions at the revision '{revision}' are wrong",
-        code="E0342",
-        notes=tuple(listed),
-        help="compare with a revision at which `odfbuild validate` passes",
-    )
+    wrong = tuple(each for each in project.wrong if Path(each.file).as_posix() in files)
+    return replace(project, definitions=wanted, wrong=wrong)

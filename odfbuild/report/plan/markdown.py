@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.project.settings.owners import Ownership, owners_of
-from odfbuild.report.drift import SIGN, label
 from odfbuild.report.errors import render_error
+from odfbuild.report.findings.drift import SIGN, label
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import escaped, sentence
 from odfbuild.report.plan.view import PlanView, view

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.plan.model import Action, Plan
-from odfbuild.report.drift import drift_lines
 from odfbuild.report.errors import render_error
+from odfbuild.report.findings.drift import drift_lines
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import paint
 from odfbuild.report.plan.view import view

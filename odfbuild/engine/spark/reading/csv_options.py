@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from odfbuild.engine.spark.results.hidden import CORRUPT
+from odfbuild.engine.time_patterns import instead_of_format
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import ReadStepCsv, ReadStepJson, ReadStepNdJson
 
@@ -59,14 +60,8 @@ def refuse_formats(read: ReadStepCsv | ReadStepJson | ReadStepNdJson, dataset: s
 def check_format(option: str, value: str | None, dataset: str = "") -> None:
     """Raise `IngestError` for a format of dates or times that is not supported."""
     if value is not None and value.lower() != "rfc3339":
-        function = "to_date" if option == "dateFormat" else "to_timestamp"
-        raise _unsupported(
-            option,
-            value,
-            dataset,
-            f"leave `{option}` out, declare a STRING column and convert it in `preprocess`: "
-            f"{function}(COLUMN, '{value}')",
-        )
+        help_ = f"leave `{option}` out, {instead_of_format(option, value)}"
+        raise _unsupported(option, value, dataset, help_)
 
 
 def one_character(option: str, value: str | None, default: str = "", dataset: str = "") -> str:

@@ -8,7 +8,7 @@ Source: measured on Spark 4.3.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -129,27 +129,18 @@ def _is_old_or_strange(file: pq.ParquetFile) -> bool:
 
 def _readable(kind: pa.DataType) -> pa.DataType:
     """What Spark can read `kind` as; the physical layout of text does not matter to it."""
+    return _unwrapped(kind, _readable_value)
+
+
+def _readable_value(kind: pa.DataType) -> pa.DataType:
     t = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return pa.string() if kind.extension_name == "arrow.uuid" else _readable(kind.storage_type)
-    if t.is_dictionary(kind):
-        return _readable(kind.value_type)
     if t.is_time(kind):
         return pa.time64("us")
     if t.is_timestamp(kind):
         return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
-    if t.is_float16(kind):
-        return pa.float32()
-    if t.is_large_string(kind) or t.is_string_view(kind):
-        return pa.string()
-    if t.is_large_binary(kind) or t.is_binary_view(kind):
-        return pa.binary()
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
-        item = kind.value_field
-        return pa.list_(item.with_type(_readable(item.type)))
-    if t.is_struct(kind):
-        return pa.struct([member.with_type(_readable(member.type)) for member in kind])
-    return kind
+    return pa.float32() if t.is_float16(kind) else kind
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -157,20 +148,24 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(_unwrapped(field.type)) for field in schema])
 
 
-def _unwrapped(kind: pa.DataType) -> pa.DataType:
+def _unwrapped(
+    kind: pa.DataType, value: Callable[[pa.DataType], pa.DataType] = lambda kind: kind
+) -> pa.DataType:
+    """`kind` in the plainest layout, with `value` for what it holds at last."""
     t = pa.types
     if t.is_dictionary(kind):
-        return _unwrapped(kind.value_type)
+        return _unwrapped(kind.value_type, value)
     if t.is_large_string(kind) or t.is_string_view(kind):
         return pa.string()
     if t.is_large_binary(kind) or t.is_binary_view(kind):
         return pa.binary()
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         item = kind.value_field
-        return pa.list_(item.with_type(_unwrapped(item.type)))
+        return pa.list_(item.with_type(_unwrapped(item.type, value)))
     if t.is_struct(kind):
-        return pa.struct([member.with_type(_unwrapped(member.type)) for member in kind])
-    return kind
+        members = [member.with_type(_unwrapped(member.type, value)) for member in kind]
+        return pa.struct(members)
+    return value(kind)
 
 
 def _convert(values: Any, target: pa.DataType) -> pa.Array:

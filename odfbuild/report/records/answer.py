@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from odfbuild.odf.records import records_to_data
-from odfbuild.report.records import render_records
+from odfbuild.report.records.table import render_records
 
 OPERATION = "op"
 """Numbers in a column of this name are shown as operations, as everywhere."""

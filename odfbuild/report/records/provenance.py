@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from odfbuild.engine.ranges import Ranges, size_of
 from odfbuild.odf.records import records_to_data
 from odfbuild.report.forms.words import short
-from odfbuild.report.records import render_records
+from odfbuild.report.records.table import render_records
 from odfbuild.wording import count
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What checks and comparisons found, as text and as plain values. Pure."""
