@@ -202,7 +202,7 @@ def test_a_pattern_of_dates_or_times_is_taken_out_and_named_with_what_to_write_i
     file.write_text(before.replace("        header: true\n", f"        header: true\n{line}"))
     assert run(["migrate", str(file)]) == 0
     told = " ".join(capsys.readouterr().err.split())
-    assert f"{file}:15:9: look at this: `{option}: {pattern}`: no equivalent, declare the " in told
+    assert f"{file}:15:9: check this: `{option}: {pattern}`: no equivalent, declare the " in told
     assert _PATTERNS[option][pattern] in told
     assert run(["migrate", "--check", str(file)]) == 1
     assert run(["migrate", "-y", "--write", str(file)]) == 0
