@@ -13,7 +13,7 @@
     └── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
-or edit that mends it (`help`). Several errors of one project travel together in `Errors`.
+or edit that fixes it (`help`). Several errors of one project travel together in `Errors`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work on one dataset: an outcome whatever happens."""
+"""Run one dataset, and return an outcome for every kind of failure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Check records before they are committed, and all that are committed.
+"""Run the checks on new records before the commit, and on all committed records.
 
-A step whose records do not keep to a check is not committed: write, audit, publish. Its file is
-kept aside for whoever wants to see what was wrong, and no chain refers to it.
+If a record violates a check, the step is not committed (write, audit, publish). The file of the
+step is kept for inspection, and no chain refers to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One step of a derivative dataset: from its inputs' new records to an `ExecuteTransform`.
+"""Run one step of a derivative: from new records of its inputs to an `ExecuteTransform`.
 
 Source: Open Data Fabric, "Derivative Transformations"; what a step reads is decided in `odf.step`.
 """

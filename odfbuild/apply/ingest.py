@@ -1,4 +1,4 @@
-"""Steps of a root dataset: from source files to `AddData`, one transaction a file.
+"""Run the steps of a root dataset: from source files to `AddData`, one transaction per file.
 
 Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behaviour, data writer.
 """

@@ -1,4 +1,4 @@
-"""Push: data that somebody hands over enters a root dataset, in one transaction.
+"""Push: append data to a root dataset in one transaction.
 
 The push source of the chain says how to read and merge it; definitions are not looked at. The same
 rules hold as for `apply`: data first, the head last, and a crash in between leaves nothing visible.

@@ -1,4 +1,4 @@
-"""Carry out a plan: claim datasets, start the engine when it is needed, run them inputs first."""
+"""Execute a plan: lock datasets, start the engine when needed, run inputs first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Listener(Protocol):
     """Hears what happens while it happens; called from several threads."""
 
     def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
-        """`total` datasets will be worked on; `headway` tells how far the engine is with one."""
+        """`total` datasets will run; `progressed` reports the progress of the engine with one."""
 
     def started(self, name: str) -> None:
         """Work on a dataset begins."""

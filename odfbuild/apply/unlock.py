@@ -1,4 +1,4 @@
-"""End the work of another process on a dataset, so that its lock goes."""
+"""Stop the process that holds the lock of a dataset."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Begin a dataset: look at its data or its inputs, write a definition that is valid.
+"""Create a definition: read the data or the inputs, and write a valid definition.
 
-Nothing is replaced, and nothing is written unless the project is valid with it.
+Never overwrites a file, and writes nothing unless the project is valid with it.
 """
 
 from __future__ import annotations

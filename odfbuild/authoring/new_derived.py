@@ -1,4 +1,4 @@
-"""A derivative to be begun: what it reads, which columns there are."""
+"""Properties of a new derivative: its inputs and their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A root to be begun: where its data is, what it looks like, how it is merged."""
+"""Properties of a new root: address, format, columns and merge strategy."""
 
 from __future__ import annotations
 

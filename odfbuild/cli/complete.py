@@ -1,4 +1,4 @@
-"""What the shell proposes for a word: datasets, selections, environments, kinds.
+"""Shell completion: datasets, selections, environments, kinds.
 
 Nothing is reported from here: where the project cannot be read there is nothing to propose.
 """

@@ -83,7 +83,7 @@ def serve(
 ) -> int:
     """Serve the catalogue to browsers on this machine until Ctrl-C.
 
-    The page is written anew for each request. Errors of the project are shown in its place.
+    The page is rebuilt for each request. Errors of the project are shown in its place.
     """
     from odfbuild.cli.serving import serve_page
 

@@ -1,4 +1,4 @@
-"""`odfbuild git`: what odfbuild and Git do for each other."""
+"""`odfbuild git`: hooks, notes and commits of chains."""
 
 from __future__ import annotations
 

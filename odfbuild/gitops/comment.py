@@ -1,4 +1,4 @@
-"""A comment on the pull or merge request that a CI job runs for: one, kept up to date.
+"""One comment on the pull or merge request of a CI job, updated in place.
 
 The comment is found again by its first line, a hidden marker. Sources: the REST interfaces "Issue
 comments" of GitHub and "Notes" of merge requests of GitLab.

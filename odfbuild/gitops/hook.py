@@ -1,4 +1,4 @@
-"""The hook that Git runs before each commit: it rejects heads without their blocks."""
+"""The pre-commit hook, which rejects heads without their blocks."""
 
 from __future__ import annotations
 

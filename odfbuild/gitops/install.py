@@ -1,4 +1,4 @@
-"""How Git treats the chains of a project: blocks as text, heads never merged, notes on commits.
+"""Configure Git for chains: blocks as text, heads never merged, notes on commits.
 
 `git_hook` adds that no head is committed without its blocks.
 """

@@ -1,8 +1,8 @@
-"""Commit the chains to Git and push them: how what one clone did reaches all others.
+"""Commit the chains to Git and push them.
 
-Only files of the chains are committed, whatever else was changed or staged. Pushing is the
-compare-and-swap between clones: when others pushed first, their commits go in front of ours if
-they moved other datasets, and ours is refused if they moved one of the same.
+Only files of the chains are committed, whatever else was changed or staged. The push is a
+compare-and-swap between clones: if others pushed first, our commit is rebased onto theirs if they
+changed other datasets, and refused if they changed one of the same.
 """
 
 from __future__ import annotations

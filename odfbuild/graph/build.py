@@ -1,4 +1,4 @@
-"""Build the graph of datasets from definitions; report everything that keeps it from being one."""
+"""Build the graph of datasets from definitions, and report all errors."""
 
 from __future__ import annotations
 

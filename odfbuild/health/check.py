@@ -1,4 +1,4 @@
-"""What one look at the machine or the project found."""
+"""The result of one check of the machine or the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs and libraries that odfbuild stands on. Starts no JVM."""
+"""Checks of programs and libraries that odfbuild needs. Starts no JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project itself: its definitions, its chains, and who works on them."""
+"""Checks of the project: definitions, chains and locks."""
 
 from __future__ import annotations
 

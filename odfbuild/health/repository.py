@@ -1,4 +1,4 @@
-"""What Git does for a project."""
+"""Checks of the Git repository."""
 
 from __future__ import annotations
 

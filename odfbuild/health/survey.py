@@ -1,4 +1,4 @@
-"""All looks at the machine and the project, in the order in which they are shown."""
+"""All checks, in the order in which they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find what drifted: definitions, histories and bytes of chains that nothing of ours made so.
+"""Find drift: differences from the last definitions and runs.
 
 Reads definitions, chains, Git and the log of runs; starts no engine and writes nothing.
 """

@@ -1,9 +1,9 @@
-"""Prove an answer to somebody else, and check a proof.
+"""Make and check proofs of query results.
 
 A proof is one JSON document: the query and the block at which each dataset was read, the rows, the
-hashes of both, and a signature over these. Whoever has the chains asks again at the same blocks.
-Rows are in the order of their canonical JSON: an engine keeps no order that a query does not ask
-for, and the same rows shall have the same hash. Source: see `odf.query_proof`.
+hashes of both, and a signature over these. Anyone who has the chains runs the query again at the
+same blocks. Rows are in the order of their canonical JSON: an engine keeps no order that a query
+does not ask for, and the same rows must have the same hash. Source: see `odf.query_proof`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Put the decisions about all datasets of a project together into a plan.
+"""Build a plan from the decisions about all datasets of a project.
 
 Pure: definitions, projections of chains and facts about sources come in, a frozen `Plan` goes out.
 The same input gives an equal plan.

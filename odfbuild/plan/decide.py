@@ -1,4 +1,4 @@
-"""Decide what happens to a dataset, once what happens to its inputs is decided.
+"""Decide what happens to a dataset, after the decisions about its inputs.
 
 Puts together what the definition adds to the chain, what that does to columns, whether the dataset
 is stale and what policies say. Imported when something has to be decided: while all is as it was

@@ -1,4 +1,4 @@
-"""Drift: what a chain is, although neither its definition nor a run made it so.
+"""Drift: differences between a chain and the last definitions and runs.
 
 Four kinds, because each has a way out of its own: the *definition* in a chain is not the one in
 the files, its *history* is not the one that was there, its *bytes* are not those that were

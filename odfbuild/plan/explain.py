@@ -1,7 +1,7 @@
 """Why a dataset is stale or not: its reasons and those of what it reads, down to root causes.
 
-Takes a plan apart and decides nothing anew. Reads no files; places and numbers of blocks that it
-names are looked up by whoever shows them.
+Reads a plan and makes no decisions. Reads no files; places and numbers of blocks that it names are
+looked up by whoever shows them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Environments of a project: which there are, and where each keeps its chains.
+"""Environments of a project and the folders of their chains.
 
 Chains of two environments may share a folder, but none may lie within that of another: there they
-would look like datasets that nobody defines.
+would look like orphaned chains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the owner of a machine decides, and no project: what runs programs or leads out of it.
+"""The machine configuration: programs and folders that only the owner of a machine may allow.
 
 A project comes from whoever opened a pull request. So what Spark loads, which programs run and
 which folders outside are read stands in a file of the user, or in variables of the environment;

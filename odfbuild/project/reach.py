@@ -1,4 +1,4 @@
-"""Which files planning may open: those of the repository, and of folders that the machine names.
+"""Files that planning may open: those of the repository and of folders that the machine allows.
 
 Git brings links and paths that lead anywhere, and what is read shows in messages and plans.
 """

@@ -1,4 +1,4 @@
-"""Bring a dataset into being: a key pair, a Seed, its first events, and then a head.
+"""Create a dataset: a key pair, a Seed, its first events, and then a head.
 
 A marker file in the folder names the identity that is being made, from before the key is stored
 until after the head is there, so that an attempt that died can be told from anything else and
@@ -119,7 +119,7 @@ def rename_dataset(state: Path, old: str, new: str) -> None:
 
 
 def prepare_state_folder(state: Path) -> None:
-    """Create the folder of all chains, with what Git shall not see of it."""
+    """Create the folder of all chains, with a `.gitignore` for its data."""
     make_folder(state)
     ignore = state / ".gitignore"
     if not ignore.exists():

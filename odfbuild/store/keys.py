@@ -1,4 +1,4 @@
-"""Ed25519 keys: one of each dataset, which is its identity, and one to sign answers with.
+"""Ed25519 keys: one for each dataset, which is its identity, and one to sign proofs.
 
 Private keys are PKCS8 PEM files that nobody but their owner may read, in a folder outside Git.
 Source: Open Data Fabric, "Dataset Identity".

@@ -1,7 +1,7 @@
 """Which objects of datasets are in their folders and which in the storage; copies between the two.
 
 `apply` does this for what it commits and reads. The rest is for a project that gets a storage after
-its first apply, and for a machine that shall work without one.
+its first apply, and for a machine that works offline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan that was saved and reviewed: read it, take a part of it, refuse what has moved since.
+"""A saved plan: read it, select a part of it, refuse datasets that have moved since.
 
 Definitions are not planned again: what the file says is what will be done.
 """

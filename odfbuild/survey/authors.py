@@ -1,7 +1,7 @@
-"""Who made a chain say other than its definition: a run of ours, or something else.
+"""Find out whether a run or something else made a chain differ from its definition.
 
 A block is ours when the log of runs has it, or when the definition at the commit that it belongs to
-says the same. Anything else was appended by another hand.
+says the same. Anything else was appended by another program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The drift that a plan finds on its way: of histories, and of definitions that it would revert."""
+"""The drift that a plan shows: of histories, and of definitions that it would revert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads that datasets are known to have had, and whether their chains still descend from them.
+"""Recorded heads of datasets, and whether their chains still descend from them.
 
 Who knows, the best first: notes that runs left on commits of Git, the chains that lie in Git, the
 log of runs on this machine.

@@ -1,4 +1,4 @@
-"""What people call datasets and blocks, and which ones they mean."""
+"""Find datasets and blocks by the names and hashes that users give."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Protected datasets: neither what stands in odfbuild.yaml now nor the last apply lets them go.
+"""Protected datasets: by odfbuild.yaml, or by the last apply.
 
-So protection cannot be taken away by the change that it is meant to stop.
+So a single change cannot remove both the protection and the history.
 """
 
 from __future__ import annotations

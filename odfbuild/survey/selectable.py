@@ -1,4 +1,4 @@
-"""What the selection grammar can ask about a project: names, files, keywords, states, reasons."""
+"""Properties of datasets for selections: names, files, keywords, states, reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Files of sources that no run reads, or reads again: late ones, and ones that were edited.
+"""Source drift: files that arrived too late or were edited, which no run reads.
 
 A source of files remembers the last one only. Which ones were read is told by the whole chain, what
-they were by marks in the cache of the machine that read them. Times of modification say nothing:
-Git sets them anew with each checkout.
+they were by marks in the cache of the machine that read them. Times of modification are not used:
+Git changes them with each checkout.
 """
 
 from __future__ import annotations

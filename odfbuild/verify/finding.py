@@ -1,4 +1,4 @@
-"""What verification reports: a thing that is wrong, where it is, and how to fix it."""
+"""Findings of verification: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Check that chains are whole: heads, blocks, links, rules, and every object they refer to.
+"""Verify integrity: heads, blocks, links, rules, and all objects.
 
-Reads everything anew, never the cache. Finds all damage it can: behind a broken block the chain is
-taken up again at the one block that can precede it. Changes nothing; what is wrong is returned.
-Sources: Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
+Reads all files, never the cache. Finds all damage it can: behind a broken block the chain is taken
+up again at the one block that can precede it. Changes nothing; what is wrong is returned. Sources:
+Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a chain and its objects are there, told without reading the objects.
+"""Check that a chain and its objects exist, without reading the objects.
 
 Blocks are read (they are small and name the objects); of objects only presence and size are looked
 at. `verify.integrity` hashes them as well.

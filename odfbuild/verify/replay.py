@@ -1,8 +1,8 @@
-"""What has to be done again to check the steps of a derivative, and what counts as the same.
+"""Steps to recompute for a derivative, and when their results count as the same.
 
-Each recorded step is done again with what was in force at its block: transformation, schema and
-vocabulary of the derivative and of its inputs. Sources: Open Data Fabric, "Dataset
-Validation"; reference behaviour, "verify".
+Each committed step is recomputed with what was in force at its block: transformation, schema and
+vocabulary of the derivative and of its inputs. Sources: Open Data Fabric, "Dataset Validation";
+reference behaviour, "verify".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A step to be done again. `before` is what the derivative said just before `block`."""
+    """A step to recompute. `before` is the state of the derivative just before `block`."""
 
     block: Multihash
     sequence_number: int

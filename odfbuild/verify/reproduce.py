@@ -1,4 +1,4 @@
-"""Do recorded steps of derivatives again, in scratch space, and compare what comes out.
+"""Recompute committed steps of derivatives in scratch space, and compare the results.
 
 Finds records that do not follow from the inputs, also when whoever changed them recomputed every
 hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
@@ -50,9 +50,9 @@ _HELP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """Which steps to do again: those after the block `since`, and at most `sample` of each dataset.
+    """The steps to recompute: those after block `since`, at most `sample` of each dataset.
 
-    A sample is drawn anew each time, so that nobody can know which steps will not be looked at.
+    A sample is random, so that nobody can know which steps will not be looked at.
     """
 
     since: Multihash | None = None
@@ -61,7 +61,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What came of it: `steps` were done again, of so many `derivatives`."""
+    """The result: `steps` were recomputed, of so many `derivatives`."""
 
     findings: tuple[Finding, ...]
     steps: int

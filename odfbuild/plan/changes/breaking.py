@@ -1,4 +1,4 @@
-"""Changes that a history does not survive: refused, with the ways out.
+"""Breaking changes: refused, with help.
 
 A chain only grows, and its rules bind later blocks to earlier ones. What is refused here would
 either be rejected by those rules or leave records that contradict their definition.

@@ -1,6 +1,6 @@
-"""Changelogs whose records are to follow a changed query now, because somebody asked by name.
+"""`--allow correct`: apply a changed query to the existing records of a changelog.
 
-Without that they follow it when an input brings something new.
+Without it, they are corrected when an input has new records.
 """
 
 from __future__ import annotations

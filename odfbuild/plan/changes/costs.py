@@ -1,4 +1,4 @@
-"""What the ways out of a breaking change cost: records and readers. Pure."""
+"""Costs of the alternatives to a breaking change: records and downstream datasets. Pure."""
 
 from __future__ import annotations
 

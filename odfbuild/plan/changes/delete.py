@@ -1,7 +1,7 @@
-"""Chains without a definition that are deleted, because somebody asked for it by name.
+"""`--allow delete`: delete orphaned chains by name.
 
-To take a definition away deletes nothing: that would be too easily done. What is asked for is
-refused as long as anything defines the dataset, or has consumed it and stays.
+Removing a definition deletes nothing. A deletion is refused while the dataset has a definition, or
+while a dataset that stays has consumed its records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the definition of a dataset adds to its chain.
+"""The events that a definition adds to its chain.
 
 Input: a definition in normal form and the projection of the committed chain. Output: the events to
 append with the reasons for them, or a refusal when the change would break the history. An event

@@ -1,7 +1,7 @@
-"""Derivatives that are computed again from the start, because somebody asked for it by name.
+"""`--allow rebuild`: rebuild derivatives from the start, by name.
 
-The history of a rebuilt dataset begins anew after its seed, so that whoever consumed it must begin
-anew, too. That is never done silently: all of them have to be named.
+The history of a rebuilt dataset starts over after its seed, so its downstream datasets must be
+rebuilt, too; all of them have to be named.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def to_rebuild(
 
 
 def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
-    """The plan of a dataset that begins anew, from what would be planned if it had no chain yet."""
+    """The plan of a rebuild, from what would be planned if the dataset had no chain yet."""
     if fresh.refusal is not None:
         return replace(fresh, id=state.dataset_id, expected_head=state.head)
     again = Reason(

@@ -1,4 +1,4 @@
-"""Datasets that get new names: declared in `moved:` of odfbuild.yaml, the chain stays the same.
+"""Renames of datasets: declared in `moved:` of odfbuild.yaml; the chain stays the same.
 
 A dataset is its chain, and its name is where the chain lies. A rename is pending while the chain
 lies under the old name; a declaration that was carried out may stay, for others who have not

@@ -1,4 +1,4 @@
-"""What a changed query or source does to the columns of a dataset, told before anything runs.
+"""Effects of a changed query or source on the columns of a dataset, before anything runs.
 
 New optional columns pass; a column that goes, moves or changes its type breaks readers and is
 refused, with the line that does it. What only the engine can tell is left to it, and said so.

@@ -1,7 +1,7 @@
-"""What a change upstream does to the columns and records of those that read them.
+"""Effects of a change on the columns and records of downstream datasets.
 
-Follows the columns that are computed in another way from reader to reader, inputs first. A query
-that is not understood, or comes too late to be looked into, counts as affected in everything.
+Follows the columns that are computed in another way from reader to reader, inputs first. If a query
+is not understood, or is beyond the limit of queries to analyse, all its columns count as affected.
 """
 
 from __future__ import annotations

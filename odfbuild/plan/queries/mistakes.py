@@ -1,4 +1,4 @@
-"""What is wrong with a text that is not understood as a query, where that is certain.
+"""Syntax errors in queries, if they are certain.
 
 Spark understands forms that the parser here does not know, so a text that does not parse is not
 wrong for that alone. It is where a sign is missing its other half, where it holds a template, or

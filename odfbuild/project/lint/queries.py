@@ -19,7 +19,7 @@ _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 
 
 def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
-    """What is unwise in the query of a derivative."""
+    """Findings in the query of a derivative."""
     for index, event in enumerate(definition.snapshot.metadata):
         if isinstance(event, SetTransform):
             path: Path = ("metadata", index)

@@ -27,7 +27,7 @@ _TLS = {"http": "https", "ftp": "ftps"}
 
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
-    """What is unwise in a definition, its queries apart."""
+    """Findings in a definition, without its queries."""
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("metadata", index)
         if isinstance(event, SetPollingSource):

@@ -1,4 +1,4 @@
-"""How old datasets may be, by patterns of their names: `freshness` of odfbuild.yaml."""
+"""Maximum ages of datasets, by name patterns: `freshness` of odfbuild.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may happen to datasets, by patterns of their names: `policies` of odfbuild.yaml."""
+"""Allowed kinds of change, by name patterns: `policies` of odfbuild.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a change reaches: the readers of a changed dataset, and by which of their columns."""
+"""Downstream datasets that a change affects, and their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every form of a plan shows: the same rows in the same order, in the same words.
+"""The rows of a plan, which all output formats show in the same order and words.
 
 A row is a dataset that something happens to. Text, Markdown and HTML only lay these rows out, so
 that no reader sees another plan than the others. Pure.

@@ -1,4 +1,4 @@
-"""Where records of a recorded step come from: do it again with a query that tells.
+"""Provenance of records of a committed step: recompute it with an extended query.
 
 The step runs in the mode in which it was made, over the same records; `witnesses` puts the query in
 terms of where rows come from, and the rows are found among the committed records by their values.
