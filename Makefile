@@ -10,7 +10,9 @@
 #   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside other tools
 #   make clean     remove what the targets above made
 
-BIN := .venv/bin
+# With PYSPARK=4.2.1 all runs against that release of PySpark, in an environment of its own.
+VENV := .venv$(PYSPARK:%=-pyspark-%)
+BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py
 # What needs neither Spark nor servers, and says most about a change; tests/docs/test_workflows.py
 # holds it against the packages of requirements/check.lock.
@@ -26,8 +28,8 @@ BENCH_ENV := benchmarks/.venv
 help:
 	@sed -n 's/^#   //p' Makefile
 
-.venv/.made: tools/make_venv
-	@tools/make_venv .venv
+$(VENV)/.made: tools/make_venv
+	@tools/make_venv $(VENV)
 	@touch $@
 
 # pip compiles what it copies, and leaves a checkout to Python, which may not write there: each start
@@ -35,31 +37,32 @@ help:
 COMPILE = $(BIN)/python -m compileall -q odfbuild
 
 # The sets of packages share one environment: what is locked fits odfbuild's own needs too.
-.venv/.example: .venv/.made $(SOURCES)
-	@echo "Installing odfbuild with a Java runtime into .venv (a few minutes the first time)"
+$(VENV)/.example: $(VENV)/.made $(SOURCES)
+	@echo "Installing odfbuild with a Java runtime into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
 	@$(COMPILE)
 	@touch $@
 
-.venv/.check: .venv/.made requirements/check.lock $(SOURCES)
-	@echo "Installing what the quick tests need into .venv (half a minute the first time)"
+$(VENV)/.check: $(VENV)/.made requirements/check.lock $(SOURCES)
+	@echo "Installing what the quick tests need into $(VENV) (half a minute the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/check.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-.venv/.dev: .venv/.made requirements/dev.lock $(SOURCES)
-	@echo "Installing the locked development packages into .venv (a few minutes the first time)"
+$(VENV)/.dev: $(VENV)/.made requirements/dev.lock $(SOURCES)
+	@echo "Installing the locked development packages into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(if $(PYSPARK),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pyspark==$(PYSPARK))
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@$(COMPILE)
-	@touch $@ .venv/.check .venv/.example
+	@touch $@ $(VENV)/.check $(VENV)/.example
 
-dev: .venv/.check
+dev: $(VENV)/.check
 
-check: .venv/.check
-	$(BIN)/python -m pytest -n auto -m "not spark" $(CHECK)
+check: $(VENV)/.check
+	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile quick $(CHECK)
 
-example: .venv/.example
+example: $(VENV)/.example
 	cd example_project && ../$(BIN)/odfbuild apply --auto-approve
 	cd example_project && ../$(BIN)/odfbuild ls
 
@@ -67,16 +70,16 @@ system-packages:
 	@tools/system_packages git nginx mosquitto podman runc zsh fish strace flatc=flatbuffers-compiler
 
 # Programs that are no packages of Debian, or not to be installed as such.
-.venv/.docker: .venv/.made tools/docker_client | system-packages
+$(VENV)/.docker: $(VENV)/.made tools/docker_client | system-packages
 	@tools/docker_client $(BIN)
 	@touch $@
 
-.venv/azurite/package.json: .venv/.made tools/azurite requirements/azurite/package-lock.json
-	@tools/azurite .venv/azurite
+$(VENV)/azurite/package.json: $(VENV)/.made tools/azurite requirements/azurite/package-lock.json
+	@tools/azurite $(VENV)/azurite
 
 # All at once: they wait for the network most of the time.
-test-needs: .venv/.made
-	@$(MAKE) --no-print-directory --silent --jobs=3 .venv/.dev system-packages .venv/.docker .venv/azurite/package.json
+test-needs: $(VENV)/.made
+	@$(MAKE) --no-print-directory --silent --jobs=3 $(VENV)/.dev system-packages $(VENV)/.docker $(VENV)/azurite/package.json
 
 test: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -84,29 +87,29 @@ test: test-needs
 test-slow: test-needs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
-lint: .venv/.dev
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m odfbuild.odf.generate --check
+	$(BIN)/python -m odfbuild.project.generate --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-format: .venv/.dev
+format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # mkdocs looks for links and anchors that lead nowhere, and fails when it finds one.
-docs: .venv/.dev
+docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-picture: .venv/.example
+picture: $(VENV)/.example
 	$(BIN)/python tools/make_picture.py
 
-docs-serve: .venv/.dev
+docs-serve: $(VENV)/.dev
 	$(BIN)/mkdocs serve
 
-wheel: .venv/.made
+wheel: $(VENV)/.made
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist
 
@@ -121,7 +124,7 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 	@$(BENCH_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(BENCH_ENV)-snakemake/.installed
+bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(BENCH_ENV)-snakemake/.installed
 	@tools/system_packages flatc=flatbuffers-compiler
 	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/engine.py
@@ -133,12 +136,12 @@ bench: .venv/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(
 # Written by uv without the address of any index, so that it serves every mirror.
 LOCK = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet
-lock: .venv/.dev
+lock: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOCK) --extra dev -o requirements/dev.lock
 	$(LOCK) --extra check --constraint requirements/dev.lock -o requirements/check.lock
 
 clean:
-	rm -rf .venv $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-pyspark-* $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	rm -rf .hypothesis .import_linter_cache
 	rm -rf example_project/chains example_project/.odfbuild example_project/.odfbuild-keys

@@ -13,14 +13,17 @@
     └── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
-or edit that fixes it (`help`). Several errors of one project travel together in `Errors`.
+or edit that corrects it (`help`). Several errors of one project travel together in `Errors`.
+
+Errors are values: nothing assigns to their fields. Who knows more raises another one, made by
+`at`, `or_at`, `noted` or `changed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import FrozenInstanceError, dataclass, field
+from typing import Any, Self, TypeVar, dataclass_transform
 
 __all__ = [
     "ChainError",
@@ -29,6 +32,8 @@ __all__ = [
     "EnvironmentProblem",
     "Errors",
     "GraphError",
+    "InDefinition",
+    "InSettings",
     "IngestError",
     "IntegrityError",
     "Location",
@@ -64,7 +69,71 @@ class Location:
         return f"{where} ({self.instance})" if self.instance else where
 
 
-@dataclass(eq=False)
+Path = tuple[str | int, ...]
+"""Keys and indices that lead to a value of a document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InDefinition(Location):
+    """A place in an event of a definition, told by who does not know the definition's file.
+
+    `path` leads to it in the event's source or transformation, such as `("fetch", "filter")`;
+    `line` and `column` count in the text that stands there. `file` spells the path for people.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, *path: str | int) -> InDefinition:
+        """A value."""
+        return cls(_spelled(path), path=path)
+
+    @classmethod
+    def query(
+        cls, step: int, line: int, column: int, snippet: str | None = None, length: int = 1
+    ) -> InDefinition:
+        """A place in the text of query number `step` of a transformation."""
+        path = ("queries", step)
+        return cls(_spelled(path), line, column, snippet, max(1, length), path=path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InSettings(Location):
+    """A value of odfbuild.yaml, told by who does not read it; `path` leads there from `content`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, *path: str | int) -> InSettings:
+        """A value."""
+        return cls(_spelled(path), path=path)
+
+
+def _spelled(path: Path) -> str:
+    """A path as people write it, such as `queries[0]` or `fetch.filter`."""
+    parts = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
+    return "".join(parts).removeprefix(".")
+
+
+_T = TypeVar("_T")
+
+
+def _assign(self: Exception, name: str, value: Any) -> None:
+    # Python itself keeps an exception's way and cause in names with underscores.
+    if not name.startswith("__"):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    Exception.__setattr__(self, name, value)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def _error(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass that can be raised."""
+    made = dataclass(frozen=True, eq=False)(cls)
+    made.__setattr__ = _assign  # type: ignore[assignment]
+    return made
+
+
+@_error
 class OdfbuildError(Exception):
     """What went wrong, where, why, and the way out.
 
@@ -85,6 +154,28 @@ class OdfbuildError(Exception):
     def apart(self) -> tuple[OdfbuildError, ...]:
         """The errors that travel together in this one, or just this one."""
         return (self,)
+
+    def mapped(self, change: Callable[[OdfbuildError], OdfbuildError]) -> OdfbuildError:
+        """What `change` makes of it; of errors that travel together, of each of them."""
+        return change(self)
+
+    def at(self, location: Location | None) -> Self:
+        """The same error at another place."""
+        return self.changed(location=location)
+
+    def or_at(self, location: Location) -> Self:
+        """The same error with a place where it has none."""
+        return self if self.location is not None else self.at(location)
+
+    def noted(self, *notes: str) -> Self:
+        """The same error with more notes."""
+        return self.changed(notes=(*self.notes, *notes))
+
+    def changed(self, **fields: Any) -> Self:
+        """The same error with other values of `fields`."""
+        made = self.__class__.__new__(self.__class__)
+        vars(made).update(vars(self), **fields)
+        return made.with_traceback(self.__traceback__)
 
 
 class ProjectError(OdfbuildError):
@@ -107,30 +198,25 @@ class QueryError(OdfbuildError):
     """A query does not parse, does not resolve, is not deterministic or not allowed."""
 
 
-@dataclass(eq=False)
 class CheckError(OdfbuildError):
-    """Records do not keep to a check that is declared for their dataset.
-
-    `declared` are the paths of the checks concerned below `checks` of odfbuild.yaml.
-    """
-
-    declared: tuple[tuple[str | int, ...], ...] = field(default=(), kw_only=True)
+    """Records do not keep to a check that is declared for their dataset."""
 
 
+@_error
 class ChainError(OdfbuildError):
     """An event breaks a rule of the metadata chain. `rule` is the reference's name of it."""
 
-    rule: str = "InvalidEvent"
+    rule: str = field(default="InvalidEvent", kw_only=True)
 
 
-@dataclass(eq=False)
+@_error
 class StaleHeadError(OdfbuildError):
     """A dataset moved after the plan was made; nothing has been written for it."""
 
     exit_code: int = field(default=5, kw_only=True)
 
 
-@dataclass(eq=False)
+@_error
 class IntegrityError(OdfbuildError):
     """Stored bytes are not what was committed."""
 
@@ -157,10 +243,13 @@ class EngineProblem(EnvironmentProblem):
 class Errors(OdfbuildError):
     """All errors of a project at once, in order of place."""
 
+    errors: tuple[OdfbuildError, ...]
+
     def __init__(self, errors: Iterable[OdfbuildError]) -> None:
-        self.errors = tuple(errors)
-        super().__init__(f"{len(self.errors)} errors", code="E0001")
-        self.exit_code = max((error.exit_code for error in self.errors), default=1)
+        all_ = tuple(errors)
+        exit_code = max((error.exit_code for error in all_), default=1)
+        super().__init__(f"{len(all_)} errors", code="E0001", exit_code=exit_code)
+        vars(self)["errors"] = all_
 
     def __str__(self) -> str:
         places = [f" {each.location}:" if each.location else "" for each in self.errors]
@@ -172,6 +261,10 @@ class Errors(OdfbuildError):
     def apart(self) -> tuple[OdfbuildError, ...]:
         """All of them, also those of `Errors` in it."""
         return tuple(part for each in self.errors for part in each.apart())
+
+    def mapped(self, change: Callable[[OdfbuildError], OdfbuildError]) -> Errors:
+        """All of them changed."""
+        return Errors(each.mapped(change) for each in self.errors)
 
 
 EARLY_CHAIN = (
@@ -188,10 +281,7 @@ def as_one(errors: Sequence[OdfbuildError], dataset: str | None = None) -> Odfbu
         f"also {each.code}{f' at {each.location}' if each.location else ''}: {each.message}"
         for each in others
     )
-    made = copy(first)
-    made.notes = (*first.notes, *notes)
-    made.dataset = first.dataset or dataset
-    return made
+    return first.noted(*notes).changed(dataset=first.dataset or dataset)
 
 
 def together(errors: Sequence[OdfbuildError]) -> OdfbuildError:

@@ -17,6 +17,7 @@ from tests.apply.tiny import Tiny
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("odfbuild", derandomize=True, **_CALM)  # type: ignore[arg-type]
 settings.register_profile("search", print_blob=True, **_CALM)  # type: ignore[arg-type]
+settings.register_profile("quick", derandomize=True, max_examples=10, **_CALM)  # type: ignore[arg-type]
 settings.load_profile("odfbuild")
 
 

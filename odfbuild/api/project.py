@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
+from odfbuild.api.heard import Heard
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
@@ -70,7 +71,8 @@ class Project(Looking, Checking, Authoring):
         """Do what a plan says, exactly that, or what a plan of now says.
 
         `jobs` datasets at once (default: cores); none begins once `cancel` is set. `listener` hears
-        of datasets as they start and end, from several threads. `lock_timeout` is how many
+        of datasets as they start and end, from several threads; it may use Spark for this project,
+        and not for another one (`EnvironmentProblem` E0624). `lock_timeout` is how many
         seconds to wait for datasets that another process works on.
         A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
 
@@ -92,7 +94,7 @@ class Project(Looking, Checking, Authoring):
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
             engine_version=engine_version(),
-            listener=listener or Logged(),
+            listener=Logged() if listener is None else Heard(listener),
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),
@@ -159,13 +161,14 @@ class Project(Looking, Checking, Authoring):
         to: str | None = None,
         *,
         readers: bool = False,
+        schema: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> tuple[Reset, ...]:
         """Take a dataset back to a block, or to its definition without records; returns what moved.
 
         `to` is a hash, or the beginning or end of one; with `readers` all that read what goes back
-        go back, too. What was committed stays on disk until `collect`. `PlanError` E0339 for a
-        protected dataset.
+        go back, too; with `schema` and no `to` the schema goes as well. What was committed stays
+        on disk until `collect`. `PlanError` E0339 for a protected dataset.
         """
         from odfbuild.apply.reset import carry_out, plan_resets
         from odfbuild.apply.run_log import record_resets
@@ -173,7 +176,7 @@ class Project(Looking, Checking, Authoring):
         config, workspace = self.config(), self.workspace()
         name = existing(workspace, dataset)
         block = block_in(workspace.dataset(name), to, abandoned=True) if to else None
-        resets = plan_resets(config, workspace, name, block, readers=readers)
+        resets = plan_resets(config, workspace, name, block, readers=readers, schema=schema)
         carry_out(workspace, resets, Waiting(seconds=lock_timeout))
         record_resets(config.cache, resets, workspace)
         return tuple(resets)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.audit import Violation, audit, no_such_column
 from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
-from odfbuild.errors import CheckError, Location, OdfbuildError
+from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.project.config import FILE
 from odfbuild.project.settings.checks import Declared, checks_of
@@ -92,7 +92,6 @@ class Audit:
             help="correct the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
             location=self.audits.place(broken[0].path),
-            declared=tuple(each.path for each in broken),
         )
 
     def committed(self) -> tuple[Violation, ...]:
@@ -115,9 +114,11 @@ class Audit:
         try:
             return audit(self.dataset, files, vocab, self.asked, self._values, query)
         except CheckError as error:
-            if error.location is None and error.declared:
-                error.location = self.audits.place(error.declared[0])
-            raise
+            place = error.location
+            if not isinstance(place, InSettings):
+                raise
+            _, *declared = place.path
+            raise error.at(self.audits.place(declared)) from None
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""

@@ -198,8 +198,7 @@ def stage_ingest(
             transaction, result, vocab, scratch, may_grow=may_grow, counts_until=counts_until
         )
     except QueryError as error:
-        error.notes = (*error.notes, f"with the data of '{arrival.display_name}'")
-        raise
+        raise error.noted(f"with the data of '{arrival.display_name}'") from None
     extra = _recorded(arrival.content)
     if staged is not None and transaction.state.schema is not None:
         store = transaction.workspace.dataset(transaction.alias)

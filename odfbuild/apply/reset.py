@@ -49,20 +49,23 @@ class Reset:
         return self.to != self.head
 
 
-def without_records(links: Iterable[Link]) -> tuple[MetadataEvent, ...]:
-    """The events of a chain that its definition made, in order.
+def without_records(links: Iterable[Link], *, schema: bool) -> tuple[MetadataEvent, ...]:
+    """The events of a chain that stay when records and watermarks go, in order.
 
-    Records and watermarks go, and with the records the schema: the first ones that come set it.
+    With `schema` that goes, too: the next records set it anew.
     """
-    by_data = Seed | SetDataSchema | AddData | ExecuteTransform
-    return tuple(block.event for _, block in links if not isinstance(block.event, by_data))
+    gone = (Seed, AddData, ExecuteTransform, *([SetDataSchema] if schema else []))
+    return tuple(block.event for _, block in links if not isinstance(block.event, gone))
 
 
-def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> Reset:
+def plan_reset(
+    workspace: Workspace, name: str, to: Multihash | None = None, *, schema: bool = False
+) -> Reset:
     """What it takes to bring `name` to the block `to`, by default to its definition alone.
 
     `to` may be any block that is on disk and belongs to the same dataset, also one that an earlier
-    reset left behind. Raises `PlanError` when it is not.
+    reset left behind. Raises `PlanError` when it is not. Without `to` the schema stays, as it does
+    in the reference, unless `schema` asks for it to go.
     """
     store = workspace.dataset(name)
     now = workspace.projection(name)
@@ -71,7 +74,7 @@ def plan_reset(workspace: Workspace, name: str, to: Multihash | None = None) -> 
     if to is None:
         links = list(store.walk(now.head))[::-1]
         seed = links[0][0]
-        events = without_records(links)
+        events = without_records(links, schema=schema)
         if len(events) == len(links) - 1:
             return Reset(name=name, head=now.head, to=now.head, records=0, blocks=0)
         kept, records, blocks = {seed}, now.records, len(links) - 1 - len(events)
@@ -137,17 +140,18 @@ def restore_deleted(config: Config, workspace: Workspace, name: str, to: str) ->
     return deleted.name
 
 
-def with_readers(workspace: Workspace, reset: Reset) -> list[Reset]:
+def with_readers(workspace: Workspace, reset: Reset, *, schema: bool = False) -> list[Reset]:
     """`reset` and those of all its readers, to their definitions, readers first.
 
-    In this order no dataset ever reads a history that is gone, also when the work is cut off.
+    `schema` as for `plan_reset`. In this order no dataset ever reads a history that is gone, also
+    when the work is cut off.
     """
     found: dict[str, Reset] = {}
 
     def visit(one: Reset) -> None:
         for reader in one.readers:
             if reader not in found:
-                visit(plan_reset(workspace, reader))
+                visit(plan_reset(workspace, reader, schema=schema))
         found[one.name] = one
 
     visit(reset)
@@ -161,13 +165,14 @@ def plan_resets(
     to: Multihash | None = None,
     *,
     readers: bool = False,
+    schema: bool = False,
 ) -> list[Reset]:
     """What a reset of a dataset comes to, in the order of work; empty when it is there already.
 
     Raises `PlanError` as `plan_reset`, and E0339 when one of the datasets is protected.
     """
-    first = plan_reset(workspace, name, to)
-    found = with_readers(workspace, first) if readers else [first]
+    first = plan_reset(workspace, name, to, schema=schema)
+    found = with_readers(workspace, first, schema=schema) if readers else [first]
     resets = [each for each in found if each.is_needed]
     for each in resets:
         check_unprotected(config, workspace, each.name)

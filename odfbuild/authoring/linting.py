@@ -8,12 +8,13 @@ from itertools import groupby
 
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.project.lint.files import AmbiguousText, ambiguous_texts, flaws_of_file, quoted
+from odfbuild.project.lint.flaw import Flaw
 from odfbuild.project.lint.queries import copied_queries, flaws_of_query
-from odfbuild.project.lint.rules import RULES, Flaw, Rule
 from odfbuild.project.lint.sources import flaws_of_definition
 from odfbuild.project.locate import locate_in_query
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.rewrite import replace_text
+from odfbuild.project.settings.lint import RULES, Rule
 from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of

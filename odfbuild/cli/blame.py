@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, JsonOptions
+from odfbuild.cli.options import DatasetArgument, JsonOptions, NewestOption
 from odfbuild.survey.names import existing
 
 
@@ -15,9 +13,7 @@ def blame(
     context: typer.Context,
     dataset: DatasetArgument,
     *,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
-    ] = None,
+    limit: NewestOption = None,
     as_json: JsonOptions,
 ) -> int:
     """Show the Git commit that added each block of a dataset, newest block first.

@@ -54,7 +54,15 @@ class Group(typer.Typer):
     """A verb with commands of its own, and what it is for."""
 
     def __init__(self, help: str, cls: type[VerbGroup] = VerbGroup) -> None:
-        super().__init__(cls=cls, help=help, no_args_is_help=True)
+        self.help = help
+        super().__init__(
+            cls=cls,
+            help=help,
+            callback=lambda: None,  # else Typer makes one command no group
+            no_args_is_help=True,
+            add_completion=False,
+            rich_markup_mode=None,
+        )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Make a function a command of the group."""
@@ -93,10 +101,4 @@ def _unless_default(parameter: Any) -> Any:
 
 def _is_plain_text(parameter: Any, value: Any) -> bool:
     """Whether a parameter takes any text and was given some; what is no Unicode is converted."""
-    wanted = parameter.type_descriptor
-    return (
-        wanted.annotation is str
-        and wanted.parameter_info.parser is None
-        and isinstance(value, str)
-        and value.isprintable()
-    )
+    return isinstance(value, str) and value.isprintable() and parameter.bare_type() == "str"

@@ -56,6 +56,7 @@ def diff(
 
     from odfbuild.graph.selection import Selection
     from odfbuild.report.definitions import differences_to_data, render_differences
+    from odfbuild.report.errors import with_errors
     from odfbuild.survey.compare import compare_revisions, compare_with_chains
 
     state: Context = context.obj
@@ -74,12 +75,13 @@ def diff(
         found = compare_revisions(state.config(), old or "HEAD", new or None)
     chosen = state.chosen(selection)
     changes = [e for e in found.changes if chosen is None or e.present_name in chosen]
+    wrong = found.faults_of(chosen)
     if as_json:
-        state.console.data(differences_to_data(changes, old or "HEAD", new or "files"))
+        told = differences_to_data(changes, old or "HEAD", new or "files")
+        state.console.data(with_errors(told, wrong))
     else:
         color = state.console.color
         state.console.result(render_differences(changes, color=color, full=detail))
-    wrong = found.faults_of(chosen)
     state.console.error(*wrong)
     return 1 if wrong else 0
 

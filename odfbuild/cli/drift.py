@@ -27,13 +27,14 @@ def drift(
     Starts no engine, uses no network and changes nothing.
     """
     from odfbuild.inspect.drift import find_drift
+    from odfbuild.report.errors import with_errors
     from odfbuild.report.findings.drift import drift_to_data, render_drift, render_drift_markdown
 
     state: Context = context.obj
     chosen = state.chosen(selection)
     found = find_drift(state.directory, state.given, chosen, deep=deep)
     if form is ReportForm.json:
-        state.console.data(drift_to_data(found))
+        state.console.data(with_errors(drift_to_data(found), found.faults))
     elif form is ReportForm.md:
         state.console.result(render_drift_markdown(found))
     else:

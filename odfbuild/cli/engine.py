@@ -13,11 +13,6 @@ from odfbuild.store.lock_holders import LOCK_TIMEOUT
 engine = Group(help="Recompute with the installed Spark what older releases computed.")
 
 
-@engine.callback()
-def _group() -> None:
-    """Which release of Spark computed what."""
-
-
 @engine.command()
 def deprecate(
     context: typer.Context,

@@ -28,6 +28,7 @@ def lint(
     `lint` in odfbuild.yaml sets the level of each rule.
     """
     from odfbuild.authoring import linting
+    from odfbuild.report.errors import with_errors
     from odfbuild.report.findings.lint import findings_to_data, render_findings
     from odfbuild.survey.definitions import look_at_definitions
 
@@ -44,7 +45,8 @@ def lint(
     if as_json:
         names = [each.name for each in found.project.definitions]
         looked_at = [name for name in names if chosen is None or name in chosen]
-        state.console.data({"datasets": looked_at, "findings": findings_to_data(findings)})
+        told = {"datasets": looked_at, "findings": findings_to_data(findings)}
+        state.console.data(with_errors(told, linted.faults))
     elif findings:
         state.console.result(render_findings(findings, color=state.console.color))
     elif not linted.faults:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions
+from odfbuild.cli.options import AsOfOption, DatasetArgument, JsonOptions, NewestOption
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ def log(
     context: typer.Context,
     dataset: DatasetArgument,
     *,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
-    ] = None,
+    limit: NewestOption = None,
     vintage: Annotated[
         bool,
         typer.Option(

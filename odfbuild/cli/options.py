@@ -135,6 +135,9 @@ DatasetArgument = Annotated[
         metavar="DATASET", autocompletion=complete.datasets, help="Name of the dataset."
     ),
 ]
+NewestOption = Annotated[
+    int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
+]
 SelectionArgument = Annotated[
     list[str] | None,
     typer.Argument(

@@ -33,6 +33,13 @@ def reset(
         bool,
         typer.Option("--readers", "-r", help="Also reset all downstream datasets."),
     ] = False,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Without --to: remove the schema, too, so that columns can have other types.",
+        ),
+    ] = False,
     auto_approve: ApproveOption = False,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     as_json: JsonOptions,
@@ -46,6 +53,8 @@ def reset(
     from odfbuild.apply.run_log import record_resets
     from odfbuild.report.reset import render_resets, resets_to_data
 
+    if to and schema:
+        raise typer.BadParameter("--to and --schema exclude each other", context)
     state: Context = context.obj
     console = state.console
     workspace = state.workspace()
@@ -62,7 +71,7 @@ def reset(
         else:
             console.result(f"Restored '{restored}', which was deleted.")
         return 0
-    resets = plan_resets(state.config(), workspace, name, block, readers=readers)
+    resets = plan_resets(state.config(), workspace, name, block, readers=readers, schema=schema)
     if not resets:
         console.data([]) if as_json else console.result(f"'{name}' is there already.")
         return 0

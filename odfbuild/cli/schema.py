@@ -37,15 +37,10 @@ def schema(
     from odfbuild.odf.json_schema import catalogue, schema_named
 
     state: Context = context.obj
-    if kind == PLAN:
+    if kind in (PLAN, PROJECT):
         from odfbuild.project.resources import schema_text
 
-        state.console.result(schema_text("plan.schema.json"))
-        return 0
-    if kind == PROJECT:
-        from odfbuild.project.config import SCHEMA
-
-        state.console.data(SCHEMA)
+        state.console.result(schema_text("plan.schema.json" if kind == PLAN else "Project.json"))
         return 0
     if kind is None:
         names = {

@@ -13,10 +13,9 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand
-from typer.main import get_command_from_info, get_group_from_info, solve_typer_info_help
-from typer.models import CommandInfo, TyperInfo
+from typer.main import get_command
 
-from odfbuild.cli.defaults import Verb
+from odfbuild.cli.defaults import Group, Verb
 from odfbuild.cli.together import apart
 
 SECTIONS = {
@@ -96,8 +95,7 @@ class Verbs(Mapping[str, Any]):
     def outline(self, name: str) -> TyperCommand:
         """What a list of commands says of one: name and help, without its options."""
         verb = _verb(name)
-        is_group = isinstance(verb, typer.Typer)
-        said = solve_typer_info_help(TyperInfo(verb)) if is_group else inspect.getdoc(verb)
+        said = verb.help if isinstance(verb, Group) else inspect.getdoc(verb)
         return TyperCommand(name, help=said)
 
 
@@ -108,8 +106,10 @@ def _verb(name: str) -> Any:
 
 def _command(name: str) -> Any:
     verb = _verb(ALIASES.get(name, name))
-    settings: Any = {"pretty_exceptions_short": True, "rich_markup_mode": None}
-    if isinstance(verb, typer.Typer):
-        return get_group_from_info(TyperInfo(verb, name=name), suggest_commands=True, **settings)
-    info = CommandInfo(name, cls=Verb, callback=apart(verb), hidden=name in ALIASES)
-    return get_command_from_info(info, **settings)
+    if isinstance(verb, Group):
+        made = get_command(verb)
+        made.name = name
+        return made
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=Verb, hidden=name in ALIASES)(apart(verb))
+    return get_command(alone)

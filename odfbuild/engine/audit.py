@@ -28,7 +28,7 @@ from odfbuild.engine.checks import (
 )
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
-from odfbuild.errors import CheckError
+from odfbuild.errors import CheckError, InSettings
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072
@@ -103,8 +103,7 @@ def _declared(asked: Asked) -> Iterator[None]:
     try:
         yield
     except CheckError as error:
-        error.declared = error.declared or (asked.path,)
-        raise
+        raise error.or_at(InSettings.of("checks", *asked.path)) from None
 
 
 def _columns(dataset: str, files: Sequence[Path], asked: Sequence[Asked]) -> list[str]:

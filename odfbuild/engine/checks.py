@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from odfbuild.declared import Fits, setting
 from odfbuild.values import dataclass
+
+Count = Annotated[int, Fits(minimum=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Relationship:
 class RowCount:
     """There are at least and at most so many records."""
 
-    least: int | None
-    most: int | None
+    least: Count | None = setting(None, key="min")
+    most: Count | None = setting(None, key="max")
 
     def __str__(self) -> str:
         bounds = (("at least", self.least), ("at most", self.most))

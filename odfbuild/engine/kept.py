@@ -5,7 +5,9 @@ PySpark allows one session per process, so there is one shared engine per proces
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Condition
@@ -13,6 +15,7 @@ from typing import Any, cast
 
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
+from odfbuild.errors import EnvironmentProblem
 
 Start = Callable[[EngineSettings, FileAccess], Engine]
 
@@ -40,19 +43,31 @@ class _Kept:
 
 _free = Condition()
 _kept: _Kept | None = None
+_is_called_back = ContextVar("is_called_back", default=False)
+
+
+@contextmanager
+def calling_back() -> Iterator[None]:
+    """While code of the user runs that a borrower waits for, and that must not wait for it."""
+    token = _is_called_back.set(True)
+    try:
+        yield
+    finally:
+        _is_called_back.reset(token)
 
 
 def lend(owner: object, start: Start, settings: EngineSettings, reach: FileAccess) -> Engine:
     """The kept engine of `owner` if it suits, else a new one, once nobody uses the old one.
 
-    To `stop` what is lent gives it back.
+    To `stop` what is lent gives it back. `EnvironmentProblem` E0624 for a listener whose apply uses
+    the old one.
     """
     global _kept  # noqa: PLW0603  # there is one in a process
     settings = in_force(settings)
     with _free:
         while _kept is not None and not _kept.suits(owner, settings, reach):
             if _kept.borrowers:
-                _free.wait()
+                _wait()
             else:
                 _end()
         if _kept is None:
@@ -68,7 +83,7 @@ def close(owner: object) -> None:
     with _free:
         while _kept is not None and _kept.owner is owner:
             if _kept.borrowers:
-                _free.wait()
+                _wait()
             else:
                 _end()
 
@@ -90,6 +105,17 @@ class _Lent:
                 self._kept.borrowers -= 1
                 self._kept = None
                 _free.notify_all()
+
+
+def _wait() -> None:
+    """Wait until an engine is given back; `EnvironmentProblem` E0624 where that never happens."""
+    if _is_called_back.get():
+        raise EnvironmentProblem(
+            "Spark is in use by the apply that waits for this listener",
+            code="E0624",
+            help="let the listener take down what it hears, and go on when apply() has returned",
+        )
+    _free.wait()
 
 
 def _end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextvars import copy_context
 from threading import Lock, Thread
 
 from odfbuild.engine.contract import Engine, EngineFactory
@@ -13,6 +14,8 @@ class LazyEngine:
 
     def __init__(self, factory: EngineFactory) -> None:
         self._factory = factory
+        # The engine is started by whichever thread needs it first, and on behalf of this one.
+        self._context = copy_context()
         self._lock = Lock()
         self._future: Future[Engine] | None = None
 
@@ -47,6 +50,6 @@ class LazyEngine:
 
     def _start(self, future: Future[Engine]) -> None:
         try:
-            future.set_result(self._factory())
+            future.set_result(self._context.run(self._factory))
         except BaseException as error:
             future.set_exception(error)

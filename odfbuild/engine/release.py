@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 SPARK = "4.3.0"
-"""The release that `pyproject.toml` pins."""
+"""The newest release that `pyproject.toml` allows, which is what an installation gets."""
 PINNED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from odfbuild.declared import Fits, setting
 from odfbuild.errors import EngineProblem
 from odfbuild.values import dataclass
 
@@ -30,47 +31,6 @@ class Sandbox(StrEnum):
     OFF = "off"
 
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "description": "Where and how Spark runs",
-    "properties": {
-        "master": {
-            "type": "string",
-            "minLength": 1,
-            "default": "local[*]",
-            "description": "Address of a Spark cluster, such as spark://host:7077, or of a server "
-            "of Spark Connect, such as sc://host:15002",
-        },
-        "memory": {
-            "type": "string",
-            "minLength": 1,
-            "pattern": r"^\d+[kKmMgGtT]?$",
-            "examples": ["2g"],
-            "description": "Heap of the JVM beside odfbuild, such as 2g; default: half of the "
-            "machine's memory, up to 4 GiB",
-        },
-        "stepSeconds": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "description": "How long one step of a dataset may take; default: no limit",
-        },
-        "conf": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "More settings of Spark, by name",
-        },
-        "sandbox": {
-            "type": "string",
-            "enum": [each.value for each in Sandbox],
-            "default": Sandbox.AUTO.value,
-            "description": "Fences of the operating system around Spark",
-        },
-    },
-}
-"""What `engine:` may hold."""
-
-
 LONG_WORK_BYTES = 256 << 20
 """Of input."""
 
@@ -83,11 +43,23 @@ class EngineSettings:
     what a plan found.
     """
 
-    master: str = "local[*]"
-    memory: str | None = None
-    step_seconds: float | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-    sandbox: Sandbox = Sandbox.AUTO
+    master: Annotated[str, Fits(minLength=1)] = setting(
+        "local[*]",
+        "Address of a Spark cluster, such as spark://host:7077, or of a server of Spark Connect, "
+        "such as sc://host:15002",
+    )
+    memory: (
+        Annotated[str, Fits(minLength=1, pattern=r"^\d+[kKmMgGtT]?$", examples=["2g"])] | None
+    ) = setting(
+        None,
+        "Heap of the JVM beside odfbuild, such as 2g; default: half of the machine's memory, up "
+        "to 4 GiB",
+    )
+    step_seconds: Annotated[float, Fits(exclusiveMinimum=0)] | None = setting(
+        None, "How long one step of a dataset may take; default: no limit"
+    )
+    conf: Mapping[str, str] = setting({}, "More settings of Spark, by name")
+    sandbox: Sandbox = setting(Sandbox.AUTO, "Fences of the operating system around Spark")
     expected_bytes: int = 0
 
     @property
@@ -127,17 +99,6 @@ class FileAccess:
 
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
-
-
-def engine_settings(data: Mapping[str, Any]) -> EngineSettings:
-    """Settings from data that fits `SCHEMA`."""
-    return EngineSettings(
-        master=data.get("master", "local[*]"),
-        memory=data.get("memory"),
-        step_seconds=data.get("stepSeconds"),
-        conf=data.get("conf") or {},
-        sandbox=Sandbox(data.get("sandbox", Sandbox.AUTO)),
-    )
 
 
 MASTER, MEMORY, STEP_SECONDS, SANDBOX = (
@@ -232,7 +193,7 @@ def is_for_projects(name: str, value: str) -> bool:
 
 
 def refused(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """What data that fits `SCHEMA` must not say: where in it, why, and what to do instead."""
+    """What data of `EngineSettings` must not say: where in it, why, and what to do instead."""
     problem = _wrong_master(data.get("master", "local[*]")) or _secret_in(data)
     if problem is not None:
         said = data["master"].split("/;")[0]

@@ -1,13 +1,14 @@
-"""Checks of programs and libraries that odfbuild needs. Starts no JVM."""
+"""The programs and libraries that odfbuild stands on. Starts no JVM."""
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import odfbuild
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.connect.cluster import check_reachable
+from odfbuild.engine.spark.internals.process import has_jars, spark_home
 from odfbuild.engine.spark.session import class_archive
-from odfbuild.engine.spark.session.gateway import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.session.sandbox import fences
 from odfbuild.extras import has_engine
@@ -25,7 +26,13 @@ from odfbuild.health.check import Check, fail, ok, warn
 _PLANNING = ("flatbuffers", "multiformats")
 _HASHED = ("pyspark", "pyarrow", *_PLANNING)
 """Libraries whose bytes or values go into hashes; the first two come with the extra `spark`."""
-_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?\s*(==|>=)\s*([\d.]+)[^;]*(?:;\s*extra\b.*)?$")
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?([^;]*)(?:;\s*extra\b.*)?$")
+_FITS: Mapping[str, Callable[[list[int], list[int]], bool]] = {
+    "==": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "<": operator.lt,
+}
 _COMPLETIONS = (
     ".bash_completions/odfbuild.sh",
     ".zfunc/_odfbuild",
@@ -43,13 +50,10 @@ def libraries() -> Iterator[Check]:
     """Releases of the libraries that hashes depend on."""
     found, wrong = [], []
     needed = {
-        name: (sign, least)
-        for name, sign, least in (
-            match.groups() for match in map(_REQUIREMENT.match, requires("odfbuild") or ()) if match
-        )
+        found[1]: found[2] for found in map(_REQUIREMENT.match, requires("odfbuild") or ()) if found
     }
     for name in _HASHED:
-        sign, least = needed.get(name, (">=", "0"))
+        limits = needed.get(name, "").strip()
         try:
             present = version(name)
         except PackageNotFoundError:
@@ -57,9 +61,11 @@ def libraries() -> Iterator[Check]:
                 wrong.append(f"{name} is not installed")
             continue
         found.append(f"{name} {present}")
-        fits = present == least if sign == "==" else _numbers(present) >= _numbers(least)
-        if not fits:
-            wrong.append(f"{name} is {present}, needed is {sign}{least}")
+        if not all(
+            _FITS[sign](_numbers(present), _numbers(limit))
+            for sign, limit in re.findall(r"([<>=]=?)\s*([\w.]+)", limits)
+        ):
+            wrong.append(f"{name} is {present}, needed is {limits}")
     if wrong:
         whole = "'odfbuild[spark]'" if has_engine() else "odfbuild"
         yield fail("libraries", "; ".join(wrong), f"pip install --upgrade {whole}")
@@ -72,8 +78,7 @@ def java() -> Iterator[Check]:
     found = find_java()
     yield ok("java", f"{found.version}, from {found.origin}: {found.home}")
     home = spark_home()
-    jars = len([*(home / "jars").glob("spark-core_*.jar")])
-    if not jars:
+    if not has_jars(home):
         help = "pip install --force-reinstall --no-deps pyspark"
         yield fail("spark", f"{home} holds no Spark", help)
         return
@@ -84,10 +89,10 @@ def java() -> Iterator[Check]:
     elif not class_archive.can_be_made(found):
         yield ok("class archive", "this Java cannot make one; Spark takes seconds longer to start")
     elif not _may_write(archive.parent):
-        help = f"chmod u+rwx {archive.parent}, or set XDG_CACHE_HOME to a folder of yours"
-        yield warn("class archive", f"cannot be written, so Spark starts slowly: {archive}", help)
+        mend = f"chmod u+rwx {archive.parent}, or set XDG_CACHE_HOME to a folder of yours"
+        yield warn("class archive", f"cannot be written, so Spark starts slowly: {archive}", mend)
     else:
-        yield ok("class archive", "none yet; the first run creates it for later runs")
+        yield ok("class archive", "none yet; the first run leaves one for those after it")
 
 
 def engine(settings: EngineSettings) -> Iterator[Check]:
@@ -102,12 +107,12 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
     if not found.lacking:
         yield ok("sandbox", f"{found} fenced")
     else:
-        help = (
+        mend = (
             "unset ODFBUILD_SANDBOX, and remove `sandbox: off` from machine.yaml"
             if not (found.network or found.files) and len(found.lacking) == 1
-            else "run only definitions of people whom you trust, or run odfbuild in a container"
+            else "run definitions of people whom you trust only, or odfbuild in a container"
         )
-        yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", help)
+        yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", mend)
 
 
 def running_engine(settings: EngineSettings, reach: FileAccess | None) -> Iterator[Check]:
@@ -139,9 +144,9 @@ def container(runtime: str | None, users: Sequence[str]) -> Iterator[Check]:
     if found:
         yield ok("containers", found)
     elif users:
-        help = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
+        mend = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
         detail = f"no {' nor '.join(wanted)} on the path, for {', '.join(users)}"
-        yield fail("containers", detail, help)
+        yield fail("containers", detail, mend)
     else:
         yield ok("containers", "no runtime found; no source needs one")
 
@@ -158,8 +163,8 @@ def credentials(needed: Mapping[tuple[str, ...], Sequence[str]]) -> Iterator[Che
     if absent:
         users = sorted({name for who in absent.values() for name in who})
         wanted = ", ".join(" or ".join(names) for names in sorted(absent))
-        help = "; ".join(f"export {names[0]}=…" for names in sorted(absent))
-        yield fail("credentials", f"not set: {wanted}, for {', '.join(users)}", help)
+        mend = "; ".join(f"export {names[0]}=…" for names in sorted(absent))
+        yield fail("credentials", f"not set: {wanted}, for {', '.join(users)}", mend)
     elif present:
         yield ok("credentials", f"set: {', '.join(present)}")
     else:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from odfbuild.errors import IngestError, Location
+from odfbuild.errors import InDefinition, IngestError
 from odfbuild.ingest.file_kind import packed
 from odfbuild.ingest.process import Finished, run_to_file
 from odfbuild.ingest.secrets import scrub
@@ -56,13 +56,12 @@ def prepare(
             else:
                 name = _decompress(step, file, target, name, settings.max_unpacked_bytes)
         except IngestError as error:
-            error.location = error.location or Location(f"prepare[{number}]")
-            raise
+            raise error.or_at(InDefinition.of("prepare", number)) from None
         except OSError as error:
             raise IngestError(
                 f"cannot prepare '{name}': {error.strerror or error}",
                 code="E0400",
-                location=Location(f"prepare[{number}]"),
+                location=InDefinition.of("prepare", number),
                 help="correct the permissions, or make room, then run `odfbuild apply` again",
             ) from None
         if number:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from odfbuild.errors import Errors, IngestError, OdfbuildError
+from odfbuild.errors import IngestError, OdfbuildError
 
 HIDDEN = "***"
 
@@ -203,16 +203,20 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 def scrub_error(error: OdfbuildError) -> OdfbuildError:
     """`error`, with secrets taken out of its texts."""
-    if isinstance(error, Errors):
-        return Errors(scrub_error(each) for each in error.errors)
-    error.message = scrub(error.message)
-    error.notes = tuple(scrub(note) for note in error.notes)
-    error.help = None if error.help is None else scrub(error.help)
+    return error.mapped(_scrubbed)
+
+
+def _scrubbed(error: OdfbuildError) -> OdfbuildError:
     place = error.location
     if place is not None:
         snippet = None if place.snippet is None else scrub(place.snippet)
-        error.location = replace(place, file=scrub(place.file), snippet=snippet)
-    return error
+        place = replace(place, file=scrub(place.file), snippet=snippet)
+    return error.changed(
+        message=scrub(error.message),
+        notes=tuple(scrub(note) for note in error.notes),
+        help=None if error.help is None else scrub(error.help),
+        location=place,
+    )
 
 
 def _parts_of_url(url: str) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -171,10 +171,7 @@ def asked_of(
                 QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
             )
         except OdfbuildError as error:
-            for each in error.apart():
-                each.dataset = None
-                each.location = _as_asked(each.location, question, name)
-            raise
+            raise error.mapped(lambda each: _as_asked(each, question, name)) from None
         yield found
 
 
@@ -259,14 +256,16 @@ def _relations(sql: str, words: Sequence[Word]) -> Iterator[str]:
             yield sql[following.start :].split(maxsplit=1)[0].strip("`;,()")
 
 
-def _as_asked(location: Location | None, question: Question, name: str) -> Location | None:
-    """A place in the query as it was written, before names were quoted."""
+def _as_asked(error: OdfbuildError, question: Question, name: str) -> OdfbuildError:
+    """With a place in the query as it was written, before names were quoted, and no dataset."""
+    error = error.changed(dataset=None)
+    location = error.location
     if location is None or location.line is None or location.column is None:
-        return location
+        return error
     lines = question.asked.splitlines()
     column = location.column
     for line, mark in question.quoted:
         if line == location.line and mark < column:
             column -= 1
     snippet = lines[location.line - 1] if location.line <= len(lines) else location.snippet
-    return replace(location, file=name, column=column, snippet=snippet)
+    return error.at(Location(name, location.line, column, snippet, location.length))

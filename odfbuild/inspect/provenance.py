@@ -43,6 +43,14 @@ def trace(
     return trees, len(offsets) - len(chosen)
 
 
+def _moved(error: OdfbuildError, columns: int) -> OdfbuildError:
+    """With a place in the condition, which begins after so many columns of the query."""
+    place = error.location
+    if place is None or place.line != 1 or place.column is None:
+        return error
+    return error.at(replace(place, column=max(1, place.column - columns)))
+
+
 def _holding(workspace: Workspace, name: str, condition: str, engine: LazyEngine) -> list[int]:
     """Offsets of the records for which a condition holds, in order."""
     state = workspace.projection(name)
@@ -53,9 +61,5 @@ def _holding(workspace: Workspace, name: str, condition: str, engine: LazyEngine
         with asked_of(engine.get, workspace, question, history=True, name="--where") as found:
             parts = [pq.read_table(part) for part in found.parts]
     except OdfbuildError as error:
-        for each in error.apart():
-            place = each.location
-            if place is not None and place.line == 1 and place.column is not None:
-                each.location = replace(place, column=max(1, place.column - len(beginning)))
-        raise
+        raise error.mapped(lambda each: _moved(each, len(beginning))) from None
     return [offset for part in parts for offset in part.column(0).to_pylist()]

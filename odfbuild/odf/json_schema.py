@@ -1,15 +1,17 @@
 """The protocol's objects as JSON Schema (2020-12), for editors and for other tools.
 
-Made from the event types alone. It accepts what `yaml_form` accepts, but for what only code can
-check: the grammar of names and hashes, dates and times. Pure.
+Made from the event types alone. The schemas say what is accepted; what only code can check, such
+as the grammar of names and hashes, stands there as a `format` (`formats`). Pure.
 """
 
 from __future__ import annotations
 
 import inspect
 from functools import cache
+from types import UnionType
 from typing import Any
 
+from odfbuild.odf.formats import FORMATS
 from odfbuild.odf.introspect import (
     Field,
     FieldType,
@@ -20,8 +22,8 @@ from odfbuild.odf.introspect import (
     fields_of,
     is_member,
 )
+from odfbuild.odf.plain_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings, to_data
 from odfbuild.odf.registry import enums, objects, union_docs, unions
-from odfbuild.odf.yaml_form import MANIFEST_VERSIONS, SHORT_FORMS, is_read_step, spellings, to_data
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -54,6 +56,16 @@ def schema_of(name: str) -> Schema:
     }
 
 
+def schema_for(kind: Any) -> Schema:
+    """The schema of what is decoded as a class, a union, a member of one, or an enum."""
+    if is_member(kind):
+        schema = _union((kind,))
+    else:
+        schema = _union(kind.__args__) if isinstance(kind, UnionType) else _ref(kind.__name__)
+    return {**schema, "$defs": _reachable(schema)}
+
+
+@cache
 def manifest_schema(kind: str) -> Schema:
     """The schema of a manifest (`DatasetSnapshot`, `MetadataBlock`), with what it needs."""
     return {
@@ -125,7 +137,7 @@ def _object(cls: type) -> Schema:
     }
     if is_read_step(cls):
         ddl = {"properties": {"schema": {"type": "array"}}, "required": ["schema", "ddlSchema"]}
-        schema["not"] = ddl
+        schema["not"] = {"type": "object", **ddl}
     return schema
 
 
@@ -185,6 +197,11 @@ def _integer(low: int, high: int) -> Schema:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
+def _formatted(wire: str, **more: str) -> Schema:
+    plain = "string" if FORMATS[wire].plain is str else "object"
+    return {"type": plain, "format": FORMATS[wire].name, **more}
+
+
 _SCALARS: dict[str, Schema] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -192,11 +209,11 @@ _SCALARS: dict[str, Schema] = {
     "u32": _integer(0, 2**32 - 1),
     "i32": _integer(-(2**31), 2**31 - 1),
     "i16": _integer(-(2**15), 2**15 - 1),
-    "bytes": {"type": "string", "contentEncoding": "base64"},
-    "multihash": {"type": "string", "description": "A multihash in multibase text."},
-    "id": {"type": "string", "pattern": "^did:odf:", "description": "Identity of a dataset."},
-    "ref": {"type": "string", "description": "Name or DID of a dataset."},
-    "alias": {"type": "string", "description": "Name of a dataset."},
-    "timestamp": {"type": "string", "description": "Date and time (RFC 3339)."},
-    "open_map": {"type": "object"},
+    "bytes": _formatted("bytes", contentEncoding="base64"),
+    "multihash": _formatted("multihash", description="A multihash in multibase text."),
+    "id": _formatted("id", pattern="^did:odf:", description="Identity of a dataset."),
+    "ref": _formatted("ref", description="Name or DID of a dataset."),
+    "alias": _formatted("alias", description="Name of a dataset."),
+    "timestamp": _formatted("timestamp", description="Date and time (RFC 3339)."),
+    "open_map": _formatted("open_map"),
 }

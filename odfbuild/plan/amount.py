@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odfbuild.values import dataclass
 
 
@@ -24,6 +26,8 @@ class Amount:
         return Amount(self.least + other.least, most)
 
 
-def total(amounts: list[Amount]) -> Amount:
+def total(amounts: Sequence[Amount]) -> Amount:
     """All together."""
-    return sum(amounts, Amount())
+    known = [each.most for each in amounts if each.most is not None]
+    most = sum(known) if len(known) == len(amounts) else None
+    return Amount(sum([each.least for each in amounts]), most)

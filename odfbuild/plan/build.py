@@ -104,7 +104,7 @@ def build_plan(
     defined = {name.lower() for name in order}
     unplanned = {name: faults[name] for name in sorted(faults) if name.lower() not in defined}
     with paused_collector():
-        planned = [planner.plan(definitions[name]) for name in order]
+        planned = planner.finished([planner.plan(definitions[name]) for name in order])
     planned += [planner.refuse(name, error) for name, error in unplanned.items()]
     without = {
         name: projections[name]
@@ -161,6 +161,11 @@ class _Planner:
             location=error.location,
             refusal=error,
         )
+
+    def finished(self, planned: list[DatasetPlan]) -> list[DatasetPlan]:
+        """All plans, once the last one is made."""
+        decided = "_decider" in vars(self)
+        return self._decider.finished(planned) if decided else planned
 
     @cached_property
     def _decider(self) -> Decider:

@@ -44,7 +44,7 @@ class ColumnsAhead:
         self._alias_of = alias_of
         self._changed: dict[str, Columns | None] = {}
         self._impact = Impact(lineages)
-        self._broken = BrokenReaders(lineages)
+        self.broken = BrokenReaders(lineages)
 
     def follow(
         self, snapshot: DatasetSnapshot, state: Projection | None, difference: Diff, place: Place
@@ -54,8 +54,8 @@ class ColumnsAhead:
             return UNCHANGED
         name = str(snapshot.name)
         transform = state.transform
-        if transform is not None and self._broken:
-            self._broken.reach(name, self._reader(transform, None, state))
+        if transform is not None and self.broken:
+            self.broken.reach(name, self._reader(transform, None, state))
         if difference.refusal is not None:
             return UNCHANGED
         evolution = UNCHANGED
@@ -63,7 +63,7 @@ class ColumnsAhead:
             found = self._by_change(snapshot, change, state, place)
             evolution = evolution if found is UNCHANGED else found
             if evolution.refusal is not None:
-                self._broken.refused(name, evolution.refusal, evolution.broken)
+                self.broken.refused(name, evolution.broken)
                 return evolution
             if isinstance(change.after, SetTransform):
                 transform = change.after

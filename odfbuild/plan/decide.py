@@ -71,6 +71,17 @@ class Decider:
             self.unborn.add(folded)
         return made, outlook
 
+    def finished(self, planned: list[DatasetPlan]) -> list[DatasetPlan]:
+        """All plans, with refused changes telling whom they would have reached."""
+        if not self.columns.broken:
+            return planned
+        return [
+            each
+            if each.refusal is None
+            else replace(each, refusal=each.refusal.noted(*self.columns.broken.notes(each.name)))
+            for each in planned
+        ]
+
     def refuse(
         self, definition: Definition, inputs: tuple[str, ...], error: OdfbuildError
     ) -> DatasetPlan:
@@ -117,8 +128,7 @@ class Decider:
         evolution = UNCHANGED if wrong else follow(snapshot, state, difference, place)
         if evolution.refusal is not None:
             difference = refused(evolution.refusal)
-        with_costs(difference.refusal, name, self.states)
-        refusal = difference.refusal or first_of(
+        refusal = with_costs(difference.refusal, name, self.states) or first_of(
             (
                 *refused_queries(snapshot, self.given.engines, place),
                 *wrong,
@@ -137,7 +147,8 @@ class Decider:
             verdict = self._ingest(name, source, state)
             if verdict.refusal is not None and source is not None:
                 path = (*path_of(snapshot, source), "fetch")
-                verdict.refusal.location = place.of((*path, "path"), (*path, "url"), path)
+                at = place.of((*path, "path"), (*path, "url"), path)
+                verdict = replace(verdict, refusal=verdict.refusal.at(at))
         refusal = refusal or verdict.refusal
         made = _assemble(definition, state, difference, verdict, inputs, refusal, location)
         if refusal is not None:
@@ -207,7 +218,7 @@ class Decider:
             name, transform.transform, state, views, since, corrected=corrected
         )
         if verdict.refusal is not None:
-            verdict.refusal.location = places.of(None)
+            verdict = replace(verdict, refusal=verdict.refusal.at(places.of(None)))
         committed = state.transform.transform if state and state.transform else None
         if verdict.action and committed is not None and committed.version:
             release = release_for(committed, self.given.engine_version)

@@ -56,8 +56,7 @@ def first_of(errors: tuple[OdfbuildError, ...]) -> OdfbuildError | None:
     first, *others = errors
     places = [f"{each.location}: " if each.location else "" for each in others]
     notes = (f"also {place}{each.message}" for place, each in zip(places, others, strict=True))
-    first.notes = (*first.notes, *notes)
-    return first
+    return first.noted(*notes)
 
 
 def _path_of_query(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:
@@ -85,5 +84,4 @@ def _refused(
         runnable(transform, name)
     except (Errors, QueryError) as error:
         for each in error.apart():
-            each.location = placed(each.location, path, place)
-            yield each
+            yield each.at(placed(each.location, path, place))

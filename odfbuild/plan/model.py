@@ -31,6 +31,9 @@ class Action(Enum):
     DELETE = "-"
     REFUSE = "!"
 
+    # Each member is there once; that of `Enum` is written in Python and hashes the name.
+    __hash__ = object.__hash__
+
 
 class ReasonCode(Enum):
     """Why a dataset is or is not run or changed: a closed list, part of the output format."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from odfbuild.errors import Location
+from odfbuild.errors import InDefinition, Location, Path
 from odfbuild.odf.model import AddPushSource, DatasetSnapshot, MetadataEvent
 from odfbuild.project.model import Definition
 from odfbuild.values import dataclass
 
-Path = tuple[str | int, ...]
+__all__ = ["FileOnly", "Path", "Place", "path_of", "placed"]
 
 
 class Place(Protocol):
@@ -49,10 +49,9 @@ class FileOnly:
 
 def placed(found: Location | None, path: Path, place: Place) -> Location | None:
     """A place in the text of a query of the transform at `path` as one in the project's file."""
-    if found is None or found.line is None:
+    if not isinstance(found, InDefinition) or found.line is None:
         return place.of(path)
-    step = int(found.file.removeprefix("queries[").removesuffix("]"))
-    at = place.in_query(path, step, found.line, found.column)
+    at = place.in_query(path, int(found.path[1]), found.line, found.column)
     return replace(at, length=max(at.length, found.length)) if at.snippet else at
 
 

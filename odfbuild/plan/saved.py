@@ -154,7 +154,7 @@ def _mode(data: Mapping[str, str] | None) -> Choice | None:
 def _change(data: Mapping[str, Any], place: Location | None) -> EventChange:
     """A change; a place that is only the dataset's tells nothing about the event."""
     before, after = (
-        None if each is None else from_data(MetadataEvent, each)  # type: ignore[arg-type]
+        None if each is None else from_data(MetadataEvent, each)
         for each in (data["before"], data["after"])
     )
     if after is None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from odfbuild.engine.settings import SCHEMA as ENGINE
-from odfbuild.engine.settings import engine_settings, refused
+from odfbuild.declared import Misfit, document_schema, read
+from odfbuild.engine.settings import EngineSettings, refused
 from odfbuild.errors import Errors, Location, ProjectError
-from odfbuild.ingest.settings import SCHEMA as INGEST
-from odfbuild.ingest.settings import settings_from
+from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.decode_errors import describe
 from odfbuild.project.environments import (
     check_environment,
@@ -20,10 +19,9 @@ from odfbuild.project.environments import (
     nested_states,
     state_of,
 )
-from odfbuild.project.lint.rules import SCHEMA as LINT
-from odfbuild.project.machine import SCHEMA as MACHINE
 from odfbuild.project.machine import (
     VARIABLE,
+    MachineFile,
     machine_file,
     merged,
     not_for_projects,
@@ -33,16 +31,7 @@ from odfbuild.project.machine import (
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.reach import Boundary
-from odfbuild.project.settings.checks import SCHEMA as CHECKS
-from odfbuild.project.settings.checks import checks_from
-from odfbuild.project.settings.freshness import SCHEMA as FRESHNESS
-from odfbuild.project.settings.freshness import freshness_from
-from odfbuild.project.settings.owners import SCHEMA as OWNERS
-from odfbuild.project.settings.owners import owners_from
-from odfbuild.project.settings.policy import SCHEMA as POLICIES
-from odfbuild.project.settings.policy import policies_from
-from odfbuild.project.settings.watermarks import SCHEMA as WATERMARKS
-from odfbuild.project.settings.watermarks import watermarks_from
+from odfbuild.project.settings.content import Content, Environment, ProjectFile
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
@@ -51,87 +40,6 @@ from odfbuild.store.files import top_of
 from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"
-
-STORAGE: dict[str, Any] = {
-    "type": "string",
-    "pattern": r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
-    "examples": ["s3://bucket/prefix", "../data"],
-    "description": "Storage of the data for all clones: s3://bucket/prefix, gs:, az:, or a folder",
-}
-
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "odfbuild project",
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["kind", "version", "content"],
-    "properties": {
-        "kind": {"const": "Project"},
-        "version": {"const": 1},
-        "content": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["name"],
-            "properties": {
-                "name": {"type": "string", "minLength": 1},
-                "datasets": {
-                    "type": "string",
-                    "default": "datasets",
-                    "description": "Folder of the definitions",
-                },
-                "state": {
-                    "type": "string",
-                    "default": "chains",
-                    "description": "Folder of the metadata chains and their data",
-                },
-                "storage": STORAGE,
-                "vars": {
-                    "type": "object",
-                    "description": "Values that templates can use",
-                },
-                "ingest": INGEST,
-                "engine": ENGINE,
-                "selectors": {
-                    "type": "object",
-                    "additionalProperties": {"type": "string", "minLength": 1},
-                    "description": "Named selections, for `--selector NAME`",
-                },
-                "environments": {
-                    "type": "object",
-                    "additionalProperties": {
-                        "type": "object",
-                        "additionalProperties": False,
-                        "properties": {
-                            "state": {
-                                "type": "string",
-                                "description": "Folder of its chains (default: chains-NAME)",
-                            },
-                            "storage": STORAGE,
-                        },
-                    },
-                    "description": "Environments and where each keeps its chains",
-                },
-                "moved": {
-                    "type": "object",
-                    "additionalProperties": {"type": "string", "minLength": 1},
-                    "description": "New names of renamed datasets, by their old ones",
-                },
-                "policies": POLICIES,
-                "engines": {
-                    "type": "object",
-                    "additionalProperties": {"type": "string", "enum": ["spark"]},
-                    "description": "Which engine runs queries of another engine",
-                },
-                "checks": CHECKS,
-                "freshness": FRESHNESS,
-                "watermarks": WATERMARKS,
-                "owners": OWNERS,
-                "lint": LINT,
-            },
-        },
-    },
-}
-"""What `odfbuild.yaml` may hold."""
 
 
 def find_root(start: Path | None = None) -> Path:
@@ -159,8 +67,8 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
     boundary.check_open(root / FILE)
     text = _read(root / FILE)
     documents = read_documents(text, FILE)
-    data = documents[0] if documents else None
-    errors = _problems(data, text)
+    data: Any = documents[0] if documents else None
+    content, errors = _understood(ProjectFile, data, text, FILE)
     second = next((at for at, each in enumerate(documents) if at and each is not None), None)
     if second is not None:
         errors.append(
@@ -176,41 +84,31 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         places = [str(each.location) for each in errors]
         owned = _owned_by_machine(data, text)
         errors.extend(each for each in owned if str(each.location) not in places)
-        errors.extend(nested_states(data, text, FILE))
+        errors.extend(nested_states(content, text, FILE))
     if errors:
         raise Errors(errors)
-    content = data["content"]  # type: ignore[index]
-    declared = content.get("environments") or {}
-    storage = content.get("storage")
+    storage = content.storage
     if given.env is not None:
-        check_environment(root, declared, given.env)
-        storage = (declared.get(given.env) or {}).get("storage", storage)
-    datasets, state = (
-        root / content.get("datasets", "datasets"),
-        root / state_of(content, given.env),
-    )
+        check_environment(root, content.environments, given.env)
+        storage = content.environments.get(given.env, Environment()).storage or storage
+    datasets, state = root / content.datasets_folder, root / state_of(content, given.env)
     for each in (datasets, state, *([root / VARS / f"{given.env}.yaml"] if given.env else ())):
         boundary.check_open(each)
+    plain = data["content"]
+    changed = {
+        "storage": storage,
+        "vars": variables(root, content.vars, given),
+        "ingest": read(IngestSettings, {**plain.get("ingest", {}), **machine["ingest"]}),
+        "engine": read(EngineSettings, merged(plain.get("engine", {}), machine["engine"])),
+        "engines": {name.lower(): each for name, each in content.engines.items()},
+    }
     return Config(
-        name=content["name"],
+        **{each.name: getattr(content, each.name) for each in fields(Content)} | changed,
         given=given,
         root=root,
         datasets=datasets,
         state=state,
-        storage=storage,
-        vars=variables(root, content.get("vars") or {}, given),
-        ingest=settings_from({**(content.get("ingest") or {}), **machine["ingest"]}),
-        engine=engine_settings(merged(content.get("engine") or {}, machine["engine"])),
         folders=folders,
-        selectors=content.get("selectors") or {},
-        moved=content.get("moved") or {},
-        policies=policies_from(content.get("policies") or ()),
-        engines={name.lower(): each for name, each in (content.get("engines") or {}).items()},
-        checks=checks_from(content.get("checks") or ()),
-        freshness=freshness_from(content.get("freshness") or ()),
-        watermarks=watermarks_from(content.get("watermarks") or ()),
-        owners=owners_from(content.get("owners") or ()),
-        lint=content.get("lint") or {},
     )
 
 
@@ -239,44 +137,6 @@ def _read(file: Path) -> str:
         ) from None
 
 
-_TYPES: dict[str, Any] = {
-    "string": str,
-    "object": dict,
-    "array": list,
-    "integer": int,
-    "number": (int, float),
-}
-
-
-def _plainly_fits(data: Any, schema: dict[str, Any]) -> bool:
-    """Whether data fits beyond doubt, by the few keywords that `SCHEMA` uses."""
-    if not schema:
-        return True
-    if "const" in schema:
-        return type(data) is type(schema["const"]) and bool(data == schema["const"])
-    if "enum" in schema and data not in schema["enum"]:
-        return False
-    if not isinstance(data, _TYPES[schema["type"]]):
-        return False
-    if "pattern" in schema and re.search(schema["pattern"], data) is None:
-        return False
-    if isinstance(data, int | float):
-        return not isinstance(data, bool) and bool(
-            schema.get("minimum", data) <= data > schema.get("exclusiveMinimum", -1)
-        )
-    if isinstance(data, list):
-        return all(_plainly_fits(value, schema["items"]) for value in data)
-    properties = schema.get("properties")
-    if properties is None:
-        each = schema.get("additionalProperties")
-        if each is not None:
-            return all(_plainly_fits(value, each) for value in data.values())
-        return bool(len(data) >= schema.get("minLength", 0))
-    return set(schema.get("required", ())) <= set(data) <= set(properties) and all(
-        _plainly_fits(value, properties[key]) for key, value in data.items()
-    )
-
-
 def _refused_engine(data: Any, text: str, file: str) -> Iterator[ProjectError]:
     for path, message, way_out in refused(data["content"].get("engine") or {}):
         place = locate(text, file, 0, ("content", "engine", *path))
@@ -303,18 +163,23 @@ def _machine(root: Path) -> dict[str, Any]:
     refuse_within(file, top_of(root))
     name, text = str(file), _read(file)
     documents = read_documents(text, name)
-    data = documents[0] if documents else None
-    errors = _problems(data, text, MACHINE, name) or list(_refused_engine(data, text, name))
+    data: Any = documents[0] if documents else None
+    _, errors = _understood(MachineFile, data, text, name)
+    errors = errors or list(_refused_engine(data, text, name))
     if errors:
         raise Errors(errors)
-    return with_variables(data["content"])  # type: ignore[index]
+    return with_variables(data["content"])
 
 
-def _problems(
-    data: Any, text: str, schema: dict[str, Any] = SCHEMA, file: str = FILE
-) -> list[ProjectError]:
-    if _plainly_fits(data, schema):
-        return []
+def _understood(form: Any, data: Any, text: str, file: str) -> tuple[Any, list[ProjectError]]:
+    """The content of a file and nothing, or all that is wrong with it."""
+    try:
+        return read(form, data).content, []
+    except Misfit:
+        return None, _problems(data, text, document_schema("", form), file)
+
+
+def _problems(data: Any, text: str, schema: dict[str, Any], file: str) -> list[ProjectError]:
     # Only a library that takes a tenth of a second to import can say what is wrong.
     from jsonschema import Draft202012Validator
 

@@ -211,8 +211,7 @@ def _document(data: Any, text: str, name: str, index: int) -> Decoded:
             errors.append(located(each, find(text, name, index, each.path)))
         raise Errors(errors) from None
     except ProjectError as error:
-        error.location = locate(text, name, index, ("kind",))
-        raise
+        raise error.at(locate(text, name, index, ("kind",))) from None
 
 
 def _recognised(data: Any, name: str) -> Decoded:

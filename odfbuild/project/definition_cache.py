@@ -24,7 +24,7 @@ from odfbuild.store.incremental_cache import Kept
 if TYPE_CHECKING:
     from odfbuild.project.definitions import Decoded
 
-_DOCUMENT, _INSTANCE, _NAME, _FOLDED, _INPUTS, _ENGINES, _KEY, _START, _END = range(9)
+_DOCUMENT, _INSTANCE, _NAME, _FOLDED, _INPUTS, _ENGINES, _WINDOWED, _KEY, _START, _END = range(10)
 """Positions in the plain values of a definition; the last two say where its document lies."""
 
 _SAME_BYTES = 2
@@ -35,7 +35,7 @@ class KeptDefinition(Definition):
     """A definition from the cache: equal to the one kept, thawed where it is looked at."""
 
     # As slots, these cost a third of what the properties do that they stand for.
-    __slots__ = ("_cache", "_plain", "engines", "folded", "inputs", "key", "name")
+    __slots__ = ("_cache", "_plain", "engines", "folded", "inputs", "key", "name", "windowed")
 
     _plain: tuple[Any, ...]
     _cache: Kept
@@ -59,6 +59,8 @@ class KeptDefinition(Definition):
             value: Any = self._plain[_DOCUMENT]
         elif name == "engines":
             value = self._plain[_ENGINES]
+        elif name == "windowed":
+            value = self._plain[_WINDOWED]
         elif name == "instance":
             value = self._plain[_INSTANCE]
         elif name == "snapshot":
@@ -76,7 +78,7 @@ class KeptDefinition(Definition):
 
 
 (_put_file,) = setters(Definition, "file")
-_put_cache, _put_plain, _, _put_folded, _put_inputs, _put_key, _put_name = setters(
+_put_cache, _put_plain, _, _put_folded, _put_inputs, _put_key, _put_name, _ = setters(
     KeptDefinition, *KeptDefinition.__slots__
 )
 
@@ -153,7 +155,7 @@ def _entry(definition: Definition, frozen: bytes, start: int) -> tuple[Any, ...]
     key = hashlib.blake2b(place.encode() + frozen, digest_size=16).digest()
     where = (definition.document, definition.instance)
     names = (definition.name, definition.folded, definition.inputs, definition.engines)
-    return (*where, *names, key, start, start + len(frozen))
+    return (*where, *names, definition.windowed, key, start, start + len(frozen))
 
 
 def _stamp(config: Config) -> bytes:
@@ -165,7 +167,7 @@ def _stamp(config: Config) -> bytes:
             if path.is_file():
                 parts.append(f"{path}:{_mark(str(path))}")
     environment = hashlib.sha256("\n".join(parts).encode()).digest()
-    return b"odfbuild definitions 5\n" + code_stamp() + environment
+    return b"odfbuild definitions 6\n" + code_stamp() + environment
 
 
 def _mark(path: str) -> tuple[int, int, int]:

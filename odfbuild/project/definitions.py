@@ -122,7 +122,7 @@ def _name_of(data: Any) -> str | None:
 def _noted(error: OdfbuildError, source: Source) -> OdfbuildError:
     """The first error of a file, with a word about templates where it looks like one of them."""
     if source.template is None and _OF_TEMPLATES.search(source.text):
-        error.notes += ("`{{ … }}` and `{% … %}` are filled in where a file is called ….yaml.j2",)
+        return error.noted("`{{ … }}` and `{% … %}` are filled in where a file is called ….yaml.j2")
     return error
 
 
@@ -176,8 +176,8 @@ def _problems_of_sources(snapshot: DatasetSnapshot, document: _Document) -> Iter
     for index, event in enumerate(snapshot.metadata):
         if isinstance(event, SetPollingSource | AddPushSource):
             for path, error in problems_of(event):
-                error.location = document.place(("content", "metadata", index, *path), value=True)
-                yield error
+                at = document.place(("content", "metadata", index, *path), value=True)
+                yield error.at(at)
 
 
 def _problems_of_times(snapshot: DatasetSnapshot, document: _Document) -> Iterator[OdfbuildError]:
@@ -186,8 +186,7 @@ def _problems_of_times(snapshot: DatasetSnapshot, document: _Document) -> Iterat
         # Columns in DDL may stand under either name.
         ddl = (*before[:-1], "ddlSchema", last)
         known = ddl if document.source.has(document.index, ddl) else path
-        error.location = document.place(known, value=True)
-        yield error
+        yield error.at(document.place(known, value=True))
 
 
 def _not_a_snapshot(kind: Any, document: _Document) -> ProjectError:

@@ -6,12 +6,11 @@ put them there again.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from odfbuild.errors import EnvironmentProblem
-from odfbuild.project.config import FILE, SCHEMA
+from odfbuild.project.config import FILE
 from odfbuild.project.resources import schema_text
 from odfbuild.store.disposable import is_linked, prepare_cache_folder
 from odfbuild.store.files import make_folder, write_file
@@ -49,9 +48,8 @@ def provide_schemas(root: Path) -> None:
     folder = _folder(root)
     if is_linked(folder):
         return
-    texts = {_DATASET: schema_text(_DATASET), _PROJECT: json.dumps(SCHEMA, indent=2) + "\n"}
-    for name, text in texts.items():
-        file = folder / name
+    for name in (_DATASET, _PROJECT):
+        file, text = folder / name, schema_text(name)
         if file.is_file() and file.read_bytes() == text.encode():
             continue
         prepare_cache_folder(folder.parent)

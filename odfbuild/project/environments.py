@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from odfbuild.errors import ProjectError
+from odfbuild.project.settings.content import Content, Environment
 from odfbuild.project.variables import FOLDER
 from odfbuild.project.yaml.source import locate
 from odfbuild.wording import did_you_mean
@@ -38,24 +39,21 @@ def check_environment(root: Path, declared: Mapping[str, Any], env: str) -> None
     )
 
 
-def state_of(content: Mapping[str, Any], env: str | None) -> str:
-    """The folder of the chains, by the `content` of odfbuild.yaml; `None`: no environment."""
-    state: str = content.get("state", "chains")
+def state_of(content: Content, env: str | None) -> str:
+    """The folder of the chains; `None`: no environment."""
     if env is None:
-        return state
+        return content.state_folder
     # Never the chains of another environment: a plan compares with its own only.
-    own: str = ((content.get("environments") or {}).get(env) or {}).get("state", f"{state}-{env}")
-    return own
+    own = content.environments.get(env, Environment()).state
+    return f"{content.state_folder}-{env}" if own is None else own
 
 
-def nested_states(data: Any, text: str, file: str) -> Iterator[ProjectError]:
+def nested_states(content: Content, text: str, file: str) -> Iterator[ProjectError]:
     """`ProjectError` E0380 for each folder of chains that lies within another one.
 
-    `data` is odfbuild.yaml, which is valid, `text` its text.
+    `text` is that of odfbuild.yaml.
     """
-    content = data["content"]
-    declared = content.get("environments") or {}
-    folders = {env: PurePath(state_of(content, env)) for env in (None, *declared)}
+    folders = {env: PurePath(state_of(content, env)) for env in (None, *content.environments)}
     for env, folder in folders.items():
         for other, outer in folders.items():
             if outer not in folder.parents:

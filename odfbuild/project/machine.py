@@ -1,4 +1,4 @@
-"""The machine configuration: programs and folders that only the owner of a machine may allow.
+"""What the owner of a machine decides, and no project: what runs programs or leads out of it.
 
 A project comes from whoever opened a pull request. So what Spark loads, which programs run and
 which folders outside are read stands in a file of the user, or in variables of the environment;
@@ -12,12 +12,13 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from odfbuild.engine.settings import MASTER, SANDBOX, Sandbox, is_for_projects
-from odfbuild.engine.settings import SCHEMA as ENGINE
+from odfbuild.declared import Fits, schema_of, setting
+from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
 from odfbuild.errors import ProjectError
-from odfbuild.ingest.settings import CONTAINER, PIPES
+from odfbuild.ingest.settings import IngestSettings
+from odfbuild.values import dataclass
 
 VARIABLE = "ODFBUILD_CONFIG"
 """Names another file than the one in the user's folder of configuration."""
@@ -26,35 +27,30 @@ _CONTAINER, _PIPES, _FOLDERS = (
     f"ODFBUILD_{name}" for name in ("CONTAINER_RUNTIME", "PIPES", "FOLDERS")
 )
 
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "odfbuild machine",
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["kind", "version", "content"],
-    "properties": {
-        "kind": {"const": "Machine"},
-        "version": {"const": 1},
-        "content": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "engine": ENGINE,
-                "ingest": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {"container": CONTAINER, "pipes": PIPES},
-                },
-                "folders": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "Folders outside of a project that planning may read",
-                },
-            },
-        },
-    },
-}
-"""What the file may hold."""
+_OF_PROGRAMS = ("container", "pipes")
+"""Keys of `ingest` that are the machine's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The settings of a machine."""
+
+    engine: EngineSettings = setting(EngineSettings())
+    ingest: Annotated[IngestSettings, Fits(**schema_of(IngestSettings, only=_OF_PROGRAMS))] = (
+        setting(IngestSettings())
+    )
+    folders: tuple[str, ...] = setting(
+        (), "Folders outside of a project that planning may read"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFile:
+    """All of the file."""
+
+    kind: Literal["Machine"] = setting()
+    version: Literal[1] = setting()
+    content: Machine = setting()
 
 
 def machine_file() -> Path | None:

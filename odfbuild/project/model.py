@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odfbuild.engine.settings import EngineSettings, FileAccess
+from odfbuild.engine.settings import FileAccess
 from odfbuild.errors import Errors, Location, OdfbuildError, as_one
-from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.reach import Boundary
-from odfbuild.project.settings.checks import Declared
-from odfbuild.project.settings.freshness import Freshness
-from odfbuild.project.settings.owners import Ownership
-from odfbuild.project.settings.policy import Policy
-from odfbuild.project.settings.watermarks import WatermarkRule
+from odfbuild.project.settings.content import Content
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
@@ -27,31 +21,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Content):
     """`odfbuild.yaml`, for one environment and with variables as they were `given`.
 
     Folders are absolute, `storage` is an address, `moved` gives new names of datasets by old
     ones, `engines` those that stand in for others, both in lower case,
-    `lint` levels by names of rules.
+    `lint` levels by names of rules. What the machine decides is part of `ingest` and `engine`.
     """
 
-    name: str
     root: Path
     datasets: Path
     state: Path
-    storage: str | None = None
-    vars: Mapping[str, Any] = field(default_factory=dict)
-    ingest: IngestSettings = field(default_factory=IngestSettings)
-    engine: EngineSettings = field(default_factory=EngineSettings)
-    selectors: Mapping[str, str] = field(default_factory=dict)
-    moved: Mapping[str, str] = field(default_factory=dict)
-    policies: tuple[Policy, ...] = ()
-    engines: Mapping[str, str] = field(default_factory=dict)
-    checks: tuple[Declared, ...] = ()
-    freshness: tuple[Freshness, ...] = ()
-    watermarks: tuple[WatermarkRule, ...] = ()
-    owners: tuple[Ownership, ...] = ()
-    lint: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     given: Overrides = NO_OVERRIDES
 
@@ -103,6 +83,9 @@ class Config:
         return Workspace(self.state, self.keys, self.cache, storage)
 
 
+_WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A dataset as the project defines it, in normal form: `queries`, inputs with aliases.
@@ -139,6 +122,14 @@ class Definition:
         """Engines of its queries, in lower case, each once."""
         found = (transform.engine.lower() for _, transform in queries_of(self.snapshot))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def windowed(self) -> bool:
+        """Whether its queries may have windows of event time, by their words."""
+        queries = (
+            step.query for _, each in queries_of(self.snapshot) for step in each.queries or ()
+        )
+        return any(map(_WINDOW.search, queries))
 
     @property
     def location(self) -> Location:

@@ -58,9 +58,7 @@ class Source:
 
     def translated(self, error: OdfbuildError) -> OdfbuildError:
         """`error` with its place in the text as a place in the file."""
-        if error.location is not None:
-            error.location = self.in_file(error.location)
-        return error
+        return error if error.location is None else error.at(self.in_file(error.location))
 
 
 def read_sources(config: Config, file: str) -> list[Source]:

@@ -153,8 +153,7 @@ def _render(
     try:
         return str(environment.from_string(guarded).render(values))
     except ProjectError as error:  # of a file to include
-        error.location = error.location or Location(file)
-        raise
+        raise error.or_at(Location(file)) from None
     except UndefinedError as error:
         raise _undefined(error, body, file, values, skipped) from None
     except TemplateNotFound as error:

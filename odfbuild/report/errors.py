@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from odfbuild.errors import Errors, Location, OdfbuildError
@@ -88,3 +89,9 @@ def _paint(code: str, text: str) -> str:
 
 def _plain(code: str, text: str) -> str:
     return text
+
+
+def with_errors(data: dict[str, Any], errors: Iterable[OdfbuildError]) -> dict[str, Any]:
+    """Plain values of what was done, and of what is wrong with the rest, if anything is."""
+    told = [each for error in errors for each in error_to_data(error)]
+    return {**data, "errors": told} if told else data

@@ -335,8 +335,7 @@ class DatasetStore:
             try:
                 check(state, block)
             except ChainError as error:
-                error.dataset = self.name
-                raise
+                raise error.changed(dataset=self.name) from None
             data = encode_block(block)
             head = Multihash.sha3_256(data)
             state = advance(state, head, block)

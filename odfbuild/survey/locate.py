@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from odfbuild.errors import EngineProblem, Errors, Location, OdfbuildError
+from odfbuild.errors import EngineProblem, InDefinition, Location, OdfbuildError
 from odfbuild.odf.model import AddPushSource, MetadataEvent, SetPollingSource, SetTransform
 from odfbuild.project.locate import locate_in_query, locate_path
 from odfbuild.project.model import Definition, Project
-
-_QUERY = re.compile(r"quer(?:y|ies\[(\d+)\])")
-_STEP = re.compile(r"(fetch|prepare)(?:\[(\d+)\]|\.(\w+))?")
 
 
 def locate(
@@ -24,9 +20,7 @@ def locate(
     definition = next((d for d in project.definitions if d.name == dataset), None)
     if definition is None or isinstance(error, EngineProblem):
         return error
-    if isinstance(error, Errors):
-        return Errors(_located(project, definition, each, push_source) for each in error.errors)
-    return _located(project, definition, error, push_source)
+    return error.mapped(lambda each: _located(project, definition, each, push_source))
 
 
 def _located(
@@ -34,36 +28,19 @@ def _located(
 ) -> OdfbuildError:
     found = error.location
     if found is None:
-        error.location = locate_path(project, definition, ("name",))
+        return error.at(locate_path(project, definition, ("name",)))
+    if not isinstance(found, InDefinition):
         return error
-    step = _STEP.fullmatch(found.file)
-    if step is not None:
-        error.location = _in_source(project, definition, step)
-        return error
-    match = _QUERY.fullmatch(found.file)
-    if match is None:
-        return error
-    error.location = _in_query(project, definition, int(match.group(1) or 0), found, push_source)
-    return error
-
-
-def _in_source(project: Project, definition: Definition, step: re.Match[str]) -> Location:
-    index = next(
-        i
-        for i, event in enumerate(definition.snapshot.metadata)
-        if isinstance(event, SetPollingSource)
-    )
-    inside = [int(step[2])] if step[2] else [step[3]] if step[3] else []
-    return locate_path(project, definition, ["metadata", index, step[1], *inside])
+    if found.path[0] == "queries":
+        return error.at(_in_query(project, definition, found, push_source))
+    events = definition.snapshot.metadata
+    index = next(i for i, event in enumerate(events) if isinstance(event, SetPollingSource))
+    return error.at(locate_path(project, definition, ("metadata", index, *found.path)))
 
 
 def _in_query(
-    project: Project,
-    definition: Definition,
-    step: int,
-    found: Location,
-    push_source: str | None,
-) -> Location | None:
+    project: Project, definition: Definition, found: InDefinition, push_source: str | None
+) -> Location:
     for index, event in enumerate(definition.snapshot.metadata):
         member = _transform_member(event, push_source)
         if member is None:
@@ -72,7 +49,7 @@ def _in_query(
             project,
             definition,
             ("metadata", index, member),
-            step,
+            int(found.path[1]),
             found.line or 1,
             found.column or 1,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from odfbuild.errors import CheckError, Location, OdfbuildError
+from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
 from odfbuild.plan.columns.known import KnownColumns
-from odfbuild.plan.queries.checks import in_text, wrong_checks
+from odfbuild.plan.queries.checks import wrong_checks
 from odfbuild.project.config import place_in_config, place_in_text
 from odfbuild.project.model import Config
 from odfbuild.project.settings.checks import checks_of
@@ -31,19 +31,19 @@ def _wrong_checks(found: Definitions) -> Iterator[OdfbuildError]:
     for name in found.graph.order:
         for part, error in wrong_checks(name, checks_of(config.checks, name), known, names):
             # An entry may be about many datasets: the first one tells what is wrong.
-            if (error.declared, part) not in told:
-                told.add((error.declared, part))
-                error.location = place_of_check(config, error)
-                yield error
+            declared = isinstance(error.location, InSettings) and error.location.path
+            if (declared, part) not in told:
+                told.add((declared, part))
+                yield error.at(place_of_check(config, error))
 
 
 def place_of_check(config: Config, error: CheckError) -> Location:
     """Where in odfbuild.yaml the check stands that is wrong, or the wrong part of its query."""
-    path = ("content", "checks", *error.declared[0])
-    inside = in_text(error)
-    if inside is not None:
-        line, column, length = inside
-        found = place_in_text(config.root, line, column, *path)
+    declared = error.location
+    assert isinstance(declared, InSettings), "checks are declared there"
+    path = ("content", *declared.path)
+    if declared.line is not None:
+        found = place_in_text(config.root, declared.line, declared.column or 1, *path)
         if found is not None:
-            return replace(found, length=length)
+            return replace(found, length=declared.length)
     return place_in_config(config.root, *path)

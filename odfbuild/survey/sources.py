@@ -80,8 +80,7 @@ def probe_all(
                 facts[name] = replace(facts[name], exact=False)
             found = _edited(project, definition, chain, facts[name], listed) if is_known else None
         except IngestError as error:
-            error.location = error.location or _event_place(project, definition, index)
-            refusals[name] = error
+            refusals[name] = error.or_at(_event_place(project, definition, index))
             continue
         except Exception as error:  # whatever is wrong with one source, the others are looked at
             refusals[name] = fault_of(project.config.cache, "looking at", name, error)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from odfbuild.plan.places import Place
     from odfbuild.store.dataset import DatasetStore
 
+_BUSY = {Action.RUN, Action.POLL, Action.APPEND}
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
@@ -259,12 +261,15 @@ def _with_places(plan: Plan, project: Project) -> Plan:
 
 def _with_windows(plan: Plan, found: Survey, slices: ChainSlices) -> Plan:
     """The plan with what data that is here tells of records and windows."""
+    if not found.projections:
+        return plan
+    windowed = {each.name for each in found.project.definitions if each.inputs and each.windowed}
     busy = [
         each
         for each in plan.datasets
-        if each.inputs and not {Action.RUN, Action.POLL, Action.APPEND}.isdisjoint(each.actions)
+        if each.name in windowed and not _BUSY.isdisjoint(each.actions)
     ]
-    if not busy or not found.projections:
+    if not busy:
         return plan
     from odfbuild.plan.inputs import States
     from odfbuild.survey.windows import Chains, window_records

@@ -100,8 +100,7 @@ def plan_replay(
             for each in event.query_inputs
         )
     except IntegrityError as error:
-        error.notes = (*error.notes, f"block {block.sequence_number} {hash}")
-        return error
+        return error.noted(f"block {block.sequence_number} {hash}")
     return Replay(
         block=hash,
         sequence_number=block.sequence_number,

@@ -6,6 +6,7 @@ import io
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -13,11 +14,12 @@ from threading import Thread
 import pytest
 
 from odfbuild import Project
+from odfbuild.api.logged import Logged
 from odfbuild.engine.settings import FileAccess
-from odfbuild.errors import Errors, PlanError, ProjectError, StaleHeadError
+from odfbuild.errors import Errors, OdfbuildError, PlanError, ProjectError, StaleHeadError
 from odfbuild.plan.explain import DatasetStatus
 from odfbuild.plan.model import Action, ReasonCode
-from odfbuild.survey.outcome import Status
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
@@ -45,7 +47,7 @@ content:
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    share(PlainEngine(), monkeypatch)
     return Tiny.fresh(tmp_path / "p")
 
 
@@ -327,11 +329,12 @@ def test_a_project_keeps_one_engine_until_it_is_closed(tiny: Tiny, started: list
 def test_an_engine_that_does_not_suit_any_more_is_ended(
     tiny: Tiny, started: list[Counted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def running() -> list[bool]:
-        project.verify()
-        return [each.runs for each in started]
-
     with Project(tiny.root) as project:
+
+        def running() -> list[bool]:
+            project.verify()
+            return [each.runs for each in started]
+
         project.apply()
         assert running() == [True]
         # Settings of the engine, its fences, another project.
@@ -354,3 +357,41 @@ def test_calls_of_several_threads_share_an_engine(tiny: Tiny, started: list[Coun
         for each in threads:
             each.join()
         assert [each.runs for each in started] == [True]
+
+
+class Curious(Logged):
+    """A listener that asks while it hears."""
+
+    def __init__(self, *asked: Callable[[], object]) -> None:
+        self.asked = asked
+        self.errors: list[str] = []
+
+    def finished(self, outcome: DatasetOutcome) -> None:
+        for each in self.asked:
+            try:
+                each()
+            except OdfbuildError as error:
+                self.errors.append(error.code)
+
+
+def test_a_listener_that_could_only_wait_for_ever_is_told_so(
+    tiny: Tiny, started: list[Counted], tmp_path: Path
+) -> None:
+    other = Project(Tiny.fresh(tmp_path / "q").root)
+    outcomes: list[ApplyOutcome] = []
+    with Project(tiny.root) as project:
+        listener = Curious(
+            project.verify, lambda: outcomes.append(other.apply()), project.close, other.close
+        )
+        working = Thread(target=lambda: project.apply(listener=listener), daemon=True)
+        working.start()
+        working.join(60)
+        assert not working.is_alive()
+        # Its own project can be asked; another one cannot, and nor can Spark be ended.
+        assert listener.errors == ["E0624", "E0624"]
+        told = {error.code for outcome in outcomes for error in outcome.errors}
+        assert (len(outcomes), told) == (2, {"E0624"})
+        assert [each.runs for each in started] == [True]
+        assert other.apply().errors == []
+        assert [each.runs for each in started] == [False, True]
+    other.close()

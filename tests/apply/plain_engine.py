@@ -21,6 +21,9 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    Provenance,
+    ProvenanceTask,
+    QueryTask,
     StepProgress,
     TransformResult,
     TransformTask,
@@ -88,6 +91,15 @@ class PlainEngine:
         part = task.scratch / "part.parquet"
         pq.write_table(rows.cast(RESULT), part)
         return EngineResult(parts=(part,), schema=RESULT)
+
+    def provenance(self, task: ProvenanceTask) -> Provenance:
+        raise NotImplementedError
+
+    def violations(self, *_: object) -> tuple[int, str]:
+        raise NotImplementedError
+
+    def query(self, task: QueryTask) -> EngineResult:
+        raise NotImplementedError
 
     def progress(self, dataset: str) -> StepProgress | None:
         return None

@@ -58,11 +58,7 @@ def test_what_a_reset_left_behind_goes_after_the_grace_period_only(bench: Bench)
     assert files(bench) == before
     removed = collect(bench.workspace, None, before=now(), dry_run=False)
     assert shown == removed
-    assert sorted(each.kind for each in removed.garbage) == [
-        "block",
-        "block",
-        "data",
-    ]  # a reset takes the schema along
+    assert sorted(each.kind for each in removed.garbage) == ["block", "data"]
     assert before - files(bench) == {each.path for each in removed.garbage}
     assert verify_integrity(bench.workspace, logical=True) == ()
     bench.step("derived")

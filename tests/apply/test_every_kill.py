@@ -136,7 +136,7 @@ def test_a_run_killed_at_any_step_is_completed_by_the_next(
 def collected(tiny: Tiny) -> None:
     """Collect all garbage at once; what is left is whole."""
     found = collect(tiny.workspace(), None, before=time.time() + 60, dry_run=False)
-    assert found.damaged == found.held == ()
+    assert (found.damaged, found.held) == ((), ())
     assert verify_integrity(tiny.workspace()) == ()
 
 

@@ -19,6 +19,7 @@ from odfbuild import Project
 from odfbuild.engine.contract import EngineResult, IngestTask, TransformResult, TransformTask
 from odfbuild.errors import OdfbuildError, QueryError
 from odfbuild.plan import decide
+from odfbuild.plan.changes.diff import diff
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import QUERY, Tiny
@@ -156,7 +157,7 @@ def _breaking_change(world: World) -> None:
 
 
 def _planning_fails(world: World) -> None:
-    original = decide.diff
+    original = diff
 
     def failing(snapshot: object, *rest: object) -> object:
         if str(snapshot.name) == "victim":  # type: ignore[attr-defined]

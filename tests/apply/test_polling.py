@@ -197,12 +197,13 @@ def engine(monkeypatch):
 
 def define(root: Path, source: Source) -> Tiny:
     (root / "datasets").mkdir(parents=True, exist_ok=True)
-    project = {"name": "tiny", "datasets": "datasets", "state": "chains"}
+    project: dict[str, Any] = {"name": "tiny", "datasets": "datasets", "state": "chains"}
     if source.ingest:
         project["ingest"] = source.ingest
     document = {"kind": "Project", "version": 1, "content": project}
     (root / "odfbuild.yaml").write_text(json.dumps(document))
-    read = {"kind": source.read, "schema": ["event_time TIMESTAMP", "id BIGINT", "value BIGINT"]}
+    columns = ["event_time TIMESTAMP", "id BIGINT", "value BIGINT"]
+    read: dict[str, Any] = {"kind": source.read, "schema": columns}
     if source.read == "Csv":
         read["header"] = True
     polling = {

@@ -35,7 +35,7 @@ def test_a_query_that_was_found_right_is_not_checked_again(
 ) -> None:
     odfbuild.ok("validate", "--engine")
     # Whoever asks this engine for anything fails.
-    share(None, monkeypatch)  # type: ignore[arg-type]
+    share(None, monkeypatch)
     odfbuild.ok("validate", "--engine")
     tiny.derive("derived", QUERY.replace("10", "11"))
     assert "AttributeError" in odfbuild("validate", "--engine").err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.cli.usage import EXIT_USAGE
+from odfbuild.cli.exit_codes import EXIT_USAGE
 from odfbuild.verify.check import verify
 from tests.apply.in_process import Program
 from tests.apply.plain_engine import PlainEngine

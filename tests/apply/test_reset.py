@@ -37,12 +37,20 @@ def kinds(bench: Bench, name: str) -> list[str]:
 
 def test_a_reset_to_the_definition_drops_all_records_and_names_the_readers(bench: Bench) -> None:
     reset = plan_reset(bench.workspace, "derived")
-    assert (reset.records, reset.blocks, reset.readers) == (5, 3, ("last",))
+    assert (reset.records, reset.blocks, reset.readers) == (5, 2, ("last",))
     carry_out(bench.workspace, [reset])
-    assert kinds(bench, "derived") == ["Seed", "SetTransform"]
+    assert kinds(bench, "derived") == ["Seed", "SetTransform", "SetDataSchema"]
     assert bench.now("derived").records == 0
     assert bench.now("derived").dataset_id == bench.now("derived").dataset_id
     assert verify_integrity(bench.workspace, ["derived"]) == ()
+
+
+def test_a_reset_with_the_schema_leaves_only_what_the_definition_says(bench: Bench) -> None:
+    root = plan_reset(bench.workspace, "root", schema=True)
+    carry_out(bench.workspace, with_readers(bench.workspace, root, schema=True))
+    assert kinds(bench, "derived") == ["Seed", "SetTransform"]
+    assert bench.now("root").schema is None
+    assert verify_integrity(bench.workspace) == ()
 
 
 def test_what_was_reset_is_computed_again_alike(bench: Bench) -> None:
@@ -119,8 +127,10 @@ def test_a_wrong_type_of_a_column_is_corrected_by_a_reset_that_the_refusal_names
     file.write_text(file.read_text().replace("value BIGINT", "value STRING"))
     refused = program("plan")
     assert refused.code == 1
-    assert "odfbuild reset root" in refused.out
+    assert "odfbuild reset root --schema" in refused.out
     program.ok("reset", "root", "--readers", "-y")
+    assert "odfbuild reset root --schema" in program("plan").out
+    program.ok("reset", "root", "--readers", "--schema", "-y")
     assert "E0314" not in program.ok("plan").out
     program.apply()
     assert tiny.ids("root") == tiny.ids("derived") == [1, 2, 3]

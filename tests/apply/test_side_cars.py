@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ BATCHES = 4
 
 def prepared(root: Path, merge: MergeStrategy) -> Path:
     """A project with an empty dataset."""
-    columns = ("event_time TIMESTAMP", "k STRING", "n BIGINT", "v INT")
+    columns: tuple[str, ...] = ("event_time TIMESTAMP", "k STRING", "n BIGINT", "v INT")
     if isinstance(merge, MergeStrategyUpsertStream):
         columns = (*columns, "op INT")
     create(root, ReadStepNdJson(ddl_schema=columns), merge)
@@ -162,7 +163,8 @@ def test_a_key_may_have_a_column_that_earlier_records_have_not(
 ) -> None:
     if not indexed:
         monkeypatch.setattr(prior_module, "SMALL_BATCH_ROWS", 0)
-    for number, strategy in enumerate((MergeStrategyLedger, MergeStrategyUpsertStream)):
+    strategies: list[Any] = [MergeStrategyLedger, MergeStrategyUpsertStream]
+    for number, strategy in enumerate(strategies):
         space = create(tmp_path / str(number), ReadStepNdJson(), strategy(primary_key=("id",)))
         push_into(space, spark_engine, b'{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
         store = space.dataset("d")

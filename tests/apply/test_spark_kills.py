@@ -78,7 +78,7 @@ def check(killer: Killer, world: World, tiny: Tiny, where: str) -> None:
     assert killer.run(tiny.root, *APPLY)[0] == 0, (tiny.root / "run.log").read_text()
     assert tiny.state() == world.after.state(), where
     found = collect(tiny.workspace(), None, before=time.time() + 60, dry_run=False)
-    assert found.damaged == found.held == ()
+    assert (found.damaged, found.held) == ((), ())
     assert tiny.state() == world.after.state(), where
     assert files_of(tiny) == files_of(world.after), where
     assert verify_integrity(tiny.workspace()) == ()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from odfbuild.declared import read
 from odfbuild.odf.model import AddData
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.project.settings.watermarks import rule_of, watermarks_from
+from odfbuild.project.settings.watermarks import WatermarkRule, rule_of
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
@@ -70,15 +71,16 @@ def add(tiny: Tiny, name: str, *times: str, first: int = 100) -> None:
 def test_a_watermark_follows_records_and_clock_and_never_goes_back(
     last: str | None, newest: str | None, said: dict[str, str], watermark: str | None
 ) -> None:
-    (rule,) = watermarks_from([{"match": ["*"], **said}])
+    (rule,) = read(tuple[WatermarkRule, ...], [{"match": ["*"], **said}])
     known = [None if each is None else at(each) for each in (last, newest)]
     found = rule.watermark(*known, at("2024-01-10T13:14:15.678Z"))
     assert (found and str(found)) == watermark
 
 
 def test_of_several_rules_that_match_the_last_one_says() -> None:
-    rules = watermarks_from(
-        [{"match": ["a*"], "delay": "1d"}, {"match": ["*b", "x"], "maxAhead": "1h"}]
+    rules = read(
+        tuple[WatermarkRule, ...],
+        [{"match": ["a*"], "delay": "1d"}, {"match": ["*b", "x"], "maxAhead": "1h"}],
     )
     assert rule_of(rules, "AB") is rules[1]
     assert rule_of(rules, "ax") is rules[0]

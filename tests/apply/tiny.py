@@ -163,6 +163,6 @@ class Tiny:
             result[name] = (kinds, self.records(name), now.watermark, source)
         return result
 
-    def ids(self, name: str) -> list[int]:
+    def ids(self, name: str) -> list[Any]:
         """The column `id`."""
         return [record["id"] for record in self.records(name)]

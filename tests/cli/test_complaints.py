@@ -126,7 +126,7 @@ def test_sqlmesh_3866_who_comes_second_is_told_before_any_work(
     applied.ok("plan", "-o", "plan.json")
     applied.apply()
     before = heads(tiny)
-    share(None, applied.monkeypatch)  # type: ignore[arg-type]  # no engine to work with
+    share(None, applied.monkeypatch)  # no engine to work with
     said = applied("apply", "plan.json", "-y")
     assert said.code == 5
     assert "'root' moved since the plan was made" in said.err

@@ -45,7 +45,7 @@ def odfbuild(
     (tmp_path / "repo" / ".gitignore").write_text(".odfbuild*\nchains/\n")
     commit(repo, "Begin")
     repo.close()
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    share(PlainEngine(), monkeypatch)
     return Program(tiny.root, monkeypatch, capsys)
 
 

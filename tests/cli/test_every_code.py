@@ -34,6 +34,7 @@ ELSEWHERE = {
     "E0545": ("tests/engine/test_limits.py", "a step that takes longer than it may"),
     "E0546": ("tests/engine/test_lost_jvm.py", "a step that takes the memory of its JVM"),
     "E0547": ("tests/engine/test_connect.py", "a server that does not see the project's folder"),
+    "E0624": ("tests/api/test_python_interface.py", "a listener that asks another project"),
     "E0908": ("tests/engine/test_cluster.py", "a cluster whose workers take no work"),
     "E0909": ("tests/engine/test_lost_jvm.py", "a JVM that ends in the middle of a step"),
 }

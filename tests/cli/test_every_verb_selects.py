@@ -132,7 +132,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiny]:
             patch.delenv(name)
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         patch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-        share(PlainEngine(), patch)  # type: ignore[arg-type]
+        share(PlainEngine(), patch)
         tiny = Tiny.fresh(tmp_path_factory.mktemp("selects") / "project")
         git(tiny, "init", "-q", "-b", "main")
         config = tiny.root / "odfbuild.yaml"

@@ -208,7 +208,7 @@ def test_a_run_is_good_although_git_takes_no_note(tiny: Tiny, odfbuild: Program)
 def test_without_a_repository_nothing_is_asked_of_git(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    share(PlainEngine(), monkeypatch)  # type: ignore[arg-type]
+    share(PlainEngine(), monkeypatch)
     alone = Tiny.fresh(tmp_path / "alone")
     odfbuild = Program(alone.root, monkeypatch, capsys)
     assert "noted" not in odfbuild.apply().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odfbuild.project.lint.rules import RULES
+from odfbuild.project.settings.lint import RULES
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.project.write_project import derived_yaml

@@ -137,17 +137,14 @@ def test_explain_tells_what_happened_since_a_run(tiny: Tiny, odfbuild: Program) 
     odfbuild.apply()
     second = runs(tiny)[-1].name
     said = odfbuild.ok("explain", "derived", "--since", first).out
-    assert (
-        said
-        == (
-            "derived  up to date: nothing will happen\n\n"
-            "Not because of:\n"
-            + re.search(r"(  the definition: .*\n  root: .*\n)", said)[1]  # type: ignore[index]
-            + f"\nSince run {first} (committed 3 records in 4 blocks):\n"
-            f"  {second}  committed 1 record in 1 block\n"
-            "    root will run\n"
-            "      data/2.csv is new\n"
-        )
+    assert said == (
+        "derived  up to date: nothing will happen\n\n"
+        "Not because of:\n"
+        + re.search(r"(  the definition: .*\n  root: .*\n)", said)[1]
+        + f"\nSince run {first} (committed 3 records in 4 blocks):\n"
+        f"  {second}  committed 1 record in 1 block\n"
+        "    root will run\n"
+        "      data/2.csv is new\n"
     )
     data = odfbuild.ok("explain", "derived", "--since", "last", "--json").data
     assert (data["since"]["run_id"], data["since"]["runs"]) == (second, [])

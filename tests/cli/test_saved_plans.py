@@ -56,7 +56,7 @@ def test_applying_a_saved_plan_twice_is_refused_before_any_work(
     odfbuild.ok("apply", "plan.json", "-y")
     before = heads(tiny)
     # An engine that started would fail at its first step.
-    share(None, monkeypatch)  # type: ignore[arg-type]
+    share(None, monkeypatch)
     said = odfbuild("apply", "plan.json", "-y")
     assert said.code == 5
     assert heads(tiny) == before

@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An applied project with a new file; tests that change something take a copy."""
     tiny = Tiny.fresh(tmp_path_factory.mktemp("terminal") / "p")
     with pytest.MonkeyPatch.context() as patch:
-        share(PlainEngine(), patch)  # type: ignore[arg-type]
+        share(PlainEngine(), patch)
         assert run(["-q", "-C", str(tiny.root), "apply", "-y"]) == 0
     tiny.arrive(2)
     return tiny.root

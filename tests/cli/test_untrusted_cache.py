@@ -12,13 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.download_cache import KeptDownload, ResponseValidators
 from odfbuild.store import disposable
-from odfbuild.store.machine_key import key_file, machine_key, seal
+from odfbuild.store.machine_key import SEAL_SIZE, key_file, machine_key, seal
 from tests.apply.in_process import Program
 from tests.apply.tiny import NO_JVM, Tiny
 from tests.ingest.contexts import at
@@ -51,13 +52,13 @@ def cached(tiny: Tiny) -> list[Path]:
 def stamp_of(file: Path, data: bytes) -> bytes:
     """The beginning of a file up to its seal, as whoever holds the key finds it."""
     for end in range(len(data)):
-        rest = data[end + disposable.SEAL_SIZE :]
-        if data[end : end + disposable.SEAL_SIZE] == seal(str(file), data[:end], rest):
+        rest = data[end + SEAL_SIZE :]
+        if data[end : end + SEAL_SIZE] == seal(str(file), data[:end], rest):
             return data[:end]
     raise AssertionError(f"{file} is not sealed")
 
 
-def other_numbers(value: object) -> object:
+def other_numbers(value: Any) -> Any:
     """Plain values in which every number is another one, such as offsets of records."""
     if isinstance(value, bool) or not isinstance(value, int | tuple | list | dict):
         return value

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.engine.spark.session.gateway import spark_home
+from odfbuild.engine.spark.internals.process import spark_home
 from odfbuild.engine.spark.session.java import find_java
 from odfbuild.plan.queries.changed import ChangedQueries
 from odfbuild.store.disposable import user_cache
@@ -193,7 +193,19 @@ def watched(tiny: Tiny, verbs: tuple[str, ...], env: dict[str, str]) -> Watched:
     log = tiny.root.parent / "strace.log"
     script = "import sys; from odfbuild.cli.main import run\nfor v in sys.argv[1:]: run(v.split())"
     calls = "trace=execve,execveat,open,openat,openat2,connect"
-    strace = ["strace", "-f", "-qq", "-y", "-s", "4096", "--seccomp-bpf", "-e", calls, "-o", log]
+    strace: list[str | Path] = [
+        "strace",
+        "-f",
+        "-qq",
+        "-y",
+        "-s",
+        "4096",
+        "--seccomp-bpf",
+        "-e",
+        calls,
+        "-o",
+        log,
+    ]
     done = subprocess.run(
         [*strace, sys.executable, "-c", script, *verbs],
         cwd=tiny.root,
@@ -238,7 +250,7 @@ def known_files(tiny: Tiny) -> tuple[str, ...]:
     assert key is not None
     return (
         *map(os.path.realpath, {*sysconfig.get_paths().values(), *filter(None, sys.path)}),
-        *map(os.path.realpath, (sys.prefix, sys.base_prefix, user_cache(), key)),
+        *map(os.path.realpath, (sys.prefix, sys.base_prefix, str(user_cache()), str(key))),
         *map(str, (tiny.root, temporary(tiny), Path.home() / ".gitconfig")),
         *("/usr", "/lib", "/proc", "/sys", "/dev", "/etc/ld.so", "/etc/local", "/etc/passwd"),
         *("/etc/nsswitch.conf", "/etc/mime.types", "/etc/gitconfig", "/etc/os-release"),

@@ -25,7 +25,7 @@ def pythons() -> dict[str, Path]:
     names = [f"python3.{minor}" for minor in range(11, 20)]
     known = [Path(found) for name in names if (found := shutil.which(name))]
     known += sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python3"))
-    found = {}
+    pythons: dict[str, Path] = {}
     for each in known:
         done = subprocess.run(
             [each, "-c", "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"],
@@ -35,8 +35,8 @@ def pythons() -> dict[str, Path]:
         )
         release = done.stdout.strip()
         if done.returncode == 0 and int(release.partition(".")[2]) >= 11:
-            found.setdefault(release, each)
-    return found
+            pythons.setdefault(release, each)
+    return pythons
 
 
 PYTHONS = pythons()

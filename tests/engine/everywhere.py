@@ -19,8 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from odfbuild.declared import read
 from odfbuild.engine.contract import Engine
-from odfbuild.engine.settings import engine_settings
+from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results import sorted_parts
@@ -119,7 +120,7 @@ def hashes(engine: SparkEngine, queries: Sequence[str], partitions: int, seed: i
 def main(partitions: str, seed: str, queries: str, settings: str = "{}") -> None:
     if int(partitions) > 3:
         sorted_parts.IN_MEMORY = -1
-    engine = start_engine(engine_settings(json.loads(settings)))
+    engine = start_engine(read(EngineSettings, json.loads(settings)))
     found = hashes(engine, ALL if queries == "all" else ONE_OF_EACH, int(partitions), int(seed))
     engine.stop()
     print(json.dumps(found))

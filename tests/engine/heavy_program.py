@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
     found["after"] = run("after", LIGHT)
     found["progress"] = engine.progress("nothing")
 
-    process = engine._session._gateway.process  # type: ignore[union-attr]
+    process = engine._session._gateway.process
     threading.Timer(0.5, process.kill).start()
     found["killed"] = run("killed", ENDLESS)
     found["progress of a dead one"] = engine.progress("tests")

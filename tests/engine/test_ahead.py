@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import Event, Thread, current_thread
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_nothing_goes_on_once_nobody_wants_more() -> None:
             made.append(number)
             yield number
 
-    stream = ahead(items())
+    stream: Any = ahead(items())
     next(stream)
     stream.close()
     assert len(made) <= 4

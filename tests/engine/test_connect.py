@@ -28,6 +28,7 @@ from odfbuild.engine.spark.connect import remote as remote_module
 from odfbuild.engine.spark.connect import server
 from odfbuild.engine.spark.connect.remote import Remote
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.session import sandbox
 from odfbuild.engine.spark.session.recovery import why_lost
 from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
@@ -92,7 +93,7 @@ def let_nothing_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("it was computed here")
 
-    monkeypatch.setattr(remote_module.LocalExecutor, "write", refuse)
+    monkeypatch.setattr(LocalExecutor, "write", refuse)
 
 
 def test_a_server_gives_the_hashes_of_one_jvm(
@@ -288,7 +289,7 @@ class Fixed:
 def test_a_server_that_does_not_see_the_folder_is_refused(
     there: ConnectExecutor, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.pq, "write_table", lambda *_: None)
+    monkeypatch.setattr(pq, "write_table", lambda *_: None)
     with pytest.raises(EngineProblem) as caught:
         server.check_sees(there.remote._live(), shared, "sc://server")
     assert caught.value.code == "E0547"
@@ -384,7 +385,7 @@ def test_an_address_without_a_server_is_told_at_once(spark_engine: SparkEngine) 
         closed.bind(("127.0.0.1", 0))
         master = f"sc://127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(EngineProblem) as caught:
-            Remote(EngineSettings(master=f"{master}/;token=secret"), None, Path())  # type: ignore[arg-type]
+            Remote(EngineSettings(master=f"{master}/;token=secret"), None, Path())
     assert caught.value.code == "E0907"
     assert caught.value.message == f"no Spark Connect server answers at {master}"
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from tests.ingest.run_ingest import LATE, OneFile
 
 pytestmark = pytest.mark.spark
 
-TEXT = {
+TEXT: dict[str, tuple[dict[str, Any], list[str]]] = {
     "DATE": (
         {"2026-01-31": date(2026, 1, 31), "2026-1-5": date(2026, 1, 5)},
         ["2026", "2026-01", "2026-01-31T10:00:00Z", "2026-01-31 10:00", "20260131", "2026-02-30"],
@@ -44,7 +45,7 @@ TEXT = {
     ),
     "BIGINT UNSIGNED": ({"18446744073709551615": 2**64 - 1}, ["-1", "18446744073709551616"]),
 }
-NUMBERS = {
+NUMBERS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "DOUBLE": (
         {"1.5": 1.5, "-2e-3": -0.002, ".5": 0.5, "0.000": 0.0, "Infinity": float("inf")},
         ["1d", "1f", "2.5D", "0x1p3", "1e400", "-1e400", "1e-400", "1,5"],
@@ -120,7 +121,7 @@ def test_a_value_of_json_is_read_exactly_or_refused_also_within_others(
     wrong = len(texts) - len(good)
     # The range of unsigned numbers is that of a column; lists have decimals.
     nested = "DECIMAL(20,0)" if "UNSIGNED" in kind else kind
-    schema = (f"x {kind}", f"l ARRAY<{nested}>", f"s STRUCT<m: {nested}>")
+    schema: tuple[str, ...] = (f"x {kind}", f"l ARRAY<{nested}>", f"s STRUCT<m: {nested}>")
     forms = ['{"x": %s}', '{"l": [null, %s]}', '{"s": {"m": %s}}']
     if nested != kind:
         schema, forms = schema[:1], forms[:1]

@@ -387,7 +387,7 @@ def test_the_records_that_a_record_comes_from_are_enough_to_make_it(
     derived = Derived(spark_engine, tmp_path / "derived", sql(query), [trades, people])
     derived.step()
     for source in (trades, people):
-        rows = [
+        rows: list[tuple[Any, ...]] = [
             (f"10:{chance.randrange(10, 59)}", chance.choice("ABCD"), chance.randrange(9))
             for _ in range(20)
         ]

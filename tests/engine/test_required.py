@@ -38,7 +38,8 @@ FIELDS = st.builds(lambda kind, nullable: pa.field("c", kind, nullable), KINDS, 
 def _values(field: pa.Field) -> st.SearchStrategy[Any]:
     kind = field.type
     if pa.types.is_struct(kind):
-        some = st.fixed_dictionaries({member.name: _values(member) for member in kind})
+        members = {member.name: _values(member) for member in kind}
+        some: st.SearchStrategy[Any] = st.fixed_dictionaries(members)
     elif pa.types.is_map(kind):
         some = st.lists(st.tuples(st.just("k"), _values(kind.item_field)), max_size=2)
     elif pa.types.is_nested(kind):

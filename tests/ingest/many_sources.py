@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 import yaml
@@ -33,7 +34,7 @@ class _Silent:
 
 
 def define(root: Path, case: Case) -> None:
-    source = {
+    source: dict[str, Any] = {
         "kind": "SetPollingSource",
         "fetch": {"kind": "FilesGlob", "path": f"data/{case.name}/*", "order": "ByName"},
         "read": case.read,

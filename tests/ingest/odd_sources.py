@@ -213,7 +213,7 @@ def instant(*parts: int) -> datetime:
 
 POINT = {"type": "Point", "coordinates": [1.5, 2]}
 PLACE = '{"coordinates":[1.5,2],"type":"Point"}'
-FEATURES = [
+FEATURES: list[dict[str, Any]] = [
     {"type": "Feature", "properties": {}, "geometry": POINT},
     {"type": "Feature", "id": "a", "properties": {"n": 2}, "geometry": POINT, "bbox": [1, 2, 1, 2]},
     {"type": "Feature", "id": 7, "properties": {"id": "b"}, "geometry": POINT, "title": "foreign"},

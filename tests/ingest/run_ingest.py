@@ -45,7 +45,7 @@ class _Stored:
 
 
 @dataclass(frozen=True)
-class OneFile:
+class _OneFile:
     """A history that stands in a file, without a chain and without side-cars."""
 
     file: Path | None
@@ -53,11 +53,15 @@ class OneFile:
     side_cars: None = None
 
     def slices(self, after: object = None) -> tuple[CommittedSlice, ...]:
-        return (CommittedSlice(_Stored(self.file), WHOLE),) if self.file else ()
+        store: Any = _Stored(self.file)
+        return (CommittedSlice(store, WHOLE),) if self.file else ()
 
     def files(self) -> tuple[Path, ...]:
         return (self.file,) if self.file else ()
 
+
+OneFile: Any = _OneFile
+"""Stands in for `Committed`."""
 
 MILLIS = pa.timestamp("ms", "UTC")
 LATE = Timestamp.parse("2050-01-01T00:00:00Z")

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odfbuild.errors import IngestError
-from odfbuild.ingest import secrets
 from odfbuild.ingest.fetch import http as http_step
 from odfbuild.odf.model import FetchStepUrl, RequestHeader
 from tests.ingest.contexts import Poller
@@ -270,6 +269,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, monkeypatch)
 
     with faulty_server(response(BODY)) as server:
         inner = server.answers[0]
+        assert isinstance(inner, bytes)
         url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost")
         server.wrap = lambda connection: context.wrap_socket(connection, server_side=True)
         source = Poller(tmp_path, FetchStepUrl(url=url), attempts=2)
@@ -293,7 +293,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, monkeypatch)
     ],
 )
 def test_headers_are_sent_whole_or_not_at_all(tmp_path, monkeypatch, name, value, sent):
-    monkeypatch.setattr(secrets.os, "environ", {**secrets.os.environ, "ODFBUILD_TEST_H": value})
+    monkeypatch.setattr(os, "environ", {**os.environ, "ODFBUILD_TEST_H": value})
     headers = (RequestHeader(name=name, value="${{ env.ODFBUILD_TEST_H }}"),)
     with faulty_server(response(b"x")) as server:
         source = Poller(tmp_path, FetchStepUrl(url=server.url, headers=headers))

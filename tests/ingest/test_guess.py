@@ -147,8 +147,8 @@ def test_files_of_all_forms_are_looked_at(tmp_path: Path) -> None:
     (tmp_path / "semi.csv").write_text(text, encoding="utf-8-sig")
     (tmp_path / "tabs.tsv").write_text(text.replace(";", "\t"))
     (tmp_path / "bare.csv").write_text("1,a\n2,b\n")
-    with gzip.open(tmp_path / "lines.ndjson.gz", "wt") as file:
-        file.write("\n".join(map(json.dumps, rows)))
+    with gzip.open(tmp_path / "lines.ndjson.gz", "wt") as packed:
+        packed.write("\n".join(map(json.dumps, rows)))
     with zipfile.ZipFile(tmp_path / "array.json.zip", "w") as archive:
         archive.writestr("array.json", json.dumps(rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")

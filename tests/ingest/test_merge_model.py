@@ -17,6 +17,7 @@ from odfbuild.engine.spark.merging.changes import project as project_frame
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import IngestError
 from odfbuild.odf.model import (
+    MergeStrategy,
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
     MergeStrategyLedger,
@@ -32,7 +33,7 @@ from tests.ingest.run_ingest import LATE, ingest, write_history
 CSV = ReadStepCsv(ddl_schema=("k STRING", "v INT", "t TIMESTAMP"), header=True)
 KEY = ["k", "n"]
 FALLBACK = datetime.fromtimestamp(LATE.millis / 1000, UTC)
-STRATEGIES = {
+STRATEGIES: dict[str, MergeStrategy] = {
     "Append": MergeStrategyAppend(),
     "Ledger": MergeStrategyLedger(primary_key=tuple(KEY)),
     "Snapshot": MergeStrategySnapshot(primary_key=tuple(KEY)),

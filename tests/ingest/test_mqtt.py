@@ -6,7 +6,7 @@ import pytest
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.fetch import mqtt
-from odfbuild.ingest.fetch.inbox import rename_inbox
+from odfbuild.ingest.fetch.inbox import Journal, rename_inbox
 from odfbuild.ingest.fetch.mqtt import check_topics
 from odfbuild.odf.model import FetchStepMqtt, MqttQos, MqttTopicSubscription
 from tests.ingest.contexts import Poller
@@ -136,7 +136,7 @@ def test_a_crash_before_the_journal_is_written_leaves_the_messages_at_the_broker
         def interrupted(*_):
             raise KeyboardInterrupt
 
-        patch.setattr(mqtt.Journal, "append", interrupted)
+        patch.setattr(Journal, "append", interrupted)
         arrived(source)
     assert arrived(source) == [b"1\n2\n3\n"]
 
@@ -237,7 +237,7 @@ def test_whatever_happens_to_runs_every_message_comes_once_and_in_order(broker, 
                 case 1:
                     source.poll(crash="after")
                 case 2:
-                    patch.setattr(mqtt.Journal, "append", interrupted)
+                    patch.setattr(Journal, "append", interrupted)
                     source.poll()
                 case 3:
                     patch.setattr(mqtt._Session, "acknowledge", interrupted)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odfbuild.errors import IngestError
-from odfbuild.ingest.fetch import object_store
+from odfbuild.ingest.fetch.download_cache import KeptDownload
 from odfbuild.ingest.probe import probe
 from odfbuild.ingest.watch import NOTHING_TO_WATCH, look
 from odfbuild.odf.model import (
@@ -93,13 +93,13 @@ def test_an_object_that_was_committed_is_not_fetched_again_after_a_failure(
     source = Poller(tmp_path, FetchStepFilesGlob(path=pattern(tmp_path)))
     assert source.poll(crash="after") == [b"one"]
     asked: list[str] = []
-    whole = object_store.KeptDownload.begin
+    whole = KeptDownload.begin
 
-    def begin(self: object_store.KeptDownload, about: Any) -> None:
+    def begin(self: KeptDownload, about: Any) -> None:
         asked.append(about.etag)
         whole(self, about)
 
-    monkeypatch.setattr(object_store.KeptDownload, "begin", begin)
+    monkeypatch.setattr(KeptDownload, "begin", begin)
     assert source.poll(crash="before") == []
     assert source.poll() == [b"two", b"three"]
     assert len(asked) == 2  # what was read and not committed was kept

@@ -6,6 +6,7 @@ from fsspec.registry import _registry as loaded
 
 from odfbuild.errors import EnvironmentProblem, IngestError
 from odfbuild.ingest.fetch import object_store
+from odfbuild.ingest.fetch.download_cache import KeptDownload
 from odfbuild.odf.model import EventTimeSourceFromMetadata, FetchStepUrl
 from tests.ingest.contexts import NOW, Poller
 from tests.servers.objects import BUCKET, az_endpoint, gs_endpoint, s3_endpoint
@@ -44,7 +45,7 @@ def test_event_time_may_be_that_of_the_object(store, tmp_path):
 def test_a_download_that_broke_off_goes_on(store, tmp_path, monkeypatch):
     source = source_of(store, tmp_path, "big.bin", BIG)
     monkeypatch.setattr(object_store, "_CHUNK", 1 << 20)
-    whole, seen = object_store.KeptDownload.write, []
+    whole, seen = KeptDownload.write, []
 
     def cut(self, chunks, shown):
         def some():
@@ -55,7 +56,7 @@ def test_a_download_that_broke_off_goes_on(store, tmp_path, monkeypatch):
 
         whole(self, some(), shown)
 
-    monkeypatch.setattr(object_store.KeptDownload, "write", cut)
+    monkeypatch.setattr(KeptDownload, "write", cut)
     with pytest.raises(IngestError, match="the network went away"):
         source.poll()
 
@@ -63,7 +64,7 @@ def test_a_download_that_broke_off_goes_on(store, tmp_path, monkeypatch):
         seen.append(self.size)
         whole(self, chunks, shown)
 
-    monkeypatch.setattr(object_store.KeptDownload, "write", count)
+    monkeypatch.setattr(KeptDownload, "write", count)
     assert source.poll() == [BIG]
     assert seen == [3 << 20]
 
@@ -71,21 +72,21 @@ def test_a_download_that_broke_off_goes_on(store, tmp_path, monkeypatch):
 def test_what_was_fetched_and_not_committed_is_kept(store, tmp_path, monkeypatch):
     source = source_of(store, tmp_path, "kept.csv", b"kept")
     assert source.poll(crash="before") == []
-    monkeypatch.setattr(object_store.KeptDownload, "write", None)
+    monkeypatch.setattr(KeptDownload, "write", None)
     assert source.poll(crash="after") == [b"kept"]
     assert source.poll() == []
 
 
 def test_an_object_that_is_replaced_while_it_is_read_is_read_again(store, tmp_path, monkeypatch):
     source = source_of(store, tmp_path, "moving.csv", b"version one")
-    whole = object_store.KeptDownload.write
+    whole = KeptDownload.write
 
     def replaced(self, chunks, shown):
         whole(self, chunks, shown)
         store.put("moving.csv", b"version two")
 
     with monkeypatch.context() as patch:
-        patch.setattr(object_store.KeptDownload, "write", replaced)
+        patch.setattr(KeptDownload, "write", replaced)
         with pytest.raises(IngestError, match="replaced while it was read"):
             source.poll()
     assert source.poll() == [b"version two"]
@@ -109,7 +110,7 @@ def test_other_stores_go_the_same_way(scheme, tmp_path, monkeypatch):
         # One that breaks off goes on.
         put("big.bin", BIG)
         big = Poller(tmp_path / "big", FetchStepUrl(url=f"{scheme}://{BUCKET}/big.bin"))
-        whole, seen = object_store.KeptDownload.write, []
+        whole, seen = KeptDownload.write, []
 
         def cut(self, chunks, shown):
             whole(self, [next(chunks)], shown)
@@ -120,10 +121,10 @@ def test_other_stores_go_the_same_way(scheme, tmp_path, monkeypatch):
             whole(self, chunks, shown)
 
         monkeypatch.setattr(object_store, "_CHUNK", 1 << 20)
-        monkeypatch.setattr(object_store.KeptDownload, "write", cut)
+        monkeypatch.setattr(KeptDownload, "write", cut)
         with pytest.raises(IngestError, match="the network went away"):
             big.poll()
-        monkeypatch.setattr(object_store.KeptDownload, "write", count)
+        monkeypatch.setattr(KeptDownload, "write", count)
         assert big.poll() == [BIG]
         assert seen == [1 << 20]
 

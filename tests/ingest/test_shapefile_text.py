@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import shapefile
 
+from odfbuild.declared import read
 from odfbuild.engine.contract import IngestTask, Vocabulary
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.errors import IngestError
-from odfbuild.ingest.settings import settings_from
+from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.model import MergeStrategyAppend, ReadStepEsriShapefile
 from tests.ingest.run_ingest import LATE, OneFile
 
@@ -44,7 +45,7 @@ def cities(folder: Path, data: bytes, encoding: str | None = None) -> list[str]:
     """What is read of an archive where odfbuild.yaml says `encoding`."""
     file = folder / "x.zip"
     file.write_bytes(data)
-    settings = settings_from({"shapefileEncoding": {"ci*": encoding}} if encoding else {})
+    settings = read(IngestSettings, {"shapefileEncoding": {"ci*": encoding}} if encoding else {})
     task = IngestTask(
         dataset="cities",
         file=file,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from odfbuild.odf.model import MergeStrategySnapshot, SetInfo
+from odfbuild.odf.model import MergeStrategy, MergeStrategySnapshot, SetInfo
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.memory import KeptPlan, Memory
 from odfbuild.plan.model import Plan
@@ -79,10 +79,9 @@ def edit(world: World, chance: random.Random) -> None:
             snapshot = replace(definition.snapshot, metadata=(event,))
             world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
         case "merge" if is_root:
-            event = polling(
-                f"other/{chance.randrange(3)}/*.csv", merge=chance.choice([ledger(), SNAPSHOT])
-            )
-            snapshot = replace(definition.snapshot, metadata=(event,))
+            merges: list[MergeStrategy] = [ledger(), SNAPSHOT]
+            source = polling(f"other/{chance.randrange(3)}/*.csv", merge=chance.choice(merges))
+            snapshot = replace(definition.snapshot, metadata=(source,))
             world.definitions[name] = Keyed(snapshot=snapshot, file=definition.file)
         case "source" if is_root:
             world.has(name, chance.choice([UNCHANGED, news(chance.randrange(9)), news(None)]))
@@ -118,7 +117,9 @@ def test_a_plan_made_with_memory_equals_the_one_made_without(seed: int) -> None:
 
 def plain(each):
     """A refusal is an exception, which equals only itself."""
-    values = {name: getattr(each, name) for name in type(each).__mro__[-2].__dataclass_fields__}
+    values = {
+        name: getattr(each, name) for name in vars(type(each).__mro__[-2])["__dataclass_fields__"]
+    }
     return values | {"refusal": each.refusal and each.refusal.message}
 
 

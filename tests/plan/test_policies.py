@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from odfbuild.declared import read
 from odfbuild.odf.model import AddPushSource, ReadStepNdJson, SetInfo, SetVocab
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.classify import Category, category
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.plan.slices import ChainSlices
-from odfbuild.project.settings.policy import Policy, policies_from, refusing
+from odfbuild.project.settings.policy import Policy, refusing
 
 from .worlds import World, ledger, polling
 
@@ -43,7 +44,7 @@ def kind(made: World, name: str = "late") -> Category | None:
     return category(planned(made)[name])
 
 
-REFUSE = policies_from([{"match": ["l*"], "forward-only": "refuse"}])
+REFUSE = read(tuple[Policy, ...], [{"match": ["l*"], "forward-only": "refuse"}])
 
 
 def test_each_kind_of_change_is_told_from_the_others() -> None:
@@ -118,11 +119,12 @@ def test_readers_of_what_a_policy_refuses_are_not_affected() -> None:
     ],
 )
 def test_the_last_policy_that_matches_says(name: str, rebuild: str, pattern: str | None) -> None:
-    policies = policies_from(
+    policies = read(
+        tuple[Policy, ...],
         [
             {"match": ["prod.*", "staging.*"], "rebuild": "refuse", "forward-only": "refuse"},
             {"match": ["prod.scratch.*"], "rebuild": "allow"},
             {"match": ["exact"], "additive": "refuse"},
-        ]
+        ],
     )
     assert refusing(policies, name, rebuild) == pattern

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from odfbuild.engine.spark.session.gateway import _module_options
+from odfbuild.engine.spark.internals.process import module_options
 from odfbuild.engine.spark.session.java import Java, find_java
 
 _SPARK_HOME = Path(pyspark.__file__).parent
@@ -60,7 +60,7 @@ def _started(java: Java, home: Path, log: Path, name: str, *arguments: str) -> I
         "-Xmx256m",
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
-        *_module_options(java),
+        *module_options(java.home),
         "-cp",
         os.pathsep.join((str(_SPARK_HOME / "conf"), str(_SPARK_HOME / "jars" / "*"))),
         f"{_PACKAGE}.{name}",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from odfbuild.engine.spark.session.gateway import _module_options
+from odfbuild.engine.spark.internals.process import module_options
 from odfbuild.engine.spark.session.java import find_java
 
 _SPARK_HOME = Path(pyspark.__file__).parent
@@ -44,7 +44,7 @@ def connect_server(
         "-Xmx1g",
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
-        *_module_options(java),
+        *module_options(java.home),
         "-cp",
         os.pathsep.join((str(_SPARK_HOME / "conf"), str(_SPARK_HOME / "jars" / "*"))),
         *(f"-D{name}={value}" for name, value in settings.items()),

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -268,7 +269,7 @@ def _any_event(generator: random.Random, number: int, last: int | None) -> Metad
         size=generator.choice((0, 10, 1 << 40)),
     )
     choice = generator.choice
-    common = {
+    common: dict[str, Any] = {
         "prev_offset": last,
         "new_data": choice((None, data)),
         "new_checkpoint": choice((None, Checkpoint(physical_hash=hashes[1], size=3))),

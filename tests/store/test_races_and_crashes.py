@@ -365,7 +365,7 @@ def test_claims_that_ended_leave_no_file_open(tmp_path: Path) -> None:
     for number in range(3):
         folder = tmp_path / str(number)
         with claim(folder, ["a", "b"]) as first, claim(folder, ["b", "c"]) as second:
-            assert (first.won, set(second.held)) == ({"a", "b"}, {"b"})
+            assert (set(first.won), set(second.held)) == ({"a", "b"}, {"b"})
             # What the outer claim holds outlives the inner one.
             second.release()
             assert claim(folder, ["a"]).held

@@ -155,7 +155,7 @@ def _checked(data: bytes, folder: Path, records: int) -> str | None:
     path = folder / "slice"
     path.write_bytes(data)
     fault = check_slice(path, committed(data, records), "offset", logical=True)
-    return fault and fault.code
+    return fault.code if fault else None
 
 
 def test_a_page_that_unpacks_to_far_more_than_its_bytes_is_not_unpacked(

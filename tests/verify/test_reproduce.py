@@ -193,7 +193,7 @@ def test_steps_before_a_column_was_added_upstream_are_done_again_without_it(
     seen: list[list[str]] = []
 
     class Watching(PlainEngine):
-        def transform(self, task):  # type: ignore[no-untyped-def]
+        def transform(self, task):
             seen.append(task.inputs[0].schema.names)
             return super().transform(task)
 

@@ -28,6 +28,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
+from odfbuild.engine.spark.internals.status import message, stages
 from odfbuild.engine.spark.merging.merge import merge
 from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
@@ -234,19 +235,17 @@ def headway_of(session: Session, dataset: str) -> StepProgress | None:
     tracker = context.statusTracker()
     jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(dataset))
     numbers = {number for job in jobs if job is not None for number in job.stageIds}
-    store = context._jsc.sc().statusStore()
-    stages = []
-    for number in sorted(numbers):
-        if tracker.getStageInfo(number) is not None:  # one that is skipped never becomes known
-            stages.append(store.lastStageAttempt(number))
-    if not stages:
+    # One that is skipped never becomes known.
+    known = [each for each in sorted(numbers) if tracker.getStageInfo(each) is not None]
+    if not known:
         return None
+    found = stages(context, known)
     return StepProgress(
-        stages_done=sum(each.numCompleteTasks() == each.numTasks() for each in stages),
+        stages_done=sum(each.done == each.tasks for each in found),
         stages=len(numbers),
-        tasks_done=sum(each.numCompleteTasks() for each in stages),
-        tasks=sum(each.numTasks() for each in stages),
-        records_read=sum(each.inputRecords() for each in stages),
+        tasks_done=sum(each.done for each in found),
+        tasks=sum(each.tasks for each in found),
+        records_read=sum(each.records_read for each in found),
     )
 
 
@@ -277,11 +276,10 @@ def _from_run_time(error: Exception, dataset: str) -> QueryError | None:
     condition = str(error.getCondition() or "")
     if not condition:
         return None
-    text = str(error).split("JVM stacktrace")[0].split("== SQL")[0]
     # The settings that Spark goes on to recommend are pinned.
-    message = " ".join(re.split(r"SQLSTATE|If necessary,? set", text)[0].split())
+    text = re.split(r"SQLSTATE|If necessary,? set", message(error))[0]
     return QueryError(
-        message.removeprefix(f"[{condition}] ").rstrip(". "),
+        text.removeprefix(f"[{condition}] ").rstrip(". "),
         code="E0517",
         dataset=dataset,
         notes=("the query is valid, but a record of the input makes it fail",),

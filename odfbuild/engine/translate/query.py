@@ -13,7 +13,7 @@ from odfbuild.engine.translate.dialects import READ, SparkWithTemporalJoins
 from odfbuild.engine.translate.rewrite import rewritten
 from odfbuild.engine.translate.spark_calls import is_call
 from odfbuild.engine.translate.windows import Refuse, to_spark_windows
-from odfbuild.errors import Errors, Location, QueryError
+from odfbuild.errors import Errors, InDefinition, Location, QueryError
 
 _TABLE_ARGUMENT = re.compile(
     r"'[^']*'|(\b(?:TUMBLE|HOP|CUMULATE|SESSION)\s*\(\s*)(TABLE)(?=[\s`])", re.IGNORECASE
@@ -134,4 +134,4 @@ def _place(node: exp.Expression, sql: str, step: int) -> Location:
 def _location(sql: str, step: int, line: int, column: int, length: int) -> Location:
     lines = sql.splitlines() or [""]
     snippet = lines[min(line, len(lines)) - 1]
-    return Location(f"queries[{step}]", line, column, snippet, max(1, length))
+    return InDefinition.query(step, line, column, snippet, length)

@@ -50,9 +50,7 @@ def runnable(transform: TransformSql, dataset: str = "") -> TransformSql:
         except Errors as found:
             errors += found.errors
     if errors:
-        for error in errors:
-            error.dataset = dataset
-        raise Errors(errors)
+        raise Errors(error.changed(dataset=dataset) for error in errors)
     return replace(transform, engine=SPARK, version=None, queries=tuple(steps))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odfbuild.errors import IngestError, Location, OdfbuildError
+from odfbuild.errors import InDefinition, IngestError, OdfbuildError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.model import (
@@ -33,8 +33,7 @@ def fetch(step: FetchStep, state: SourceState | None, context: FetchContext) -> 
             _refuse_secret_state(fetched)
             yield fetched
     except OdfbuildError as error:
-        error.location = error.location or Location("fetch")
-        raise
+        raise error.or_at(InDefinition.of("fetch")) from None
     except OSError as error:
         raise _failed_locally(error) from None
 
@@ -87,6 +86,6 @@ def _failed_locally(error: OSError) -> IngestError:
     return IngestError(
         f"cannot read or write{place}: {error.strerror or error}",
         code="E0400",
-        location=Location("fetch"),
+        location=InDefinition.of("fetch"),
         help="correct the permissions, or make room, then run `odfbuild apply` again",
     )

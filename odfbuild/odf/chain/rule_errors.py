@@ -35,6 +35,4 @@ def name_of(code: str) -> str:
 
 def refuse(code: str, message: str, *notes: str, help: str | None = None) -> NoReturn:
     """Raise the `ChainError` of the rule with that code."""
-    error = ChainError(message, code=code, notes=notes, help=help)
-    error.rule = name_of(code)
-    raise error
+    raise ChainError(message, code=code, notes=notes, help=help, rule=name_of(code))

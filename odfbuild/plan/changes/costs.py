@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.readers import all_readers, consumers_of
@@ -14,14 +14,16 @@ _BREAKING = frozenset({"E0303", "E0304", "E0309", "E0312", "E0314", "E0315"})
 _LISTED = 5
 
 
-def with_costs(refusal: OdfbuildError | None, name: str, states: Mapping[str, Projection]) -> None:
-    """Say with a refused change of a dataset what a new name and computing again would cost.
+def with_costs(
+    refusal: PlanError | None, name: str, states: Mapping[str, Projection]
+) -> PlanError | None:
+    """The refusal of a change with what a new name, and computing again, would cost.
 
     `states` are the chains by alias in lower case. Looks at all of them: only for what is refused.
     """
     state = states.get(name.lower())
     if refusal is None or refusal.code not in _BREAKING or state is None or not state.records:
-        return
+        return refusal
     by_name = {alias: (alias, each) for alias, each in states.items()}
     readers = sorted(all_readers(state.dataset_id, consumers_of(states), by_name))
     own = count(state.records, "record")
@@ -34,7 +36,7 @@ def with_costs(refusal: OdfbuildError | None, name: str, states: Mapping[str, Pr
         theirs = sum(states[reader].records for reader in readers)
         of_readers = f", and {count(theirs, 'record')} of {many}" if readers else ""
         costs.append(f"a rebuild drops {own}{of_readers}")
-    refusal.notes = (*refusal.notes, *(f"cost: {each}" for each in costs))
+    return refusal.noted(*(f"cost: {each}" for each in costs))
 
 
 def _listed(names: list[str]) -> str:

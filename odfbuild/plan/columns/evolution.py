@@ -222,7 +222,7 @@ def _breaking(
         f"give the result a new name, such as '{name}.v2': it starts a new history, "
         "and the old dataset stays",
     ]
-    again = f"`odfbuild reset {name}`"
+    again = f"`odfbuild reset {name} --schema`"
     if f"column '{event_time}' is missing" in growth.problems:
         # No new name and no second run can give records that have no time.
         code, problem = "E0515", f"the result has no column '{event_time}'"

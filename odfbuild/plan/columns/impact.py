@@ -1,16 +1,15 @@
-"""Effects of a change on the columns and records of downstream datasets.
+"""What a change upstream does to the columns and records of those that read them.
 
-Follows the columns that are computed in another way from reader to reader, inputs first. If a query
-is not understood, or is beyond the limit of queries to analyse, all its columns count as affected.
+Follows the columns that are computed in another way from reader to reader, inputs first. A query
+that is not understood, or comes too late to be looked into, counts as affected in everything.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from odfbuild.errors import PlanError
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineage import Lineage, Names, Origin
 from odfbuild.plan.columns.lineages import Lineages
@@ -131,33 +130,35 @@ class BrokenReaders:
 
     def __init__(self, lineages: Lineages) -> None:
         self._impact = Impact(lineages)
-        self._refusals: dict[str, tuple[PlanError, ...]] = {}
-        self._told: Counter[int] = Counter()
+        self._refused: dict[str, tuple[str, ...]] = {}
+        """The datasets whose refused change reaches one, by its name in lower case."""
+        self._told: defaultdict[str, list[str]] = defaultdict(list)
 
     def __bool__(self) -> bool:
-        return bool(self._refusals)
+        return bool(self._refused)
 
-    def refused(self, name: str, refusal: PlanError, columns: tuple[str, ...]) -> None:
+    def refused(self, name: str, columns: tuple[str, ...]) -> None:
         """A change that would break these columns of a dataset was refused."""
         if columns:
-            self._refusals[name.lower()] = (refusal,)
+            self._refused[name.lower()] = (name,)
             self._impact.changed(name, ColumnEffect(changed=columns))
 
     def reach(self, name: str, reader: Reader) -> None:
-        """Add to the refusals what they would have meant for a reader."""
+        """Remember what the refused changes would have meant for a reader."""
         effect = self._impact.on_reader(reader, None)
         if effect is None:
             return
         self._impact.changed(name, effect)
         inputs = dict.fromkeys(cause.input.lower() for cause in effect.causes)
-        refusals = dict.fromkeys(each for i in inputs for each in self._refusals[i])
-        self._refusals[name.lower()] = tuple(refusals)
-        for refusal in refusals:
-            self._told[id(refusal)] += 1
-            if self._told[id(refusal)] <= LISTED:
-                refusal.notes += (f"affects {name}: {describe(effect.causes)}",)
-            elif self._told[id(refusal)] == LISTED + 1:
-                refusal.notes += ("affects more datasets",)
+        refused = dict.fromkeys(each for i in inputs for each in self._refused[i])
+        self._refused[name.lower()] = tuple(refused)
+        for each in refused:
+            self._told[each].append(f"affects {name}: {describe(effect.causes)}")
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """The datasets that the refused change of a dataset would have affected."""
+        told = self._told.get(name, [])
+        return (*told[:LISTED], *(["affects more datasets"] if len(told) > LISTED else []))
 
 
 def describe(causes: Iterable[ColumnCause]) -> str:
@@ -171,7 +172,7 @@ def _described(causes: Iterable[ColumnCause]) -> Iterator[str]:
     deciding: list[str] = []
     for cause in causes:
         if cause.by is Influence.UNKNOWN:
-            yield "everything, because its query cannot be analysed"
+            yield "everything, since it cannot be told from its query"
             return
         ways = by_column.setdefault(cause.column, []) if cause.column is not None else deciding
         if cause.by.value not in ways:

@@ -71,8 +71,7 @@ class ChangedQueries:
         found = []
         names = None if self._given.faults else self._names
         for _, error in wrong_checks(definition.name, asked, self._known, names):
-            error.location = self._given.place_of_check(error)
-            found.append(error)
+            found.append(error.at(self._given.place_of_check(error)))
         return tuple(found)
 
     @cached_property

@@ -7,9 +7,10 @@ data tell which columns there are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from odfbuild.engine.checks import AcceptedValues, Asked, NotNull, Relationship, Sql, Unique
-from odfbuild.errors import CheckError, Location
+from odfbuild.errors import CheckError, InSettings
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.wording import did_you_mean
@@ -21,10 +22,10 @@ VIEW = "slice"
 def wrong_checks(
     dataset: str, asked: Sequence[Asked], known: KnownColumns, names: Collection[str] | None
 ) -> Iterator[tuple[str, CheckError]]:
-    """Errors, each with the part of its check that is wrong; `declared` says where that stands.
+    """Errors, each with the part of its check that is wrong.
 
     `names` are those of all datasets, in lower case; `None` when there may be others. The location
-    of an error in a query is that in its text.
+    of an error is its check in odfbuild.yaml, with line and column within the text of a query.
     """
     for each in asked:
         check = each.check
@@ -69,8 +70,11 @@ def _wrong_query(
     for wrong in errors_of(query, {VIEW: known.relation(dataset)}, None, dataset, is_check=True):
         message = f"a check of '{dataset}' is not a query over `{VIEW}`: {wrong.message}"
         error = _error(message, "E0543", dataset, asked, wrong.help)
-        error.location = wrong.location
-        yield str(wrong.location), error
+        found = wrong.location
+        if found is not None and error.location is not None:
+            column, length = found.column or 1, found.length
+            error = error.at(replace(error.location, line=found.line, column=column, length=length))
+        yield str(found), error
 
 
 def _error(message: str, code: str, dataset: str, asked: Asked, help_: str | None) -> CheckError:
@@ -80,13 +84,5 @@ def _error(message: str, code: str, dataset: str, asked: Asked, help_: str | Non
         dataset=dataset,
         notes=(f"check: {asked.check}",),
         help=help_,
-        declared=(asked.path,),
+        location=InSettings.of("checks", *asked.path),
     )
-
-
-def in_text(error: CheckError) -> tuple[int, int, int] | None:
-    """Line, column and length of what is wrong within the query of a check; `None`: of no query."""
-    found: Location | None = error.location
-    if found is None or found.line is None:
-        return None
-    return found.line, found.column or 1, found.length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.sql_words import words_of
-from odfbuild.errors import Location
+from odfbuild.errors import InDefinition, Location
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +18,7 @@ def place_at(text: str, step: int, start: int, length: int = 1) -> Location:
     column = start - text.rfind("\n", 0, start)
     lines = text.splitlines() or [""]
     snippet = lines[min(line, len(lines)) - 1]
-    return Location(f"queries[{step}]", line, column, snippet, max(1, length))
+    return InDefinition.query(step, line, column, snippet, length)
 
 
 def place_of(node: exp.Expression, text: str, step: int, word: str = "") -> Location:

@@ -82,10 +82,8 @@ def errors_in(
             key = "transform" if isinstance(subject.event, SetTransform) else "preprocess"
             vocab = subject.vocab if key == "transform" else None
             for error in errors_of(subject.transform, subject.inputs, vocab, subject.dataset):
-                error.location = placed(error.location, (*path, key), place)
-                found.append(error)
+                found.append(error.at(placed(error.location, (*path, key), place)))
         if not isinstance(subject.event, SetTransform):
             for inside, wrong in unknown_keys(subject.event, subject.dataset, subject.vocab):
-                wrong.location = place.of((*path, *inside))
-                found.append(wrong)
+                found.append(wrong.at(place.of((*path, *inside))))
     return tuple(found)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from odfbuild.engine.sql_words import Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
-from odfbuild.project.lint.rules import Flaw, Path
+from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
 
 _COPIES = 3

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
-MATCH: dict[str, Any] = {
-    "type": "array",
-    "items": {"type": "string", "minLength": 1},
-    "description": "Patterns of names with * and ?",
-}
-"""What `match` of an entry may hold."""
+from odfbuild.declared import Fits
+
+Name = Annotated[str, Fits(minLength=1)]
+Patterns = Annotated[
+    tuple[str, ...],
+    Fits(
+        tuple[Name, ...],
+        lambda found: tuple(map(str.lower, found)),
+        description="Patterns of names with * and ?",
+    ),
+]
+"""Patterns in lower case, by which an entry is about datasets."""
 
 
 class ByName(Protocol):
@@ -23,11 +29,6 @@ class ByName(Protocol):
 
 
 Entry = TypeVar("Entry", bound=ByName)
-
-
-def patterns_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The patterns of an entry that `MATCH` lets through, in lower case."""
-    return tuple(map(str.lower, entry["match"]))
 
 
 def matching(entry: ByName, name: str) -> str | None:

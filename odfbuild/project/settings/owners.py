@@ -1,47 +1,24 @@
-"""Owners of datasets, by name patterns: `owners` of odfbuild.yaml.
+"""Whom to ask about datasets, by patterns of their names: `owners` of odfbuild.yaml.
 
-As in a CODEOWNERS file, the last matching entry wins; an entry without owners removes them.
+As in a CODEOWNERS file, of several entries that match the last one wins, and one without owners
+takes a dataset out again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from odfbuild.project.settings.by_name import MATCH, last_matching, patterns_of
+from odfbuild.declared import setting
+from odfbuild.project.settings.by_name import Name, Patterns, last_matching
 from odfbuild.values import dataclass
-
-SCHEMA: dict[str, Any] = {
-    "type": "array",
-    "description": "Owners of datasets; of several entries that match, the last one wins",
-    "items": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["match", "owners"],
-        "properties": {
-            "match": MATCH,
-            "owners": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "Teams or people: @data/rail, ann@example.org",
-            },
-        },
-    },
-}
-"""What `owners` may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
     """Datasets whose name matches have these owners."""
 
-    match: tuple[str, ...]
-    owners: tuple[str, ...]
-
-
-def owners_from(data: Iterable[Mapping[str, Any]]) -> tuple[Ownership, ...]:
-    """Entries from what `SCHEMA` lets through."""
-    return tuple(Ownership(patterns_of(each), tuple(each["owners"])) for each in data)
+    match: Patterns = setting()
+    owners: tuple[Name, ...] = setting(about="Teams or people: @data/rail, ann@example.org")
 
 
 def owners_of(declared: Iterable[Ownership], name: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def preparing() -> Iterator[None]:
         redirect_stdout(nowhere),
         redirect_stderr(nowhere),
     ):
-        share(PlainEngine(), patch)  # type: ignore[arg-type]
+        share(PlainEngine(), patch)
         for name in set(os.environ) - set(ENVIRONMENT):
             patch.delenv(name)
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)

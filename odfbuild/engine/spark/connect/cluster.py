@@ -10,6 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from odfbuild.engine.spark.internals.status import executors
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -56,10 +57,8 @@ def check_reachable(master: str) -> None:
 
 def await_workers(context: SparkContext, master: str) -> None:
     """Wait for the first executor; `EngineProblem` E0908 when none comes in a minute."""
-    status = context._jsc.sc().statusTracker()
     deadline = time.monotonic() + _WORKER_SECONDS
-    # The driver counts as one.
-    while len(status.getExecutorInfos()) < 2:
+    while executors(context) < 2:  # the driver is one
         if time.monotonic() > deadline:
             raise EngineProblem(
                 f"the workers of {master} take no work",

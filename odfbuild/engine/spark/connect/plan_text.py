@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.connect.expression_text import Expressions, NotExpressible, column
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
@@ -51,18 +52,15 @@ def text_of_plan(
     writer = _Writer(catalyst, prefix, leaf_of)
     made, sql = writer.plan(catalyst.inline(plan))
     build = catalyst.build
-    columns = [
-        (build.called(each, column(each)), str(each.name())) for each in items(plan.output())
-    ]
-    named = ", ".join(f"{each.name()} AS {quote(name)}" for each, name in columns)
+    columns = [(build.called(each, column(each)), each.name) for each in plan.output]
+    named = ", ".join(f"{each.name} AS {quote(name)}" for each, name in columns)
     made = build.project([build.alias(each, name) for each, name in columns], made)
     return PlanText(f"SELECT {named} FROM ({sql})", made, tuple(writer.relations))
 
 
 def check_text(catalyst: Catalyst, text: PlanText, result: DataFrame) -> None:
     """Raise `NotExpressible` unless `result`, of the text, is the same as that of its plan."""
-    expected = catalyst.optimised(catalyst.frame(text.plan))
-    if not catalyst.optimised(result).sameResult(expected):
+    if not catalyst.are_same(result, catalyst.frame(text.plan)):
         raise NotExpressible("its text would not be read as the same plan")
 
 
@@ -78,105 +76,104 @@ class _Writer:
 
     def plan(self, node: Node) -> tuple[Node, str]:
         """A node and all below it."""
-        children = list(items(node.children()))
+        children = node.children
         if not children:
             return self._leaf(node)
         made = [self.plan(child) for child in children]
-        if name_of(node) in ("SubqueryAlias", "View"):
+        if node.kind in ("SubqueryAlias", "View"):
             if _names(node) != _names(children[0]):
                 raise NotExpressible("a view with columns of its own")
             return made[0]
         below = [plan for plan, _ in made]
         plain = self._text.plain(self._build.with_children(node, below))
         texts = [text for _, text in made]
-        if name_of(node) == "Generate":
+        if node.kind == "Generate":
             return self._generate(plain, below[0], texts[0])
-        if name_of(node) == "Expand":
+        if node.kind == "Expand":
             return self._expand(plain, below[0], texts[0])
         if len(texts) > 1:
             return plain, self._over_several(plain, texts)
         return plain, self._over_one(plain, texts[0])
 
     def _leaf(self, node: Node) -> tuple[Node, str]:
-        if name_of(node) == "OneRowRelation":
+        if node.kind == "OneRowRelation":
             return node, "SELECT 1 AS one"
         leaf = self._leaf_of(node)
         relation = Relation(f"{self._prefix}{len(self.relations)}", leaf, tuple(_names(node)))
         self.relations.append(relation)
-        fresh = leaf.newInstance()
+        fresh = self._build.fresh(leaf)
         columns = [
-            self._build.alias(new, column(old), old.exprId())
-            for new, old in zip(items(fresh.output()), items(node.output()), strict=True)
+            self._build.alias(new, column(old), old)
+            for new, old in zip(fresh.output, node.output, strict=True)
         ]
         return self._build.project(columns, fresh), f"SELECT * FROM {relation.view}"
 
     def _over_one(self, node: Node, child: str) -> str:
-        match name_of(node):
-            case "Project" if not node.projectList().isEmpty():
-                return f"SELECT {self._columns(node.projectList())} FROM ({child})"
-            case "Filter":
-                return f"SELECT * FROM ({child}) WHERE {self._text(node.condition())}"
+        match node.kind:
+            case "Project" if node.columns:
+                return f"SELECT {self._columns(node.columns)} FROM ({child})"
+            case "Filter" if node.condition is not None:
+                return f"SELECT * FROM ({child}) WHERE {self._text(node.condition)}"
             case "Aggregate":
-                by = ", ".join(map(self._text, items(node.groupingExpressions())))
-                columns = self._columns(node.aggregateExpressions())
+                by = ", ".join(map(self._text, node.grouping))
+                columns = self._columns(node.columns)
                 return f"SELECT {columns} FROM ({child}){f' GROUP BY {by}' * bool(by)}"
             case "Distinct":
                 return f"SELECT DISTINCT * FROM ({child})"
             case "Sort":
-                order = ", ".join(map(self._text, items(node.order())))
-                whole = getattr(node, "global")()  # Java's word, not Python's
+                order = ", ".join(map(self._text, node.order))
+                whole = node.is_global
                 return f"SELECT * FROM ({child}) {'ORDER' if whole else 'SORT'} BY {order}"
             case "LocalLimit":  # stands below a global one, which says it
                 return child
             case "GlobalLimit":
-                return f"SELECT * FROM ({child}) LIMIT {self._text(node.limitExpr())}"
+                return f"SELECT * FROM ({child}) LIMIT {self._text(node.limit)}"
             case "Window":
-                return f"SELECT *, {self._columns(node.windowExpressions())} FROM ({child})"
+                return f"SELECT *, {self._columns(node.columns)} FROM ({child})"
             case "LateralJoin":
-                return self._joined(node, child, f"LATERAL ({self._text.inner(node.right())})")
-        raise NotExpressible(f"{name_of(node)} in its plan")
+                return self._joined(node, child, f"LATERAL ({self._text.inner(node.right)})")
+        raise NotExpressible(f"{node.kind} in its plan")
 
     def _over_several(self, node: Node, texts: Sequence[str]) -> str:
-        kind = name_of(node)
+        kind = node.kind
         if kind == "Join":
             return self._joined(node, texts[0], f"({texts[1]})")
-        if _names(node) != _names(next(items(node.children()))):
+        if _names(node) != _names(node.children[0]):
             raise NotExpressible("records of several queries under names of their own")
-        if kind == "Union" and not node.byName():
+        if kind == "Union" and not node.is_by_name:
             return " UNION ALL ".join(f"({text})" for text in texts)
         if kind in ("Intersect", "Except"):
-            word = f" {kind.upper()}{' ALL' * node.isAll()} "
+            word = f" {kind.upper()}{' ALL' * node.is_all} "
             return word.join(f"({text})" for text in texts)
         raise NotExpressible(f"{kind} in its plan")
 
     def _joined(self, node: Node, left: str, right: str) -> str:
-        condition = node.condition()
-        on = f" ON {self._text(condition.get())}" if condition.isDefined() else ""
-        return f"SELECT * FROM ({left}) {node.joinType().sql()} JOIN {right}{on}"
+        on = "" if node.condition is None else f" ON {self._text(node.condition)}"
+        return f"SELECT * FROM ({left}) {node.join_words} JOIN {right}{on}"
 
-    def _columns(self, columns: Node) -> str:
+    def _columns(self, columns: list[Node]) -> str:
         return ", ".join(
-            f"{self._text(each.child())} AS {column(each)}"
-            if name_of(each) == "Alias"
+            f"{self._text(each.child)} AS {column(each)}"
+            if each.kind == "Alias"
             else self._text(each)
-            for each in items(columns)
+            for each in columns
         )
 
     def _generate(self, node: Node, below: Node, child: str) -> tuple[Node, str]:
-        outer, columns = bool(node.outer()), node.generatorOutput()
-        plain = self._build.generate(node.generator(), outer, columns, below)
-        view = f"LATERAL VIEW{' OUTER' * outer} {self._text(node.generator())} g"
-        made = ", ".join(map(column, items(columns)))
+        outer, columns = node.is_outer, node.generated
+        plain = self._build.generate(node.generator, outer, columns, below)
+        view = f"LATERAL VIEW{' OUTER' * outer} {self._text(node.generator)} g"
+        made = ", ".join(map(column, columns))
         return plain, f"SELECT {', '.join(_names(node))} FROM ({child}) {view} AS {made}"
 
     def _expand(self, node: Node, below: Node, child: str) -> tuple[Node, str]:
         """Several rows for each one, as generated from an array of structs."""
-        outputs = list(items(node.output()))
-        rows = [list(items(row)) for row in items(node.projections())]
+        outputs = node.output
+        rows = node.projections
         made = [
             at
             for at, output in enumerate(outputs)
-            if any(not row[at].semanticEquals(output) for row in rows)
+            if any(not row[at].means(output) for row in rows)
         ]
         values = [[row[at] for at in made] for row in rows]
         plain = self._build.generated(values, [outputs[at] for at in made], below)
@@ -189,4 +186,4 @@ class _Writer:
 
 
 def _names(plan: Node) -> list[str]:
-    return [column(each) for each in items(plan.output())]
+    return [column(each) for each in plan.output]

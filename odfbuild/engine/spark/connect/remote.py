@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
+import json
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,9 @@ from odfbuild.engine.spark.connect.plan_text import (
     text_of_plan,
 )
 from odfbuild.engine.spark.connect.server import SessionLost, check_sees, connected, refused_by
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
+from odfbuild.engine.spark.internals.connect import analysis, hang_up
+from odfbuild.engine.spark.internals.node import Files, Node
 from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.errors import EngineProblem
@@ -40,14 +42,7 @@ from odfbuild.errors import EngineProblem
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FORMATS = {
-    "ParquetFileFormat": "parquet",
-    "CSVFileFormat": "csv",
-    "JsonFileFormat": "json",
-    "TextFileFormat": "text",
-}
 _WHOLE = "spark.sql.debug.maxToStringFields"
-_COLUMN_ID = re.compile(r"#(\d+)")
 _numbers = itertools.count()
 
 
@@ -134,9 +129,9 @@ class Remote:
         try:
             with _views(session, text.relations):
                 result = session.sql(text.sql)
-                if _analysis(result._explain_string(extended=True)) != _analysis(_explained(here)):
+                if analysis(result) != analysis(here):
                     raise NotExpressible("the server reads its text as another plan")
-                if not set(map(_path, result.inputFiles())) <= _files(text.relations):
+                if not set(map(_path, result.inputFiles())) <= _paths(text.relations):
                     raise NotExpressible("the server would read other files")
                 result.write.options(**options).parquet(folder.as_uri())
         except Exception as error:
@@ -169,9 +164,8 @@ class Remote:
         elsewhere.ended(self._interrupt)
         if self._session is session:
             self._session = None
-        # Else it goes on asking for what it had there.
         with contextlib.suppress(Exception):
-            session.client.close()
+            hang_up(session)
 
     def _advanced(self, *, stages: Any, **_: Any) -> None:
         name = getattr(self._dataset, "name", None)
@@ -217,15 +211,14 @@ class ConnectExecutor:
         files = itertools.count()
 
         def readable(leaf: Node) -> Node:
-            if _format(leaf) is not None:
+            if leaf.files is not None:
                 return leaf
             aside = folder.parent / f"{folder.name}-{next(files)}.parquet"
             pq.write_table(catalyst.frame(leaf).toArrow(), aside)
             schema = catalyst.frame(leaf).schema
-            return spark.read.schema(schema).parquet(str(aside))._jdf.queryExecution().analyzed()
+            return plan_of(spark.read.schema(schema).parquet(str(aside)))
 
-        plan = frame._jdf.queryExecution().analyzed()
-        text = text_of_plan(catalyst, plan, f"{PREFIX}{next(_numbers)}_", readable)
+        text = text_of_plan(catalyst, plan_of(frame), f"{PREFIX}{next(_numbers)}_", readable)
         for relation in text.relations:
             _make_view(catalyst.frame(relation.leaf), relation)
         try:
@@ -240,7 +233,7 @@ class ConnectExecutor:
 def _views(session: Any, relations: tuple[Relation, ...]) -> Iterator[None]:
     """While there are views of `relations`; those of work that failed go with the session."""
     for each in relations:
-        _make_view(_read(session, each.leaf), each)
+        _make_view(_read(session, _files(each)), each)
     try:
         yield
     except NotExpressible:
@@ -255,62 +248,32 @@ def _drop(session: Any, relations: tuple[Relation, ...]) -> None:
 
 
 def _make_view(frame: Any, relation: Relation) -> None:
-    names = [str(each.name()) for each in items(relation.leaf.output())]
+    names = [each.name for each in relation.leaf.output]
     columns = zip(names, relation.columns, strict=True)
     shown = [f"{quote(name)} AS {column}" for name, column in columns]
     frame.selectExpr(*shown).createOrReplaceTempView(relation.view)
 
 
-def _format(leaf: Node) -> str | None:
-    """What the files of a relation are written in; `None` for one without files."""
-    if name_of(leaf) != "LogicalRelation" or name_of(leaf.relation()) != "HadoopFsRelation":
-        return None
-    return _FORMATS.get(name_of(leaf.relation().fileFormat()))
+def _files(relation: Relation) -> Files:
+    found = relation.leaf.files
+    if found is None:
+        raise AssertionError("a relation without files was written to one")
+    return found
 
 
-def _read(session: Any, leaf: Node) -> Any:
-    """The relation `leaf` in the session of a server."""
+def _read(session: Any, relation: Files) -> Any:
+    """The relation in the session of a server."""
     from pyspark.sql.types import StructType
 
-    relation = leaf.relation()
-    schema = StructType.fromJson(_json(relation.dataSchema()))
-    options = {}
-    pairs = relation.options().iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        options[str(pair._1())] = str(pair._2())
-    for name in ("path", "paths"):  # Spark adds them itself
-        options.pop(name, None)
-    paths = [str(each.toUri()) for each in items(relation.location().rootPaths())]
-    return session.read.format(_format(leaf)).options(**options).schema(schema).load(paths)
+    schema = StructType.fromJson(json.loads(relation.schema))
+    # Spark adds the paths itself.
+    options = {k: v for k, v in relation.options.items() if k not in ("path", "paths")}
+    reader = session.read.format(relation.format).options(**options).schema(schema)
+    return reader.load(list(relation.roots))
 
 
-def _json(schema: Node) -> Any:
-    import json
-
-    return json.loads(schema.json())
-
-
-def _explained(frame: DataFrame) -> str:
-    jvm: Any = frame.sparkSession._jvm
-    utils = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-    return str(utils.explainString(frame._jdf.queryExecution(), "extended"))
-
-
-def _analysis(explained: str) -> str:
-    """The analysed plan in an extended explanation, with columns numbered as they come."""
-    start = explained.index("== Analyzed Logical Plan ==")
-    text = explained[start : explained.rindex("== Optimized Logical Plan ==")]
-    known: dict[str, int] = {}
-    return _COLUMN_ID.sub(lambda found: f"#{known.setdefault(found[1], len(known))}", text)
-
-
-def _files(relations: Iterable[Relation]) -> set[Path]:
-    return {
-        _path(str(uri))
-        for each in relations
-        for uri in each.leaf.relation().location().inputFiles()
-    }
+def _paths(relations: Iterable[Relation]) -> set[Path]:
+    return {_path(uri) for each in relations for uri in _files(each).files}
 
 
 def _path(uri: str) -> Path:

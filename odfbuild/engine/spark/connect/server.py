@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import EngineSettings, is_tuning
+from odfbuild.engine.spark.internals.connect import opened
+from odfbuild.engine.spark.internals.status import message
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def check_sees(session: Any, shared: Path, address: str) -> None:
         lost = refused_by(error, address)
         if lost is not None:
             raise lost from None
-        why = " ".join(str(error).split("JVM stacktrace")[0].split())[:200]
+        why = message(error)[:200]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if found != [token]:
@@ -122,23 +124,15 @@ def _opened(settings: EngineSettings) -> Any:
     warnings.filterwarnings("ignore", module=r"pyspark\.sql\.connect\.")
     with warnings.catch_warnings(action="ignore"):
         try:
-            from pyspark.sql.connect.client.retries import DefaultPolicy
-            from pyspark.sql.connect.session import SparkSession as ConnectSession
+            return opened(settings.master, _TRIES, _MOST_MILLIS)
         except ImportError as error:
             raise EngineProblem(
                 f"the packages for Spark Connect are not installed: {error}".split(". ")[0],
                 code="E0527",
                 help="pip install 'odfbuild[connect]'",
             ) from None
-        try:
-            session = ConnectSession.builder.remote(settings.master).create()
-            # By default it tries for ten minutes.
-            session.client.set_retry_policies(
-                [DefaultPolicy(max_retries=_TRIES, max_backoff=_MOST_MILLIS)]
-            )
         except Exception as error:
             raise refused_by(error, settings.address) or error from None
-    return session
 
 
 def _check_release(session: Any, planner: SparkSession, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Look into Spark's query plans from Python: parse, analyse, walk. Runs no query."""
+"""Look into Spark's query plans from Python: parse, analyse, make others. Runs no query."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.spark.internals.jvm import Classes, classes_in
+from odfbuild.engine.spark.internals.jvm import Classes, classes_in, items
+from odfbuild.engine.spark.internals.node import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Node = Any
-"""A plan or expression inside the JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A class of expressions: its name without package, and how Spark treats it.
 
-    `holds_plan`: it is a subquery, `plan()` says which. `is_replaceable`: it stands for another
-    expression, its `replacement()`. `is_random`: by Spark's own word its value differs from run to
-    run.
+    `holds_plan`: it is a subquery, `plan` says which. `is_replaceable`: it stands for another
+    expression, see `Catalyst.replacement`. `is_random`: by Spark's own word its value differs from
+    run to run.
     """
 
     name: str
@@ -43,21 +41,22 @@ class Catalyst:
 
     def inline(self, plan: Node) -> Node:
         """The same plan without references to named subqueries (WITH)."""
-        return self.build.inline(plan)
+        return Node(self._known.inline.apply(plan._java))
 
     def parse(self, sql: str) -> Node:
         """The unresolved plan of a query."""
-        return self._session.sessionState().sqlParser().parsePlan(sql)
+        return Node(self._session.sessionState().sqlParser().parsePlan(sql))
 
     def analyse(self, plan: Node) -> Node:
         """The resolved plan; commands are not carried out."""
-        return self._session.sessionState().executePlan(plan, self._known.skip).analyzed()
+        state = self._session.sessionState()
+        return Node(state.executePlan(plan._java, self._known.skip).analyzed())
 
     def frame(self, plan: Node) -> DataFrame:
         """The result of a plan as a lazy data frame."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self._known.datasets.ofRows(self._session, plan), self._spark)
+        return DataFrame(self._known.datasets.ofRows(self._session, plan._java), self._spark)
 
     def show(self, frame: DataFrame, name: str) -> None:
         """Make `frame` the view `name`, in place of an earlier one.
@@ -65,14 +64,15 @@ class Catalyst:
         Spark's own way is a query of its own, which is planned and told to everybody who listens.
         """
         known = self._known
-        known.CreateViewCommand(
-            known.TableIdentifier(name),
+        known.new(
+            "CreateViewCommand",
+            known.new("TableIdentifier", name),
             known.no_items,
             known.nothing,
             known.nothing,
             known.no_properties,
             known.nothing,
-            frame._jdf.queryExecution().analyzed(),
+            plan_of(frame)._java,
             False,  # may exist: replaced
             True,
             known.local_view,
@@ -81,26 +81,27 @@ class Catalyst:
             known.no_items,
         ).run(self._session)
 
-    def optimised(self, frame: DataFrame) -> Node:
-        """What Spark makes of a plan, whatever results it has cached."""
-        plan = frame._jdf.queryExecution().analyzed()
-        return self._session.sessionState().optimizer().execute(plan)
+    def are_same(self, one: DataFrame, other: DataFrame) -> bool:
+        """Whether Spark's optimiser makes the same of both, whatever results it has cached."""
+        optimise = self._session.sessionState().optimizer().execute
+        made, expected = (optimise(plan_of(each)._java) for each in (one, other))
+        return bool(made.sameResult(expected))
 
     def kind_of(self, expression: Node) -> Kind:
         """What the class of an expression tells about it."""
-        name = str(expression.getClass().getName())
-        kind = self._known.kinds.get(name)
+        java = expression._java
+        name = str(java.getClass().getName())
+        kind: Kind | None = self._known.kinds.get(name)
         if kind is None:
-            kind = Kind(
-                name=name_of(expression),
-                holds_plan=bool(self._known.subquery.isInstance(expression)),
-                is_replaceable=bool(self._known.replaceable.isInstance(expression)),
-                is_random=bool(self._known.random.isInstance(expression)),
+            kind = self._known.kinds[name] = Kind(
+                name=expression.kind,
+                holds_plan=bool(self._known.subquery.isInstance(java)),
+                is_replaceable=bool(self._known.replaceable.isInstance(java)),
+                is_random=bool(self._known.random.isInstance(java)),
             )
-            self._known.kinds[name] = kind
         return kind
 
-    def parts_of(self, expression: Node) -> list[tuple[Kind, Any]] | None:
+    def parts_of(self, expression: Node) -> list[tuple[Kind, object]] | None:
         """Classes of an expression and of all below it, each with its type where it casts to one.
 
         One question to the JVM instead of several for each. `None` where one of the classes was
@@ -109,47 +110,71 @@ class Catalyst:
         from py4j.protocol import Py4JJavaError
 
         try:
-            nodes = json.loads(expression.toJSON())
+            found = json.loads(expression._java.toJSON())
         except Py4JJavaError:
             return None
         known = self._known.kinds
-        if any(node["class"] not in known for node in nodes):
+        if any(each["class"] not in known for each in found):
             return None
-        return [(known[node["class"]], node.get("dataType")) for node in nodes]
+        return [(known[each["class"]], each.get("dataType")) for each in found]
 
     def is_written(self, expression: Node) -> bool:
         """Whether an expression has its type by itself, or by a cast that the query asks for.
 
         Spark casts the sides of an operation to a common type; such casts nobody wrote.
         """
-        if name_of(expression) != "Cast":
+        if expression.kind != "Cast":
             return True
-        if expression.getTagValue(self._known.written_cast).isDefined():
+        if expression._java.getTagValue(self._known.written_cast).isDefined():
             return True
-        child = expression.child()
-        same = str(child.dataType().typeName()) == str(expression.dataType().typeName())
-        return same and self.is_written(child)
+        return expression.child.type == expression.type and self.is_written(expression.child)
 
     def replacement(self, expression: Node) -> Node | None:
         """What a function stands for, if Spark rewrites it."""
-        return expression.replacement() if self.kind_of(expression).is_replaceable else None
+        if not self.kind_of(expression).is_replaceable:
+            return None
+        return Node(expression._java.replacement())
 
-    def constant(self, expression: Node) -> Node | None:
-        """The value of an expression without columns, as Spark's optimiser finds it.
+    def inherits(self, expression: Node) -> bool:
+        """Whether a function has nothing but what it stands for, and its `parameters`."""
+        return bool(self._known.inherits.isInstance(expression._java))
+
+    def constant(self, expression: Node) -> str | None:
+        """The value of an expression without columns, as Spark's optimiser finds it, as text.
 
         `None` when it has none, or is null.
         """
-        if not expression.foldable():
-            if not expression.references().isEmpty():
+        if not expression.is_constant:
+            if expression.references:
                 return None
-            expression = self.build.replaced(expression)
-        return expression.eval(None) if expression.foldable() else None
+            expression = self._replaced(expression)
+        value = expression._java.eval(None) if expression.is_constant else None
+        return None if value is None else str(value.toString())
+
+    def _replaced(self, expression: Node) -> Node:
+        """An expression in which functions gave way to what they stand for, at any depth."""
+        known = self._known
+        condition = known.new("IsNotNull", expression._java)
+        plan = known.new("Filter", condition, known.new("OneRowRelation"))
+        return Node(known.replaced.apply(plan).condition().child())
 
     def inner_plans(self, plan: Node) -> Iterator[Node]:
         """Plans inside a plan that are not its children."""
-        for each in items(plan.innerChildren()):
+        for each in items(plan._java.innerChildren()):
             if self._known.plan.isInstance(each):
-                yield each
+                yield Node(each)
+
+    def functions(self) -> dict[str, tuple[str, str]]:
+        """Built-in functions by name: the class behind each, and the group that it is in."""
+        registry = self._session.sessionState().functionRegistry()
+        found = {}
+        for each in items(registry.listFunction()):
+            info = registry.lookupFunction(each).get()
+            found[str(each.funcName())] = (
+                str(info.getClassName()).rpartition(".")[2],
+                str(info.getGroup()),
+            )
+        return found
 
 
 class Builder:
@@ -160,109 +185,105 @@ class Builder:
 
     def project(self, columns: Iterable[Node], child: Node) -> Node:
         """A projection to `columns`, attributes or named expressions."""
-        return self._known.Project(self._sequence(columns), child)
+        return self._new("Project", [*columns], child)
 
     def expand(self, plan: Node, further: Sequence[Node], child: Node) -> Node:
         """An `Expand` over another child that passes on `further` columns of it."""
-        rows = [self._sequence([*items(row), *further]) for row in items(plan.projections())]
-        output = self._sequence([*items(plan.output()), *further])
-        return self._known.Expand(self._sequence(rows), output, child)
+        rows = [self._sequence([*row, *further]) for row in plan.projections]
+        return self._new("Expand", self._known.sequence(rows), [*plan.output, *further], child)
 
     def aggregate(self, keys: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
         """The rows of `child` in groups of equal `keys`: one row of `columns` for each."""
-        return self._known.Aggregate(
-            self._sequence(keys), self._sequence(columns), child, self._known.nothing
-        )
+        return self._new("Aggregate", [*keys], [*columns], child, self._known.nothing)
 
     def join(self, left: Node, right: Node, conditions: Sequence[Node]) -> Node:
         """The pairs of rows for which all `conditions` hold."""
-        condition = reduce(self.both, conditions) if conditions else None
-        return self._known.Join(
-            left, right, self._known.inner, self._known.just(condition), self._known.no_hint
-        )
+        known = self._known
+        condition = reduce(self.both, conditions)._java if conditions else None
+        return self._new("Join", left, right, known.inner, known.just(condition), known.no_hint)
 
     def lateral(self, plan: Node, left: Node, right: Node) -> Node:
         """A `LateralJoin` between another left side and another subquery."""
-        return self._known.LateralJoin(
-            left, plan.right().withNewPlan(right), plan.joinType(), plan.condition()
+        java = plan._java
+        return self._new(
+            "LateralJoin", left, self.over(plan.right, right), java.joinType(), java.condition()
         )
 
-    def alias(self, value: Node, name: str, identity: Node | None = None) -> Node:
-        """`value` as a column called `name`, a new one without `identity`."""
+    def over(self, subquery: Node, plan: Node) -> Node:
+        """The same subquery of another plan."""
+        return Node(subquery._java.withNewPlan(plan._java))
+
+    def alias(self, value: Node, name: str, like: Node | None = None) -> Node:
+        """`value` as a column called `name`: a new one, or one that is the same as `like`."""
         known = self._known
-        id = known.named_expressions.newExprId() if identity is None else identity
-        nothing = self._sequence([])
-        return known.Alias(value, name, id, nothing, known.nothing, nothing)
+        id = known.named_expressions.newExprId() if like is None else like._java.exprId()
+        return self._new("Alias", value, name, id, [], known.nothing, [])
 
     def same(self, left: Node, right: Node) -> Node:
         """`left <=> right`: equal, or both null."""
-        return self._known.EqualNullSafe(left, right)
+        return self._new("EqualNullSafe", left, right)
 
     def filter(self, condition: Node, child: Node) -> Node:
         """The rows of `child` for which `condition` holds."""
-        return self._known.Filter(condition, child)
+        return self._new("Filter", condition, child)
 
     def limit_of_each_partition(self, rows: int, child: Node) -> Node:
         """The first `rows` rows of each partition of `child`."""
-        return self._known.LocalLimit(self._known.Literal(rows, self._known.whole_number), child)
+        most = self._new("Literal", rows, self._known.whole_number)
+        return self._new("LocalLimit", most, child)
 
     def field_of(self, column: Node, name: str) -> Node:
         """A field of a column with fields."""
-        at = column.dataType().fieldIndex(name)
-        return self._known.GetStructField(column, at, self._known.nothing)
+        at = column._java.dataType().fieldIndex(name)
+        return self._new("GetStructField", column, at, self._known.nothing)
 
     def both(self, left: Node, right: Node) -> Node:
         """`left AND right`."""
-        return self._known.And(left, right)
+        return self._new("And", left, right)
 
     def either(self, left: Node, right: Node) -> Node:
         """`left OR right`; the right one is computed only where the left one is not true."""
-        return self._known.Or(left, right)
+        return self._new("Or", left, right)
 
     def greater(self, left: Node, right: Node) -> Node:
         """`left > right`."""
-        return self._known.GreaterThan(left, right)
+        return self._new("GreaterThan", left, right)
 
     def at_most(self, left: Node, right: Node) -> Node:
         """`left <= right`."""
-        return self._known.LessThanOrEqual(left, right)
+        return self._new("LessThanOrEqual", left, right)
 
     def with_children(self, plan: Node, children: Iterable[Node]) -> Node:
         """The same node over other children."""
-        return plan.withNewChildren(self._sequence(children))
+        return Node(plan._java.withNewChildren(self._sequence(children)))
 
-    def replaced(self, expression: Node) -> Node:
-        """An expression in which functions gave way to what they stand for, at any depth."""
-        plan = self.filter(self._known.IsNotNull(expression), self._known.OneRowRelation())
-        return self._known.ReplaceExpressions.apply(plan).condition().child()
-
-    def inline(self, plan: Node) -> Node:
-        """See `Catalyst.inline`."""
-        return self._known.InlineCTE(True, False, False).apply(plan)
+    def fresh(self, relation: Node) -> Node:
+        """The same relation with new identities of its columns."""
+        return Node(relation._java.newInstance())
 
     def called(self, column: Node, name: str) -> Node:
         """The same column under another name, of no relation."""
-        return column.withName(name).withQualifier(self._sequence(()))
+        return Node(column._java.withName(name).withQualifier(self._sequence(())))
 
     def named(self, value: Node, name: str) -> Node:
         """A column called `name` of the type of `value`."""
-        return self.alias(value, name).toAttribute()
+        return Node(self.alias(value, name)._java.toAttribute())
 
     def with_expressions(self, plan: Node, instead: Mapping[Node, Node]) -> Node:
         """The same node with other expressions in place of those in `instead`."""
         if not instead:
             return plan
-        found = self._known.HashMap()
+        found = self._known.new("HashMap")
         for old, new in instead.items():
-            found.put(old, new)
-        return plan.transformExpressions(self._known.scala_map(found))
+            found.put(old._java, new._java)
+        return Node(plan._java.transformExpressions(self._known.scala_map(found)))
 
     def micros(self, value: Node, to: str) -> Node | None:
         """A time as microseconds (`to` is 'long'), or the time at them ('timestamp')."""
         if to == "timestamp":
-            return self._known.MicrosToTimestamp(value)
-        if to == "long" and str(value.dataType().typeName()) == "timestamp":
-            return self._known.UnixMicros(value)
+            return self._new("MicrosToTimestamp", value)
+        if to == "long" and value.type == "timestamp":
+            return self._new("UnixMicros", value)
         return None
 
     def generated(
@@ -275,54 +296,30 @@ class Builder:
             fields = [
                 part
                 for number, value in enumerate(row)
-                for part in (known.Literal.create(f"f{number}", known.text), value)
+                for part in (Node(known.literals.create(f"f{number}", known.text)), value)
             ]
-            structs.append(known.CreateNamedStruct(self._sequence(fields)))
-        generator = known.Inline(known.CreateArray(self._sequence(structs)))
-        return self.generate(generator, False, self._sequence(columns), child)
+            structs.append(self._new("CreateNamedStruct", fields))
+        generator = self._new("Inline", self._new("CreateArray", structs))
+        return self.generate(generator, False, columns, child)
 
-    def generate(self, generator: Node, outer: bool, columns: Node, child: Node) -> Node:
+    def generate(self, generator: Node, outer: bool, columns: Sequence[Node], child: Node) -> Node:
         """The rows of `child` with those that `generator` makes of each, called `g`."""
-        known = self._known
-        return known.Generate(generator, self._sequence(()), outer, known.g, columns, child)
+        name = self._known.just("g")
+        return self._new("Generate", generator, [], outer, name, [*columns], child)
 
-    def inherits(self, expression: Node) -> bool:
-        """Whether a function has nothing but what it stands for, and its `parameters()`."""
-        return bool(self._known.inherits.isInstance(expression))
+    def _new(self, name: str, *parts: Any) -> Node:
+        """A node of the class `name`, of nodes, lists of them, and values of the JVM."""
+        return Node(self._known.new(name, *map(self._raw, parts)))
 
-    def _sequence(self, nodes: Iterable[Node]) -> Node:
-        return self._known.sequence(list(nodes))
+    def _raw(self, part: Any) -> Any:
+        if isinstance(part, Node):
+            return part._java
+        return self._sequence(part) if isinstance(part, list) else part
 
-
-def ids_of(attributes: Any) -> frozenset[int]:
-    """Identities of columns."""
-    return frozenset(attribute.exprId().id() for attribute in items(attributes.toSeq()))
-
-
-def items(sequence: Any) -> Iterator[Any]:
-    """Members of a Scala sequence."""
-    for at in range(sequence.size()):
-        yield sequence.apply(at)
+    def _sequence(self, nodes: Iterable[Node]) -> Any:
+        return self._known.sequence([each._java for each in nodes])
 
 
-def name_of(node: Node) -> str:
-    """Name of the node's class, without its package."""
-    return str(node.getClass().getName()).rsplit(".", 1)[-1].rstrip("$")
-
-
-def position_of(node: Node) -> tuple[int | None, int | None]:
-    """Line (from 1) and column (from 1) of a node in the text of its query."""
-    origin = node.origin()
-    line, column = origin.line(), origin.startPosition()
-    return (
-        line.get() if line.isDefined() else None,
-        column.get() + 1 if column.isDefined() else None,
-    )
-
-
-def text_of(node: Node, sql: str) -> str:
-    """The part of the query that a node was made from; empty when unknown."""
-    origin = node.origin()
-    if not (origin.startIndex().isDefined() and origin.stopIndex().isDefined()):
-        return ""
-    return sql[origin.startIndex().get() : origin.stopIndex().get() + 1]
+def plan_of(frame: DataFrame) -> Node:
+    """The analysed plan of a data frame."""
+    return Node(frame._jdf.queryExecution().analyzed())

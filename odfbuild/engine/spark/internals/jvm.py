@@ -1,4 +1,4 @@
-"""Spark's classes inside the JVM, each looked up once.
+"""Spark's classes inside the JVM, each looked up once; for the modules of this folder only.
 
 py4j asks the JVM for every part of a dotted name, each time that it is written: some milliseconds
 for a query of one line.
@@ -6,20 +6,52 @@ for a query of one line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_CATALYST = "org.apache.spark.sql.catalyst."
-_PLANS = _CATALYST + "plans.logical."
-_EXPRESSIONS = _CATALYST + "expressions."
+SQL = "org.apache.spark.sql."
+CATALYST = SQL + "catalyst."
+PLANS = CATALYST + "plans.logical."
+EXPRESSIONS = CATALYST + "expressions."
+CONSTRUCTORS = {
+    PLANS + "Project": "Seq LogicalPlan",
+    PLANS + "Expand": "Seq Seq LogicalPlan",
+    PLANS + "Filter": "Expression LogicalPlan",
+    PLANS + "LocalLimit": "Expression LogicalPlan",
+    PLANS + "Aggregate": "Seq Seq LogicalPlan Option",
+    PLANS + "Join": "LogicalPlan LogicalPlan JoinType Option JoinHint",
+    PLANS + "LateralJoin": "LogicalPlan LateralSubquery JoinType Option",
+    PLANS + "OneRowRelation": "",
+    PLANS + "Generate": "Generator Seq boolean Option Seq LogicalPlan",
+    EXPRESSIONS + "And": "Expression Expression",
+    EXPRESSIONS + "Or": "Expression Expression",
+    EXPRESSIONS + "IsNotNull": "Expression",
+    EXPRESSIONS + "Alias": "Expression String ExprId Seq Option Seq",
+    EXPRESSIONS + "EqualNullSafe": "Expression Expression",
+    EXPRESSIONS + "GetStructField": "Expression int Option",
+    EXPRESSIONS + "GreaterThan": "Expression Expression",
+    EXPRESSIONS + "LessThanOrEqual": "Expression Expression",
+    EXPRESSIONS + "Literal": "Object DataType",
+    EXPRESSIONS + "CreateArray": "Seq",
+    EXPRESSIONS + "CreateNamedStruct": "Seq",
+    EXPRESSIONS + "Inline": "Expression",
+    EXPRESSIONS + "UnixMicros": "Expression",
+    EXPRESSIONS + "MicrosToTimestamp": "Expression",
+    CATALYST + "TableIdentifier": "String",
+    SQL + "execution.command.CreateViewCommand": "TableIdentifier Seq Option Option Map Option"
+    " LogicalPlan boolean boolean ViewType ViewSchemaMode boolean Seq",
+    SQL + "execution.arrow.ArrowBatchStreamWriter": "StructType OutputStream String boolean"
+    " boolean",
+    "java.util.ArrayList": "",
+    "java.util.HashMap": "",
+    "java.io.FileOutputStream": "String",
+}
+"""What is made by position: for each class, what its constructor takes."""
 
 
 class Classes:
-    """Attributes in lower case are values in the JVM, the others classes to make values of."""
+    """What is looked up in the JVM of a session."""
 
     def __init__(self, jvm: Any) -> None:
         from py4j.java_gateway import JavaClass
@@ -32,90 +64,72 @@ class Classes:
         def companion(name: str) -> Any:
             return load(name + "$").getField("MODULE$").get(None)
 
+        self._constructors = {name.rpartition(".")[2]: known(name) for name in CONSTRUCTORS}
+
         # Classes to tell whether something is one of them.
-        self.subquery = load(_EXPRESSIONS + "PlanExpression")
-        self.replaceable = load(_EXPRESSIONS + "RuntimeReplaceable")
-        self.random = load(_EXPRESSIONS + "Nondeterministic")
-        self.plan = load(_PLANS + "LogicalPlan")
-        self.inherits = load(_EXPRESSIONS + "InheritAnalysisRules")
+        self.subquery = load(EXPRESSIONS + "PlanExpression")
+        self.replaceable = load(EXPRESSIONS + "RuntimeReplaceable")
+        self.random = load(EXPRESSIONS + "Nondeterministic")
+        self.inherits = load(EXPRESSIONS + "InheritAnalysisRules")
+        self.plan = load(PLANS + "LogicalPlan")
+        self.local = load(PLANS + "LocalRelation")
 
         self.kinds: dict[str, Any] = {}
         """What was found out about classes, by name."""
+        self.settings: dict[frozenset[tuple[str, str]], Any] = {}
+        """Settings that sessions were given, as they are in the JVM."""
 
-        self._sessions = companion("org.apache.spark.sql.classic.SparkSession")
-        self._settings: dict[frozenset[tuple[str, str]], Any] = {}
-        self.skip = companion("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
-        self.datasets = companion("org.apache.spark.sql.classic.Dataset")
-        self.named_expressions = companion(_EXPRESSIONS + "NamedExpression")
-        self.inner = companion(_CATALYST + "plans.Inner")
-        self.no_hint = companion(_PLANS + "JoinHint").NONE()
-        self.written_cast = companion(_EXPRESSIONS + "Cast").USER_SPECIFIED_CAST()
-        self.just = jvm.scala.Option.apply
-        self.nothing = jvm.scala.Option.empty()
-        self.g = self.just("g")
+        self.sessions = companion(SQL + "classic.SparkSession")
+        self.datasets = companion(SQL + "classic.Dataset")
+        self.skip = companion(SQL + "execution.CommandExecutionMode").SKIP()
+        self.named_expressions = companion(EXPRESSIONS + "NamedExpression")
+        self.written_cast = companion(EXPRESSIONS + "Cast").USER_SPECIFIED_CAST()
+        self.inner = companion(CATALYST + "plans.Inner")
+        self.no_hint = companion(PLANS + "JoinHint").NONE()
+        self.local_view = companion(CATALYST + "analysis.LocalTempView")
+        self.view_schema_mode = getattr(
+            companion(SQL + "execution.command.CreateViewCommand"), "apply$default$11"
+        )()
+        self.batches = companion(SQL + "execution.arrow.ArrowConverters")
+        self.literals = known(EXPRESSIONS + "Literal")
+        inline = load(CATALYST + "optimizer.InlineCTE").getConstructors()[0]
+        # Inline all; further flags, of which a release may have more, say what else to do.
+        flags = [True] + [False] * (inline.getParameterCount() - 1)
+        self.inline = known(CATALYST + "optimizer.InlineCTE")(*flags)
+        self.replaced = known(CATALYST + "optimizer.ReplaceExpressions")
+        self.python = known(SQL + "api.python.PythonSQLUtils")
         self.text = jvm.org.apache.spark.sql.types.DataTypes.StringType
         self.whole_number = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
-        self.local = load(_PLANS + "LocalRelation")
-        self.converters = companion("org.apache.spark.sql.execution.arrow.ArrowConverters")
+
+        self.just = jvm.scala.Option.apply
+        self.nothing = jvm.scala.Option.empty()
         self.no_items = companion("scala.collection.immutable.Nil")
         self.no_properties = companion("scala.collection.immutable.Map").empty()
-        self.local_view = companion(_CATALYST + "analysis.LocalTempView")
-        self.view_schema_mode = getattr(
-            companion("org.apache.spark.sql.execution.command.CreateViewCommand"),
-            "apply$default$11",
-        )()
         self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
         self.scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap
 
-        self._classes(known)
-
-    def _classes(self, known: Callable[[str], Any]) -> None:
-        self.Project = known(_PLANS + "Project")
-        self.Expand = known(_PLANS + "Expand")
-        self.Filter = known(_PLANS + "Filter")
-        self.LocalLimit = known(_PLANS + "LocalLimit")
-        self.Aggregate = known(_PLANS + "Aggregate")
-        self.Join = known(_PLANS + "Join")
-        self.LateralJoin = known(_PLANS + "LateralJoin")
-        self.OneRowRelation = known(_PLANS + "OneRowRelation")
-        self.ReplaceExpressions = known(_CATALYST + "optimizer.ReplaceExpressions")
-        self.InlineCTE = known(_CATALYST + "optimizer.InlineCTE")
-        self.And = known(_EXPRESSIONS + "And")
-        self.Or = known(_EXPRESSIONS + "Or")
-        self.IsNotNull = known(_EXPRESSIONS + "IsNotNull")
-        self.Alias = known(_EXPRESSIONS + "Alias")
-        self.EqualNullSafe = known(_EXPRESSIONS + "EqualNullSafe")
-        self.GetStructField = known(_EXPRESSIONS + "GetStructField")
-        self.GreaterThan = known(_EXPRESSIONS + "GreaterThan")
-        self.LessThanOrEqual = known(_EXPRESSIONS + "LessThanOrEqual")
-        self.Literal = known(_EXPRESSIONS + "Literal")
-        self.Generate = known(_PLANS + "Generate")
-        self.CreateArray = known(_EXPRESSIONS + "CreateArray")
-        self.CreateNamedStruct = known(_EXPRESSIONS + "CreateNamedStruct")
-        self.Inline = known(_EXPRESSIONS + "Inline")
-        self.UnixMicros = known(_EXPRESSIONS + "UnixMicros")
-        self.MicrosToTimestamp = known(_EXPRESSIONS + "MicrosToTimestamp")
-        self.ArrayList = known("java.util.ArrayList")
-        self.Arrow = known("org.apache.spark.sql.api.python.PythonSQLUtils")
-        self.ArrowStream = known("org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter")
-        self.FileOutputStream = known("java.io.FileOutputStream")
-        self.HashMap = known("java.util.HashMap")
-        self.TableIdentifier = known(_CATALYST + "TableIdentifier")
-        self.CreateViewCommand = known("org.apache.spark.sql.execution.command.CreateViewCommand")
-
-    def set(self, spark: SparkSession, settings: Mapping[str, str]) -> None:
-        """Set up a session, in one question to the JVM."""
-        key = frozenset(settings.items())
-        known = self._settings.get(key)
-        if known is None:
-            known = self.HashMap()
-            for name, value in settings.items():
-                known.put(name, value)
-            self._settings[key] = known
-        self._sessions.applyModifiableSettings(spark._jsparkSession, known)
+    def new(self, name: str, *parts: Any) -> Any:
+        """An object of a class in `CONSTRUCTORS`."""
+        return self._constructors[name](*parts)
 
 
 @lru_cache(maxsize=1)
 def classes_in(jvm: Any) -> Classes:
     """The classes of `jvm`, that of a session."""
     return Classes(jvm)
+
+
+def items(sequence: Any) -> Iterator[Any]:
+    """Members of a Scala sequence."""
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
+
+
+def option(found: Any) -> Any:
+    """What a Scala option holds, `None` for nothing."""
+    return found.get() if found.isDefined() else None
+
+
+def name_of(java: Any) -> str:
+    """The name of the class of an object, without its package."""
+    return str(java.getClass().getName()).rsplit(".", 1)[-1].rstrip("$")

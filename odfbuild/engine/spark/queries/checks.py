@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.status import message
 from odfbuild.engine.spark.results.frames import read_slices
 from odfbuild.errors import CheckError
 
@@ -36,8 +37,7 @@ def violations(
         found = spark.sql(query)
         names = found.columns
     except (AnalysisException, ParseException) as error:
-        text = " ".join(str(error).split("== SQL")[0].split("JVM stacktrace")[0].split())
-        raise _wrong(dataset, query, text) from None
+        raise _wrong(dataset, query, message(error)) from None
     number = found.count()
     first = found.first() if number else None
     if first is None:

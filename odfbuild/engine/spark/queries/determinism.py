@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from odfbuild.engine.mode import SUBQUERY
-from odfbuild.engine.spark.internals.catalyst import (
-    Catalyst,
-    Node,
-    ids_of,
-    items,
-    name_of,
-    position_of,
-)
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node, ids_of
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.findings import Findings, words
 from odfbuild.engine.spark.queries.ties import Names, Ties, depends_on_ties, is_collated
@@ -59,11 +53,11 @@ class Analysed:
 
     def _plan(self, plan: Node, used: Columns) -> None:
         """`used`: the columns of `plan` on which the result depends."""
-        kind = name_of(plan)
+        kind = plan.kind
         if kind.startswith("View"):
             return  # an input or an earlier step, which is checked already
-        children = list(items(plan.children()))
-        if kind == "SubqueryAlias" and name_of(children[0]).startswith("View"):
+        children = plan.children
+        if kind == "SubqueryAlias" and children[0].kind.startswith("View"):
             return
         if not children and kind not in lists.LEAVES:
             self.findings.error(plan, "E0504", f"a query may not read {words(kind)}")
@@ -77,10 +71,10 @@ class Analysed:
         if kind == "Window":
             self._window(plan, used())
         if kind == "Aggregate":
-            self._one_of_equals(plan, plan.groupingExpressions())
+            self._one_of_equals(plan, plan.grouping)
         if kind in ("Distinct", "Except", "Intersect"):
-            self._one_of_equals(plan, children[0].output())
-        for expression in items(plan.expressions()):
+            self._one_of_equals(plan, children[0].output)
+        for expression in plan.expressions:
             self._whole_expression(expression)
         for child in children:
             self._plan(child, partial(self._used_of, child, plan, kind, used))
@@ -96,15 +90,11 @@ class Analysed:
     def _used_below(self, plan: Node, kind: str, used: frozenset[int]) -> frozenset[int]:
         if kind == "Project":
             return frozenset().union(
-                *(
-                    ids_of(each.references())
-                    for each in items(plan.projectList())
-                    if each.exprId().id() in used
-                )
+                *(ids_of(each.references) for each in plan.columns if each.id in used)
             )
         if kind == "Aggregate":
-            return ids_of(plan.references())
-        return used | ids_of(plan.references())
+            return ids_of(plan.references)
+        return used | ids_of(plan.references)
 
     def _whole_expression(self, expression: Node) -> None:
         if not self._is_plain(expression):
@@ -143,58 +133,59 @@ class Analysed:
         elif kind in ("SortArray", "ArraySort") and self._is_sorted_collection(expression):
             return
         if of.holds_plan:
-            inner = expression.plan()
+            inner = expression.plan
             self.findings.construct(expression, SUBQUERY)
             self._plan(inner, partial(_outputs, inner))
         if kind == "CommonExpressionDef":
-            self._common[str(expression.id())] = expression.child()
-        if of.is_replaceable:
-            self._expression(expression.replacement())
-        children = list(items(expression.children()))
+            self._common[expression.common_id] = expression.child
+        replacement = self.catalyst.replacement(expression)
+        if replacement is not None:
+            self._expression(replacement)
+        children = expression.children
         # The definitions stand behind what refers to them.
         for child in reversed(children) if kind == "With" else children:
             self._expression(child)
 
     def _refuse(self, expression: Node, why: str, help: str | None = None) -> None:
-        self.findings.error(expression, "E0505", f"{expression.sql()} {why}", help)
+        self.findings.error(expression, "E0505", f"{expression.sql} {why}", help)
 
     def _cast(self, expression: Node) -> None:
-        target = str(expression.dataType().typeName())
-        source = expression.child()
-        if name_of(source) == "CommonExpressionRef":
-            source = self._common.get(str(source.id()), source)
+        target = expression.type
+        source = expression.child
+        if source.kind == "CommonExpressionRef":
+            source = self._common.get(source.common_id, source)
         if not target.startswith(("timestamp", "date")):
             return
-        if not str(source.dataType().typeName()).startswith(("string", "char", "varchar")):
+        if not source.type.startswith(("string", "char", "varchar")):
             return
         value = self.catalyst.constant(source)
-        if value is not None and lists.CLOCK_WORD.fullmatch(str(value.toString())):
+        if value is not None and lists.CLOCK_WORD.fullmatch(value):
             self.findings.error(
                 expression,
                 "E0505",
-                f"CAST of '{value.toString()}' reads the clock",
+                f"CAST of '{value}' reads the clock",
                 lists.CLOCK_HELP,
             )
 
     # --- Order of rows ---
 
     def _aggregate(self, expression: Node) -> None:
-        function = expression.aggregateFunction()
-        kind = name_of(function)
+        function = expression.function
+        kind = function.kind
         if self._names is not None and kind in lists.ORDER_BOUND_WINDOWS:
             return  # the order of its window decides, see `_window`
-        types = {str(child.dataType().typeName()) for child in items(function.children())}
-        name = str(function.prettyName())
-        argument = next(map(self._spelled, items(function.children())), "x")
+        types = {child.type for child in function.children}
+        name = function.function_name
+        argument = next(map(self._spelled, function.children), "x")
         if kind in lists.ORDER_FREE_AGGREGATES:
             if kind not in lists.COUNTS:
-                self._one_of_equals(expression, function.children())
+                self._one_of_equals(expression, function.children)
             return
         if kind in lists.NUMERIC_AGGREGATES and not _FLOATING & types:
             self._exact_numbers(expression, types, name, argument)
             return
         if kind == "ListAgg" and self._is_ordered_by_itself(function):
-            self._one_of_equals(expression, function.children())
+            self._one_of_equals(expression, function.children)
             return
         if kind in lists.NUMERIC_AGGREGATES:
             self.findings.order(
@@ -213,14 +204,13 @@ class Analysed:
             )
 
     def _spelled(self, expression: Node) -> str:
-        return str(expression.sql()) if self._names is None else self._names.of(expression)
+        return expression.sql if self._names is None else self._names.of(expression)
 
     def _exact_numbers(self, expression: Node, types: set[str], name: str, argument: str) -> None:
         """Sums of whole numbers and decimals are exact, unless Spark takes a short cut."""
         if name.startswith("try_"):
             precise = types <= _NARROW or all(
-                _digits(child) <= _SUMMED_DIGITS
-                for child in items(expression.aggregateFunction().children())
+                _digits(child) <= _SUMMED_DIGITS for child in expression.function.children
             )
             if not precise:
                 self.findings.order(
@@ -236,32 +226,30 @@ class Analysed:
                 f"divide the exact sum: SUM({argument}) / COUNT({argument})",
             )
 
-    def _one_of_equals(self, node: Node, values: Node) -> None:
+    def _one_of_equals(self, node: Node, values: Sequence[Node]) -> None:
         """Texts that are spelled differently and count as equal: which one is given is open."""
-        found = next((each for each in items(values) if is_collated(each)), None)
+        found = next((each for each in values if is_collated(each)), None)
         if found is not None:
             self.findings.order(
                 node,
-                f"{found.sql()} has a collation: which of several spellings stays depends on the "
+                f"{found.sql} has a collation: which of several spellings stays depends on the "
                 "order of rows",
                 "bring them to one spelling instead, as lower() does, or compare only",
             )
 
     def _is_sorted_collection(self, expression: Node) -> bool:
         """`array_sort(collect_list(x))` and `sort_array(collect_list(x))`, without a comparator."""
-        child = next(items(expression.children()))
-        if name_of(child) != "AggregateExpression":
+        child = expression.children[0]
+        if child.kind != "AggregateExpression":
             return False
-        if position_of(expression) in self.findings.comparators:
+        if expression.position in self.findings.comparators:
             return False
-        collected = child.aggregateFunction()
-        return name_of(collected) in lists.COLLECTIONS and not is_collated(collected)
+        collected = child.function
+        return collected.kind in lists.COLLECTIONS and not is_collated(collected)
 
     def _is_ordered_by_itself(self, function: Node) -> bool:
-        value = function.child()
-        return any(
-            order.child().semanticEquals(value) for order in items(function.orderExpressions())
-        )
+        value = function.child
+        return any(order.child.means(value) for order in function.order)
 
     def _window(self, plan: Node, used: frozenset[int]) -> None:
         """Window functions over rows must have an order without ties among rows that differ.
@@ -269,38 +257,38 @@ class Analysed:
         Rows that agree in all columns that are used are interchangeable, so ordering by those is
         enough.
         """
-        rows = plan.child()
+        rows = plan.child
         names = Names(plan, self.findings.sql)
-        for named in items(plan.windowExpressions()):
+        for named in plan.columns:
             expression = next(_find(named, "WindowExpression"), None)
             if expression is None or not depends_on_ties(expression):
                 continue
-            given = _sorted_by(plan.orderSpec()) | _plain(items(plan.partitionSpec()))
-            needed = (used | ids_of(expression.references())) & ids_of(rows.output())
+            given = _sorted_by(plan.order) | _plain(plan.partitions)
+            needed = (used | ids_of(expression.references)) & ids_of(rows.output)
             missing = Ties(rows, given, self.findings.offsets).open(needed)
             if missing:
-                function = expression.windowFunction()
-                if name_of(function) == "AggregateExpression":
-                    function = function.aggregateFunction()
+                function = expression.function
+                if function.kind == "AggregateExpression":
+                    function = function.function
                 columns = [name for each in missing for name in names.columns(each)]
                 self.findings.order(
                     expression,
-                    f"{function.prettyName()}() OVER is ambiguous where its ORDER BY has ties",
-                    _all_columns([*map(names.order, items(plan.orderSpec())), *columns]),
+                    f"{function.function_name}() OVER is ambiguous where its ORDER BY has ties",
+                    _all_columns([*map(names.order, plan.order), *columns]),
                 )
 
     def _limit(self, plan: Node, used: frozenset[int]) -> None:
         node, needed = plan, used
-        while name_of(node) in ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias"):
-            if name_of(node) == "Project":
+        while node.kind in ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias"):
+            if node.kind == "Project":
                 needed = self._used_below(node, "Project", needed)
-            node = node.child()
-        is_sorted = name_of(node) == "Sort" and getattr(node, "global")()
-        given = _sorted_by(node.order()) if is_sorted else frozenset()
+            node = node.child
+        is_sorted = node.kind == "Sort" and node.is_global
+        given = _sorted_by(node.order) if is_sorted else frozenset()
         missing = Ties(node, given, self.findings.offsets).open(needed)
         if missing:
             names = Names(node, self.findings.sql)
-            order = [names.order(each) for each in items(node.order())] if is_sorted else []
+            order = [names.order(each) for each in node.order] if is_sorted else []
             self.findings.order(
                 plan,
                 "LIMIT and OFFSET keep any of the rows that tie in their ORDER BY",
@@ -314,32 +302,32 @@ def _is_no_time(kind: object) -> bool:
 
 
 def _outputs(plan: Node) -> frozenset[int]:
-    return ids_of(plan.output())
+    return ids_of(plan.output)
 
 
 def _find(expression: Node, kind: str) -> Iterator[Node]:
-    if name_of(expression) == kind:
+    if expression.kind == kind:
         yield expression
-    for child in items(expression.children()):
+    for child in expression.children:
         yield from _find(child, kind)
 
 
 def _digits(expression: Node) -> int:
     """Digits that a value of this type may have; endless when it is no decimal."""
-    found = re.fullmatch(r"decimal\((\d+),\d+\)", str(expression.dataType().simpleString()))
+    found = re.fullmatch(r"decimal\((\d+),\d+\)", expression.full_type)
     return int(found.group(1)) if found else sys.maxsize
 
 
-def _sorted_by(order: Node) -> frozenset[int]:
-    return _plain(each.child() for each in items(order))
+def _sorted_by(order: Iterable[Node]) -> frozenset[int]:
+    return _plain(each.child for each in order)
 
 
 def _plain(expressions: Iterable[Node]) -> frozenset[int]:
     """Ids of those expressions that are columns themselves, and whose equal values are the same."""
     return frozenset(
-        each.exprId().id()
+        each.id
         for each in expressions
-        if name_of(each) == "AttributeReference" and not is_collated(each)
+        if each.kind == "AttributeReference" and not is_collated(each)
     )
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.spark.internals.catalyst import Node, position_of, text_of
+from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.internals.status import said
 from odfbuild.engine.spark.results.local_rows import QUICK
-from odfbuild.errors import Location, QueryError
+from odfbuild.errors import InDefinition, Location, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,8 +95,8 @@ class Findings:
 
     def place(self, node: Node) -> Location:
         """Where in the query a node comes from."""
-        line, column = position_of(node)
-        text = text_of(node, self.sql)
+        line, column = node.position
+        text = node.text_in(self.sql)
         return locate(self.step, self.sql, line, column, len(text.splitlines()[0]) if text else 1)
 
     def _found(self, node: Node, code: str, message: str, help: str | None) -> QueryError:
@@ -114,12 +115,12 @@ def locate(step: int, sql: str, line: int | None, column: int | None, length: in
     """A place in the query of a step, with its line."""
     lines = sql.splitlines()
     snippet = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
-    return Location(f"queries[{step}]", line or 1, column or 1, snippet, max(1, length))
+    return InDefinition.query(step, line or 1, column or 1, snippet, length)
 
 
 def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
     """What Spark says about a query, with its place and without stack traces."""
-    text = str(error).split("JVM stacktrace")[0].strip()
+    text = said(error)
     line: int | None = None
     column: int | None = None
     length = 1

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.translate.runnable import is_spark
-from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import TransformSql
@@ -30,29 +31,26 @@ def as_written(transform: TransformSql) -> Iterator[None]:
     try:
         yield
     except (Errors, QueryError) as error:
-        if not is_spark(transform):
-            for each in error.errors if isinstance(error, Errors) else (error,):
-                _bring_back(each, transform)
-        raise
+        if is_spark(transform):
+            raise
+        raise error.mapped(lambda each: _brought_back(each, transform)) from None
 
 
-def _bring_back(error: OdfbuildError, transform: TransformSql) -> None:
+def _brought_back(error: OdfbuildError, transform: TransformSql) -> OdfbuildError:
     found = error.location
-    if found is None or not found.file.startswith("queries["):
-        return
-    step = int(found.file.removeprefix("queries[").removesuffix("]"))
-    query = (transform.queries or ())[step].query
+    if not isinstance(found, InDefinition):
+        return error
+    query = (transform.queries or ())[int(found.path[1])].query
     first = next((n for n, line in enumerate(query.splitlines(), 1) if line.strip()), 1)
     said = f"in its translation to Spark SQL, line {found.line}: {(found.snippet or '').strip()}"
-    error.notes = (*error.notes, said)
-    error.location = replace(found, line=first, column=1, snippet=None, length=1)
+    return error.noted(said).at(replace(found, line=first, column=1, snippet=None, length=1))
 
 
 def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> list[QueryError]:
     """What Spark would do in another way than `engine`, in an analysed plan."""
     return [
         QueryError(
-            f"{expression.sql()} {why}",
+            f"{expression.sql} {why}",
             code="E0519",
             dataset=dataset,
             help="say it in another way, or write the query in Spark SQL with `engine: spark`",
@@ -64,12 +62,12 @@ def differences(catalyst: Catalyst, plan: Node, dataset: str, engine: str) -> li
 
 
 def _why(catalyst: Catalyst, expression: Node, engine: str) -> str | None:
-    kind = name_of(expression)
+    kind = expression.kind
     if kind == "SubtractDates":
         return "is a number of days in other engines, and an interval in Spark"
-    if kind == "SecondsToTimestamp" and _type(expression.child()).startswith(_INEXACT):
+    if kind == "SecondsToTimestamp" and expression.child.type.startswith(_INEXACT):
         return "keeps parts of seconds in Spark only: cast the number to BIGINT"
-    if kind == "Average" and _type(expression.child()).startswith("decimal"):
+    if kind == "Average" and expression.child.type.startswith("decimal"):
         return f"is cut by {engine} and rounded by Spark: say SUM(x) / COUNT(x) with a cast"
     if kind == "Divide":
         return _of_division(catalyst, expression, engine)
@@ -78,10 +76,10 @@ def _why(catalyst: Catalyst, expression: Node, engine: str) -> str | None:
 
 def _of_division(catalyst: Catalyst, expression: Node, engine: str) -> str | None:
     """Why `/` gives other values in another engine: only DOUBLE is divided alike everywhere."""
-    sides = (expression.left(), expression.right())
-    if any(_type(side).startswith("decimal") for side in sides):
+    sides = (expression.left, expression.right)
+    if any(side.type.startswith("decimal") for side in sides):
         return f"has other digits in {engine}: cast one side to DOUBLE"
-    if any(catalyst.is_written(side) and _type(side) == "double" for side in sides):
+    if any(catalyst.is_written(side) and side.type == "double" for side in sides):
         return None
     return (
         f"gives whole numbers for whole numbers in {engine}, and fractions in Spark: "
@@ -91,7 +89,7 @@ def _of_division(catalyst: Catalyst, expression: Node, engine: str) -> str | Non
 
 def _of_cast(expression: Node, engine: str) -> str | None:
     """Why a conversion gives other values in another engine."""
-    source, target = _type(expression.child()), _type(expression)
+    source, target = expression.child.type, expression.type
     if target.startswith("string"):
         if source.startswith(_SPELLED_DIFFERENTLY) or (engine, source) == ("flink", "boolean"):
             return f"is spelled in another way by {engine}: what is turned into text is {source}"
@@ -109,22 +107,18 @@ def _is_time(name: str) -> bool:
     return name.startswith("timestamp")
 
 
-def _type(expression: Node) -> str:
-    return str(expression.dataType().typeName())
-
-
 def _expressions(catalyst: Catalyst, plan: Node) -> Iterator[Node]:
-    if name_of(plan).startswith("View"):
+    if plan.kind.startswith("View"):
         return
-    for each in items(plan.expressions()):
+    for each in plan.expressions:
         yield from _all(catalyst, each)
-    for child in (*items(plan.children()), *catalyst.inner_plans(plan)):
+    for child in (*plan.children, *catalyst.inner_plans(plan)):
         yield from _expressions(catalyst, child)
 
 
 def _all(catalyst: Catalyst, expression: Node) -> Iterator[Node]:
     yield expression
     if catalyst.kind_of(expression).holds_plan:
-        yield from _expressions(catalyst, expression.plan())
-    for child in items(expression.children()):
+        yield from _expressions(catalyst, expression.plan)
+    for child in expression.children:
         yield from _all(catalyst, child)

@@ -155,7 +155,7 @@ ORDER_FREE_AGGREGATES = frozenset(
 )
 COUNTS = frozenset({"Count", "CountIf", "RegrCount", "HyperLogLogPlusPlus", "Grouping"})
 """Aggregates that tell nothing of the values themselves."""
-NUMERIC_AGGREGATES = frozenset({"Sum", "Average", "TrySum", "TryAverage"})
+NUMERIC_AGGREGATES = frozenset({"Sum", "Average"})
 """Exact for integers and decimals, dependent on order for floating point."""
 ORDER_BOUND_WINDOWS = frozenset({"RowNumber", "Lag", "Lead", "NTile", "NthValue", "First", "Last"})
 """Ambiguous where the ORDER BY of their window has ties."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
@@ -28,14 +29,7 @@ def hide(frame: DataFrame, alias: str) -> None:
 
 def is_input(plan: Node, inputs: Sequence[str]) -> bool:
     """Whether a node is the view of an input."""
-    if name_of(plan) != "View":
-        return False
-    return name_of_input(plan) in (alias.lower() for alias in inputs)
-
-
-def name_of_input(view: Node) -> str:
-    """The name of a view in lower case."""
-    return str(view.desc().identifier().table()).lower()
+    return plan.kind == "View" and plan.view in (alias.lower() for alias in inputs)
 
 
 class Carrier:
@@ -48,20 +42,18 @@ class Carrier:
 
     def carry(self, plan: Node) -> Node:
         """`plan` with the hidden columns behind its own."""
-        kind = name_of(plan)
+        kind = plan.kind
         if is_input(plan, self._inputs):
-            shown = plan.child()
-            return self._build.project(
-                [*items(shown.output()), *self._of(shown.child())], shown.child()
-            )
-        children = [self.carry(child) for child in items(plan.children())]
+            shown = plan.child
+            return self._build.project([*shown.output, *self._of(shown.child)], shown.child)
+        children = [self.carry(child) for child in plan.children]
         if kind == "Project":
             [child] = children
-            return self._build.project([*items(plan.projectList()), *self._of(child)], child)
+            return self._build.project([*plan.columns, *self._of(child)], child)
         if kind == "Union":
             children = [
-                self._build.project([*items(old.output()), *self._of(new)], new)
-                for old, new in zip(items(plan.children()), children, strict=True)
+                self._build.project([*old.output, *self._of(new)], new)
+                for old, new in zip(plan.children, children, strict=True)
             ]
         if kind == "Expand":
             [child] = children
@@ -72,5 +64,5 @@ class Carrier:
 
     def _of(self, plan: Node) -> list[Node]:
         """The hidden columns in the output of a plan, in order."""
-        found = {str(column.name()): column for column in items(plan.output())}
+        found = {column.name: column for column in plan.output}
         return [found[name] for name in self._hidden]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import items
+from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.functions import FORBIDDEN
 from odfbuild.engine.spark.session.session import Session
 
@@ -17,22 +17,12 @@ _MOST = 10
 """A function that takes so many arguments takes any number."""
 
 
-def built_in(spark: SparkSession) -> dict[str, Any]:
-    """What Spark says of its scalar, aggregate and window functions, by their names."""
-    registry = spark._jsparkSession.sessionState().functionRegistry()
-    return {
-        str(each.funcName()): registry.lookupFunction(each).get()
-        for each in items(registry.listFunction())
-    }
-
-
 def signatures(spark: SparkSession) -> Iterator[str]:
     """`name:arity`, and the class behind the name of an aggregate, as in `avg:1:Average`."""
-    for name, info in sorted(built_in(spark).items()):
+    for name, (kind, group) in sorted(Catalyst(spark).functions().items()):
         if name not in FORBIDDEN:
             taken = [n for n in range(_MOST + 1) if _takes(spark, name, n)]
-            kind = str(info.getClassName()).rpartition(".")[2]
-            suffix = f":{kind}" if info.getGroup() == "agg_funcs" else ""
+            suffix = f":{kind}" if group == "agg_funcs" else ""
             yield f"{name}:{arity(taken)}{suffix}"
 
 

@@ -25,7 +25,8 @@ from odfbuild.engine.mode import Mode
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.precision import Micros, micros_in
 from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.modes import stream
 from odfbuild.engine.spark.queries.modes.shape import Windowed

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst, Node, items, name_of
-from odfbuild.engine.spark.queries.hidden_columns import PREFIX, name_of_input
+from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
+from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.results.frames import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 _COLUMN = PREFIX + "from_"
 _NONE = "CAST(array() AS array<bigint>)"
@@ -60,23 +61,23 @@ class RowSources:
         The name of that column stands beside it.
         """
         below, name = self._traced(plan)
-        return self._build.project([*items(plan.output()), _column(below, name)], below), name
+        return self._build.project([*plan.output, _column(below, name)], below), name
 
     def _traced(self, plan: Node) -> tuple[Node, str]:
         """`plan` with the list in some column, and the name of that column."""
-        kind = name_of(plan)
+        kind = plan.kind
         self._subqueries(plan)
-        view = self._views.get(name_of_input(plan)) if kind == "View" else None
+        view = self._views.get(plan.view) if kind == "View" else None
         if view is not None:
             number, offset = view
             return self._with(plan, f"array({quote(offset)} * {self._inputs} + {number})")
         match kind:
             case "Project":
-                child, name = self._traced(plan.child())
-                columns = [*items(plan.projectList()), _column(child, name)]
+                child, name = self._traced(plan.child)
+                columns = [*plan.columns, _column(child, name)]
                 return self._build.project(columns, child), name
             case "Expand":
-                child, name = self._traced(plan.child())
+                child, name = self._traced(plan.child)
                 return self._build.expand(plan, [_column(child, name)], child), name
             case "Union":
                 return self._union(plan)
@@ -85,13 +86,13 @@ class RowSources:
             case "LateralJoin":
                 return self._lateral(plan)
             case "Aggregate":
-                return self._group(plan.groupingExpressions(), plan.aggregateExpressions(), plan)
+                return self._group(plan.grouping, plan.columns, plan)
             case "Distinct":
-                return self._group(plan.output(), plan.output(), plan)
+                return self._group(plan.output, plan.output, plan)
             case "Window":
                 return self._window(plan)
         if kind in _PASSED_ON:
-            child, name = self._traced(plan.child())
+            child, name = self._traced(plan.child)
             return self._build.with_children(plan, [child]), name
         self._all_of(plan, _WORDS.get(kind, kind))
         return self._with(plan, _NONE)
@@ -99,47 +100,47 @@ class RowSources:
     # --- Nodes with rules of their own ---
 
     def _union(self, plan: Node) -> tuple[Node, str]:
-        branches = [(old, *self._traced(old)) for old in items(plan.children())]
+        branches = [(old, *self._traced(old)) for old in plan.children]
         projected = [
-            self._build.project([*items(old.output()), _column(new, name)], new)
+            self._build.project([*old.output, _column(new, name)], new)
             for old, new, name in branches
         ]
         return self._build.with_children(plan, projected), branches[0][2]
 
     def _join(self, plan: Node) -> tuple[Node, str]:
-        left, left_name = self._traced(plan.left())
-        if name_of(plan.joinType()) in _HALF_JOINS:
-            self._all_of(plan.right(), "a join that only asks whether there is a record")
-            return self._build.with_children(plan, [left, plan.right()]), left_name
-        right, right_name = self._traced(plan.right())
+        left, left_name = self._traced(plan.left)
+        if plan.join_type in _HALF_JOINS:
+            self._all_of(plan.right, "a join that only asks whether there is a record")
+            return self._build.with_children(plan, [left, plan.right]), left_name
+        right, right_name = self._traced(plan.right)
         return self._both(self._build.with_children(plan, [left, right]), left_name, right_name)
 
     def _lateral(self, plan: Node) -> tuple[Node, str]:
-        left, left_name = self._traced(plan.left())
-        right, right_name = self._traced(plan.right().plan())
+        left, left_name = self._traced(plan.left)
+        right, right_name = self._traced(plan.right.plan)
         return self._both(self._build.lateral(plan, left, right), left_name, right_name)
 
     def _both(self, plan: Node, left: str, right: str) -> tuple[Node, str]:
         """The side that an outer join fills with nulls brings no record."""
         return self._with(plan, f"concat(coalesce({left}, {_NONE}), coalesce({right}, {_NONE}))")
 
-    def _group(self, keys: Node, columns: Node, plan: Node) -> tuple[Node, str]:
-        child, name = self._traced(plan.child())
+    def _group(self, keys: Sequence[Node], columns: Sequence[Node], plan: Node) -> tuple[Node, str]:
+        child, name = self._traced(plan.child)
         all_of_group, new_name = self._collected(child, name)
-        return self._build.aggregate(items(keys), [*items(columns), all_of_group], child), new_name
+        return self._build.aggregate(keys, [*columns, all_of_group], child), new_name
 
     def _window(self, plan: Node) -> tuple[Node, str]:
         """Every row with the records of its partition, which are collected beside it.
 
         A window function that collects them would copy them for every row.
         """
-        child, name = self._traced(plan.child())
-        keys = list(items(plan.partitionSpec()))
+        child, name = self._traced(plan.child)
+        keys = plan.partitions
         named = [self._build.alias(key, self._new_name()) for key in keys]
         collected, new_name = self._collected(child, name)
         partitions = self._build.aggregate(keys, [*named, collected], child)
         same = [
-            self._build.same(key, _column(partitions, str(each.name())))
+            self._build.same(key, _column(partitions, each.name))
             for key, each in zip(keys, named, strict=True)
         ]
         return self._build.join(plan, partitions, same), new_name
@@ -150,8 +151,8 @@ class RowSources:
         """`plan` with a list, in terms of its columns, behind its own."""
         name = self._new_name()
         frame = self._catalyst.frame(plan).selectExpr(f"{sql} AS {name}")
-        [value] = items(_analysed(frame).projectList())
-        return self._build.project([*items(plan.output()), value], plan), name
+        [value] = plan_of(frame).columns
+        return self._build.project([*plan.output, value], plan), name
 
     def _collected(self, child: Node, name: str) -> tuple[Node, str]:
         """All records of a group of rows of `child`, as an aggregate, and its name."""
@@ -160,7 +161,7 @@ class RowSources:
         new_name = self._new_name()
         value = f"array_sort(array_distinct(flatten(collect_list({name}))))"
         frame = self._catalyst.frame(child).groupBy().agg(expr(f"{value} AS {new_name}"))
-        [aggregate] = items(_analysed(frame).aggregateExpressions())
+        [aggregate] = plan_of(frame).columns
         return aggregate, new_name
 
     def _new_name(self) -> str:
@@ -170,8 +171,8 @@ class RowSources:
     # --- Where no single records can be told ---
 
     def _subqueries(self, plan: Node) -> None:
-        for expression in items(plan.expressions()):
-            if name_of(expression) == "LateralSubquery":
+        for expression in plan.expressions:
+            if expression.kind == "LateralSubquery":
                 continue  # the right side of a join, which has a rule
             for inner in self._inside(expression):
                 self._all_of(inner, "a subquery in an expression")
@@ -179,27 +180,22 @@ class RowSources:
     def _inside(self, expression: Node) -> Iterable[Node]:
         """The plans that an expression holds."""
         if self._catalyst.kind_of(expression).holds_plan:
-            yield expression.plan()
-        for child in items(expression.children()):
+            yield expression.plan
+        for child in expression.children:
             yield from self._inside(child)
 
     def _all_of(self, plan: Node, why: str) -> None:
         """All that `plan` reads counts."""
-        view = self._views.get(name_of_input(plan)) if name_of(plan) == "View" else None
+        view = self._views.get(plan.view) if plan.kind == "View" else None
         if view is not None:
             self.whole.setdefault(view[0], why)
             return
-        children: Sequence[Node] = list(items(plan.children()))
-        if name_of(plan) == "CTERelationRef":  # what it stands for is not to be seen from here
+        if plan.kind == "CTERelationRef":  # what it stands for is not to be seen from here
             for number, _ in self._views.values():
                 self.whole.setdefault(number, why)
-        for child in (*children, *self._catalyst.inner_plans(plan)):
+        for child in (*plan.children, *self._catalyst.inner_plans(plan)):
             self._all_of(child, why)
 
 
 def _column(plan: Node, name: str) -> Node:
-    return next(each for each in items(plan.output()) if str(each.name()) == name)
-
-
-def _analysed(frame: DataFrame) -> Node:
-    return frame._jdf.queryExecution().analyzed()
+    return next(each for each in plan.output if each.name == name)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from odfbuild.engine.spark.internals.catalyst import Node, ids_of, items, name_of, text_of
+from odfbuild.engine.spark.internals.node import Node, ids_of
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.modes.shape import stands_for
 from odfbuild.engine.spark.results.frames import quote
@@ -39,8 +39,8 @@ class Ties:
 
     def open(self, needed: frozenset[int]) -> list[Node]:
         """The columns among `needed` in which such rows may differ."""
-        found = [a for a in items(self._rows.output()) if not self._is_settled(a.exprId().id())]
-        found = [a for a in found if a.exprId().id() in needed]
+        found = [a for a in self._rows.output if not self._is_settled(a.id)]
+        found = [a for a in found if a.id in needed]
         return [] if found and self._are_no_two(self._rows) else found
 
     def _see_through(self, id: int) -> None:
@@ -48,10 +48,10 @@ class Ties:
         made = self._made.get(id)
         if made is None or is_collated(made):
             return
-        column = made.child() if name_of(made) == "Collate" else made
-        if name_of(column) == "AttributeReference" and column.exprId().id() not in self._given:
-            self._given.add(column.exprId().id())
-            self._see_through(column.exprId().id())
+        column = made.child if made.kind == "Collate" else made
+        if column.kind == "AttributeReference" and column.id not in self._given:
+            self._given.add(column.id)
+            self._see_through(column.id)
 
     def _is_settled(self, id: int) -> bool:
         if id in self._given:
@@ -59,36 +59,32 @@ class Ties:
         made = self._made.get(id)
         if made is None:
             return False
-        if any(made.semanticEquals(self._made[each]) for each in self._given & self._made.keys()):
+        if any(made.means(self._made[each]) for each in self._given & self._made.keys()):
             return True
-        return not _is_of_many(made) and all(map(self._is_settled, ids_of(made.references())))
+        return not _is_of_many(made) and all(map(self._is_settled, ids_of(made.references)))
 
     def _are_no_two(self, plan: Node) -> bool:
         """Whether no two rows of a plan tie."""
-        kind = name_of(plan)
+        kind = plan.kind
         if kind == "View":
-            offset = self._offsets.get(str(plan.desc().identifier().table()).lower(), "").lower()
+            offset = self._offsets.get(plan.view, "").lower()
             return any(
-                str(each.name()).lower() == offset and each.exprId().id() in self._given
-                for each in items(plan.output())
+                each.name.lower() == offset and each.id in self._given for each in plan.output
             )
         if kind in _OF_ONE_ROW:
-            return self._are_no_two(plan.child())
+            return self._are_no_two(plan.child)
         if kind == "Aggregate":
-            return all(
-                self._is_settled_group(each, plan) for each in items(plan.groupingExpressions())
-            )
+            return all(self._is_settled_group(each, plan) for each in plan.grouping)
         if kind == "Join":
-            sides = [plan.left()] if str(plan.joinType()) in _ONE_SIDED else items(plan.children())
+            sides = [plan.left] if plan.join_type in _ONE_SIDED else plan.children
             return all(map(self._are_no_two, sides))
         return False
 
     def _is_settled_group(self, grouping: Node, aggregate: Node) -> bool:
-        if name_of(grouping) == "AttributeReference" and grouping.exprId().id() in self._given:
+        if grouping.kind == "AttributeReference" and grouping.id in self._given:
             return True
         return any(
-            each.exprId().id() in self._given and stands_for(each, grouping)
-            for each in items(aggregate.aggregateExpressions())
+            each.id in self._given and stands_for(each, grouping) for each in aggregate.columns
         )
 
 
@@ -100,8 +96,8 @@ class Names:
     """
 
     def __init__(self, plan: Node, sql: str) -> None:
-        while name_of(plan) == "Window":
-            plan = plan.child()
+        while plan.kind == "Window":
+            plan = plan.child
         self._rows = plan
         self._sql = sql
 
@@ -111,90 +107,80 @@ class Names:
 
     @cached_property
     def _often(self) -> list[str]:
-        scope = self._rows.child() if name_of(self._rows) == "Project" else self._rows
-        return [str(each.name()).lower() for each in items(scope.output())]
+        scope = self._rows.child if self._rows.kind == "Project" else self._rows
+        return [each.name.lower() for each in scope.output]
 
     def of(self, expression: Node) -> str:
         """An expression as it stands in the query, where that is known."""
-        if name_of(expression) == "AttributeReference":
-            made = self._computed.get(expression.exprId().id())
+        if expression.kind == "AttributeReference":
+            made = self._computed.get(expression.id)
             if made is None:
                 return self._column(expression)
             expression = made
-        return text_of(expression, self._sql) or str(expression.sql())
+        return expression.text_in(self._sql) or expression.sql
 
     def columns(self, column: Node) -> list[str]:
         """The columns that an ORDER BY has to name to settle one of the rows."""
-        made = self._computed.get(column.exprId().id())
+        made = self._computed.get(column.id)
         if made is None:
             return [self._column(column)]
-        if name_of(self._rows) != "Project":
+        if self._rows.kind != "Project":
             return [self.of(column)]  # an aggregate, which only its own words name
-        return [self._column(each) for each in items(made.references().toSeq())]
+        return [self._column(each) for each in made.references]
 
     def order(self, order: Node) -> str:
         """A part of ORDER BY."""
-        how = (str(order.direction().sql()), str(order.nullOrdering().sql()))
-        return self.of(order.child()) + _DIRECTIONS.get(how, " " + " ".join(how))
+        how = order.direction
+        return self.of(order.child) + _DIRECTIONS.get(how, " " + " ".join(how))
 
     def _column(self, column: Node) -> str:
-        name = str(column.name())
+        name = column.name
         text = name if re.fullmatch(r"[A-Za-z_]\w*", name) else quote(name)
         if self._often.count(name.lower()) > 1:
-            text = str(column.sql())
+            text = column.sql
         # Spellings that count as equal are told apart by their bytes.
         return f"{text} COLLATE UTF8_BINARY" if is_collated(column) else text
 
 
 def is_collated(expression: Node) -> bool:
     """Whether equal values of an expression may be spelled differently."""
-    kind = str(expression.dataType().simpleString()).lower()
+    kind = expression.full_type.lower()
     return re.search(r" collate (?!utf8_binary\b)", kind) is not None
 
 
 def depends_on_ties(expression: Node) -> bool:
     """Whether a window function tells rows apart that tie in its ORDER BY."""
-    function = expression.windowFunction()
-    kind = name_of(function)
+    function = expression.function
+    kind = function.kind
     if kind == "AggregateExpression":
-        kind = name_of(function.aggregateFunction())
+        kind = function.function.kind
     if kind in lists.ORDER_BOUND_WINDOWS:
         return True
     if kind in lists.RANKS:
         return False
-    frame = expression.windowSpec().frameSpecification()
-    return str(frame.frameType()).startswith("RowFrame") and not frame.isUnbounded()
+    return expression.has_row_frame
 
 
 def _made(plan: Node) -> Iterator[tuple[int, Node]]:
     """The columns that a plan and those below it compute of a row, and of what."""
     yield from _made_by(plan)
-    kind = name_of(plan)
-    if kind in _OF_ONE_ROW or (kind == "Join" and str(plan.joinType()) not in _OUTER):
-        for child in items(plan.children()):
+    kind = plan.kind
+    if kind in _OF_ONE_ROW or (kind == "Join" and plan.join_type not in _OUTER):
+        for child in plan.children:
             yield from _made(child)
 
 
 def _made_by(plan: Node) -> Iterator[tuple[int, Node]]:
-    match name_of(plan):
-        case "Project":
-            columns = plan.projectList()
-        case "Aggregate":
-            columns = plan.aggregateExpressions()
-        case "Window":
-            columns = plan.windowExpressions()
-        case _:
-            return
-    for each in items(columns):
-        if name_of(each) == "Alias":
-            yield each.exprId().id(), each.child()
+    for each in plan.columns:
+        if each.kind == "Alias":
+            yield each.id, each.child
 
 
 def _is_of_many(expression: Node) -> bool:
     """Whether rows that agree in all that it refers to may differ in it."""
-    match name_of(expression):
+    match expression.kind:
         case "AggregateExpression":
             return True
         case "WindowExpression":
             return depends_on_ties(expression)
-    return any(map(_is_of_many, items(expression.children())))
+    return any(map(_is_of_many, expression.children))

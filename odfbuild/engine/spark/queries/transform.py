@@ -19,6 +19,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.mode import SUBQUERY, Choice, Mode
 from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
 from odfbuild.engine.spark.queries.foreign import as_written, differences
 from odfbuild.engine.spark.queries.hidden_columns import Carrier
@@ -114,7 +115,7 @@ Made = tuple[tuple[Path, ...], set[Path]]
 def _shape(spark: SparkSession, report: Report, task: TransformTask) -> Windowed | Joined | None:
     if any(each.words == SUBQUERY for each in report.not_row_wise):
         return None
-    plan = Catalyst(spark).inline(report.plan)
+    plan = Catalyst(spark).inline(known_plan(report))
     return shape_of(plan, _event_times(task))
 
 
@@ -263,7 +264,7 @@ def preprocess(
     if carried and report.row_wise:
         catalyst = Catalyst(spark)
         carrier = Carrier(catalyst, ["input"], carried)
-        frame = catalyst.frame(carrier.carry(catalyst.inline(report.plan)))
+        frame = catalyst.frame(carrier.carry(catalyst.inline(known_plan(report))))
     return frame, report.row_wise
 
 
@@ -292,6 +293,13 @@ def screen(
     with as_written(transform):
         steps = steps_of(runnable(transform, dataset))
         _raise_first_of_each(screen_steps(spark, dataset, steps, names))
+
+
+def known_plan(report: Report) -> Node:
+    """The analysed plan of a query that was found right."""
+    if report.plan is None:
+        raise AssertionError("a query without errors has a plan")
+    return report.plan
 
 
 def known_result(report: Report) -> DataFrame:

@@ -11,14 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import (
-    Catalyst,
-    Node,
-    items,
-    name_of,
-    position_of,
-    text_of,
-)
+from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.determinism import Analysed
 from odfbuild.engine.spark.queries.findings import (
@@ -59,7 +53,7 @@ def check_steps(
     for number, step in enumerate(steps):
         findings = Findings(report, dataset, number, step.sql, offsets)
         report.result = _one(catalyst, step, names, findings)
-        if report.result is None:
+        if report.result is None or report.plan is None:
             break
         if step.alias is not None:
             if step.alias.lower() in (name.lower() for name in inputs):
@@ -133,7 +127,7 @@ class _Fence:
 
     def plan(self, plan: Node, scope: frozenset[str]) -> None:
         """Hold a plan and all that is in it against the lists; `scope` are its CTEs."""
-        kind = name_of(plan)
+        kind = plan.kind
         if kind not in lists.PLANS:
             self.findings.error(
                 plan,
@@ -150,22 +144,21 @@ class _Fence:
             return
         if kind == "UnresolvedTableValuedFunction":
             self._table_function(plan, scope)
-        for expression in items(plan.expressions()):
+        for expression in plan.expressions:
             self._expression(expression, scope)
-        for child in items(plan.children()):
+        for child in plan.children:
             self.plan(child, scope)
 
     def _with(self, plan: Node, scope: frozenset[str]) -> None:
-        for relation in items(plan.cteRelations()):
-            name = str(relation._1()).lower()
-            self.plan(relation._2(), scope | {name} if plan.allowRecursion() else scope)
-            scope = scope | {name}
-        self.plan(plan.child(), scope)
+        for name, query in plan.named_queries:
+            self.plan(query, scope | {name.lower()} if plan.is_recursive else scope)
+            scope = scope | {name.lower()}
+        self.plan(plan.child, scope)
 
     def _relation(self, plan: Node, scope: frozenset[str]) -> None:
-        parts = [str(part) for part in items(plan.multipartIdentifier())]
+        parts = plan.name_parts
         name = parts[0].lower()
-        if plan.isStreaming():
+        if plan.is_streaming:
             self.findings.error(plan, "E0502", "STREAM is not allowed in a query")
         elif len(parts) != 1 or name not in self.known | scope:
             close = closest(parts[-1], self.names)
@@ -177,10 +170,10 @@ class _Fence:
             )
 
     def _table_function(self, plan: Node, scope: frozenset[str]) -> None:
-        name = ".".join(items(plan.name())).lower()
+        name = ".".join(plan.name_parts).lower()
         if name not in lists.TABLE_FUNCTIONS:
             self.findings.error(plan, "E0503", f"the table function {name}() is not allowed")
-        for argument in items(plan.functionArgs()):
+        for argument in plan.arguments:
             self._expression(argument, scope)
 
     def _expression(self, expression: Node, scope: frozenset[str]) -> None:
@@ -193,20 +186,18 @@ class _Fence:
             self.findings.error(expression, "E0502", "parameter markers are not allowed in a query")
         elif kind.name == "Literal":
             self._literal(expression)
-        elif kind.name == "UnresolvedFunction":
-            self._function(expression, [str(part) for part in items(expression.nameParts())])
-        elif kind.name == "UnresolvedGenerator":
-            self._function(expression, [str(expression.name().funcName())])
+        elif kind.name in ("UnresolvedFunction", "UnresolvedGenerator"):
+            self._function(expression, expression.name_parts)
         if kind.holds_plan:
-            self.plan(expression.plan(), scope)
-        for child in items(expression.children()):
+            self.plan(expression.plan, scope)
+        for child in expression.children:
             self._expression(child, scope)
 
     def _literal(self, expression: Node) -> None:
         # The parser turns TIMESTAMP 'now' into a constant; only its source text gives it away.
-        if not str(expression.dataType().typeName()).startswith(("timestamp", "date", "time")):
+        if not expression.type.startswith(("timestamp", "date", "time")):
             return
-        text = text_of(expression, self.findings.sql)
+        text = expression.text_in(self.findings.sql)
         quoted = _QUOTED.search(text)
         if quoted and lists.CLOCK_WORD.fullmatch(quoted.group(2)):
             self.findings.error(expression, "E0505", f"{text} reads the clock", lists.CLOCK_HELP)
@@ -220,8 +211,8 @@ class _Fence:
             self.findings.error(
                 expression, "E0503", f"write {parts[-1]}(), not {'.'.join(parts)}()"
             )
-        if name == "array_sort" and expression.children().size() > 1:
-            self.findings.comparators.add(position_of(expression))
+        if name == "array_sort" and len(expression.children) > 1:
+            self.findings.comparators.add(expression.position)
         why = lists.FORBIDDEN.get(name)
         if why is not None:
             help_ = lists.CLOCK_HELP if "clock" in why else f"remove {name}()"

@@ -39,8 +39,7 @@ def ndjson_text(task: IngestTask, encoding: str | None, bad: BadRecords) -> Sour
             if line is None or codec_of(encoding, task.dataset) not in ("utf-8", "ascii"):
                 raise
             if not task.skip_bad_records:
-                error.help = f"{error.help}; {bad.way_out}"
-                raise
+                raise error.changed(help=f"{error.help}; {bad.way_out}") from None
             assert error.location is not None
             bad.add(BadRecord(error.message, error.location))
             task = _without(task, line)

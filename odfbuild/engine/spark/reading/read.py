@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import Drift, IngestTask
+from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.queries.hidden_columns import hide
 from odfbuild.engine.spark.queries.transform import preprocess
 from odfbuild.engine.spark.reading.bad_places import Source
@@ -48,7 +49,6 @@ from odfbuild.engine.spark.reading.values import (
     without_operation,
 )
 from odfbuild.engine.spark.results.frames import (
-    empty_frame,
     marked,
     quote,
     sql_type,

@@ -12,7 +12,7 @@ from pyspark.sql import types as spark_types
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.precision import Micros
-from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.records import empty_frame
 from odfbuild.engine.spark.results.executor import computes_here
 from odfbuild.engine.spark.results.local_rows import handed_over
 from odfbuild.engine.uuids import Uuids, is_uuid, uuids_in
@@ -148,19 +148,6 @@ def marked_uuids(frame: DataFrame) -> Uuids:
         for each in fields
         if UUID_MARK in each.metadata and isinstance(each.dataType, spark_types.StringType)
     )
-
-
-def empty_frame(spark: SparkSession, schema: spark_types.StructType) -> DataFrame:
-    """A frame without records.
-
-    Made in the JVM: `createDataFrame([], …)` starts Python workers to serialise nothing.
-    """
-    from pyspark.sql import DataFrame
-
-    session = spark._jsparkSession
-    kind = session.parseDataType(schema.json())
-    rows = classes_in(spark._jvm).ArrayList()
-    return DataFrame(session.createDataFrame(rows, kind), spark)
 
 
 def read_slices(

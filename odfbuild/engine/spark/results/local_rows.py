@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.records import frame_of, write_computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,12 +30,6 @@ _READ_BYTES = 16 << 20
 _MOST_ROWS = 20_000
 _ROWS_AT_ONCE = 1024
 _MICROS_UTC = pa.timestamp("us", "UTC")
-_RULE = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
-_EXCLUDED = "spark.sql.optimizer.excludedRules"
-BY_JOBS_ONLY = {_EXCLUDED: _RULE}
-"""Settings: the optimiser computes no records."""
-IN_PLACE = {_EXCLUDED: ""}
-"""Settings: it does."""
 
 _QUICK = """Alias AttributeReference Literal Cast
     Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus UnaryPositive Abs
@@ -64,36 +58,18 @@ def handed_over(
     table = _read(files)
     if table is None:
         return None
-    from pyspark.sql import DataFrame
-
-    known = classes_in(spark._jvm)
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
         with pa.ipc.new_stream(file, table.schema) as stream:
             stream.write_table(table)
         file.flush()
-        batches = known.Arrow.readArrowStreamFromFile(file.name)
-    frame = known.Arrow.toDataFrame(batches, schema.json(), spark._jsparkSession)
-    return DataFrame(frame, spark)
+        return frame_of(spark, file.name, schema)
 
 
 def computed(frame: DataFrame, scratch: Path) -> pa.Table | None:
     """The records of a result that the optimiser has computed already, if it has."""
-    known = classes_in(frame.sparkSession._jvm)
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    if not known.local.isInstance(plan):
-        return None
-    schema = frame._jdf.schema()
-    rows = known.converters.toBatchIterator(
-        plan.data().iterator(), schema, _MOST_ROWS, "UTC", False, False, None
-    )
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
-        output = known.FileOutputStream(file.name)
-        try:
-            stream = known.ArrowStream(schema, output, "UTC", False, False)
-            stream.writeBatches(rows)
-            stream.end()
-        finally:
-            output.close()
+        if not write_computed(frame, file.name, _MOST_ROWS):
+            return None
         found: pa.Table = pa.ipc.open_stream(file).read_all()
     return found
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.results.local_rows import IN_PLACE, MOST_BYTES, computed
+from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
+from odfbuild.engine.spark.internals.process import set_up
+from odfbuild.engine.spark.internals.records import IN_PLACE
+from odfbuild.engine.spark.results.local_rows import MOST_BYTES, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ _SHORT = {
 
 def compute_in_place(spark: SparkSession) -> None:
     """Let the optimiser compute the records at hand, before a query of quick expressions runs."""
-    classes_in(spark._jvm).set(spark, IN_PLACE)
+    set_up(spark, IN_PLACE)
 
 
 def tune(spark: SparkSession, files: Iterable[Path]) -> None:
@@ -54,7 +55,7 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     if size > _FEW_BYTES:
         return
     settings = _ONE_TASK if size > MOST_BYTES else _ONE_TASK | _SHORT
-    classes_in(spark._jvm).set(spark, settings)
+    set_up(spark, settings)
 
 
 def collect(frame: DataFrame, folder: Path) -> bool:
@@ -76,7 +77,7 @@ def collect(frame: DataFrame, folder: Path) -> bool:
 
 def _collected(frame: DataFrame) -> pa.Table | None:
     catalyst = Catalyst(frame.sparkSession)
-    plan = frame._jdf.queryExecution().analyzed()
-    bounded = catalyst.frame(catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan))
+    limited = catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan_of(frame))
+    bounded = catalyst.frame(limited)
     found: pa.Table = bounded.toArrow()
     return found if found.num_rows <= _COLLECTED_ROWS else None

@@ -8,40 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
+from odfbuild.engine.spark.internals import process as spark_process
 from odfbuild.engine.spark.session import class_archive
 from odfbuild.engine.spark.session.java import Java
 from odfbuild.errors import EngineProblem
-from odfbuild.extras import missing_engine
 
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
-_OPENED = (
-    "lang",
-    "lang.invoke",
-    "lang.reflect",
-    "io",
-    "net",
-    "nio",
-    "util",
-    "util.concurrent",
-    "util.concurrent.atomic",
-)
-_INTERNAL = (
-    "jdk.internal.ref",
-    "sun.nio.ch",
-    "sun.nio.cs",
-    "sun.security.action",
-    "sun.util.calendar",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +32,6 @@ class Gateway:
     port: int
     secret: str
     log: Path
-
-
-def spark_home() -> Path:
-    """The folder of the installed Spark; nothing of it is imported."""
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise missing_engine("the engine")
-    return Path(found.origin).parent
 
 
 def _for_work(long: bool) -> list[str]:
@@ -99,16 +71,14 @@ def launch(
 
     It compiles better, and longer, `for_long_work`.
     """
-    home = spark_home()
+    home = spark_process.spark_home()
     exchange = Path(tempfile.mkdtemp(dir=scratch))
     answer = exchange / "connection"
     log = scratch / "jvm.log"
     environment = {
         **passed_on(os.environ),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
-        "SPARK_HOME": str(home),
+        **spark_process.environment(home, answer),
         "JAVA_HOME": str(java.home),
-        "SPARK_CONNECT_MODE": "0",
     }
     if conf.get("spark.driver.host") == LOOPBACK:
         environment["SPARK_LOCAL_IP"] = LOOPBACK
@@ -126,11 +96,8 @@ def launch(
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp
         *class_archive.options(java, home),
-        *_module_options(java),
-        "-cp",
-        os.pathsep.join((str(home / "conf"), str(home / "jars" / "*"))),
-        *(f"-D{name}={value}" for name, value in conf.items()),
-        "org.apache.spark.api.python.PythonGatewayServer",
+        *spark_process.module_options(java.home),
+        *spark_process.program(home, conf),
     ]
     programs = (java.home, home, class_archive.folder())
     written = (scratch, *class_archive.written_to(java, home))
@@ -146,9 +113,7 @@ def launch(
             process_group=0,
         )
     _await(process, answer, log)
-    data = answer.read_bytes()
-    port, length = struct.unpack_from(">ii", data)
-    return Gateway(process, port, data[8 : 8 + length].decode(), log)
+    return Gateway(process, *spark_process.read_answer(answer), log)
 
 
 def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
@@ -181,21 +146,3 @@ def last_lines(log: Path, count: int) -> tuple[str, ...]:
     except OSError:
         return ()
     return tuple(text.strip().splitlines()[-count:])
-
-
-def _module_options(java: Java) -> list[str]:
-    try:
-        released = (java.home / "release").read_text(encoding="utf-8")
-    except OSError:
-        released = ""
-    opened = [f"java.base/java.{name}" for name in _OPENED]
-    opened += [f"java.base/{name}" for name in _INTERNAL]
-    options = [f"--add-opens={name}=ALL-UNNAMED" for name in opened]
-    if "jdk.incubator.vector" in released:
-        options.append("--add-modules=jdk.incubator.vector")
-    return [
-        *options,
-        "-XX:+IgnoreUnrecognizedVMOptions",
-        "-Djdk.reflect.useDirectMethodHandle=false",
-        "-Dio.netty.tryReflectionSetAccessible=true",
-    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import re
 import shutil
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, Sandbox, in_force
 from odfbuild.engine.spark.connect.cluster import await_workers, check_reachable
-from odfbuild.engine.spark.internals.jvm import classes_in
-from odfbuild.engine.spark.results.local_rows import BY_JOBS_ONLY
+from odfbuild.engine.spark.internals import process
+from odfbuild.engine.spark.internals.records import BY_JOBS_ONLY
+from odfbuild.engine.spark.internals.status import said
 from odfbuild.engine.spark.session import sandbox
 from odfbuild.engine.spark.session.gateway import (
     LOOPBACK,
@@ -103,7 +103,7 @@ class Session:
     def request(self) -> SparkSession:
         """A session of its own for one request: own views, same pinned settings."""
         session: SparkSession = self.spark.newSession()
-        classes_in(session._jvm).set(session, PINNED)
+        process.set_up(session, PINNED)
         return session
 
     def within_reach(self, file: Path, scratch: Path) -> Path:
@@ -142,14 +142,14 @@ class Session:
             # A JVM that died is stopped already.
             with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
                 spark.stop()
-            _forget_session()
+            process.forget()
         if self._gateway is not None:
-            process = self._gateway.process
-            if process.stdin is not None:
-                process.stdin.close()
+            jvm = self._gateway.process
+            if jvm.stdin is not None:
+                jvm.stdin.close()
             # It may go on to write its class archive, which nobody has to wait for.
             with contextlib.suppress(Exception):
-                process.wait(_STOP_SECONDS)
+                jvm.wait(_STOP_SECONDS)
             self._gateway = None
         shutil.rmtree(self.scratch, ignore_errors=True)
         if self._in_use is not None:
@@ -157,12 +157,7 @@ class Session:
             self._in_use = None
 
     def _start(self) -> SparkSession:
-        # Spark logs each refused query with its stack on stderr, py4j each call to a JVM that ended
-        # (also that which forgets an object, long after); errors themselves reach the user.
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        # Some of these py4j gives to the root logger.
-        logging.getLogger().addFilter(_is_not_of_py4j)
+        process.silence()
         settings = self.settings
         check_reachable(settings.master)
         conf = {
@@ -175,17 +170,11 @@ class Session:
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
         }
         self._gateway = self._launched(conf)
-        os.environ["PYSPARK_GATEWAY_PORT"] = str(self._gateway.port)
-        os.environ["PYSPARK_GATEWAY_SECRET"] = self._gateway.secret
         try:
-            from pyspark.sql import SparkSession
-
-            session: SparkSession = SparkSession.builder.getOrCreate()
+            session = process.connected(self._gateway.port, self._gateway.secret)
         except Exception as error:
-            _forget_session()
+            process.forget()
             raise did_not_start(_first_sentence(error), self._gateway.log) from None
-        finally:
-            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         # Each request has a session of its own; this one only takes in records that are at hand.
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         session.sparkContext.setLogLevel("OFF")
@@ -219,28 +208,9 @@ class Session:
         return sandbox.fenced(command, self.fences, programs, reach, scratch)
 
 
-def _forget_session() -> None:
-    """Let go of all that PySpark keeps of the session of this process, which has ended."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = None
-    SparkSession._activeSession = None
-
-
 def _first_sentence(error: Exception) -> str:
     """Why Spark refuses to start; what it goes on to recommend is not how it is done here."""
-    thrown = getattr(error, "java_exception", None)
-    text = str(error) if thrown is None else str(thrown.getMessage())
-    first = text.strip().split("\n")[0].split(". ")[0]
-    return re.sub(r"^\[[\w.]+\] ", "", first)
-
-
-def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
+    return re.sub(r"^\[[\w.]+\] ", "", said(error).split("\n")[0].split(". ")[0])
 
 
 def _memory() -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
-from odfbuild.errors import IngestError, Location
+from odfbuild.errors import InDefinition, IngestError
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.ethereum.event import Event, parse_event
 from odfbuild.ingest.fetch.ethereum.filter import LogFilter, all_of, of_event, parse_filter
@@ -155,7 +155,7 @@ def _resume_after(state: SourceState | None, node: Node, name: str) -> int:
         raise IngestError(
             f"{name} were read up to block {number}, which is not the one that the node has",
             code="E0419",
-            location=Location("fetch"),
+            location=InDefinition.of("fetch"),
             notes=(
                 f"block 0x{known.hex()} was read",
                 "the node does not have that block yet"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.errors import IngestError, Location, missing_extra
+from odfbuild.errors import InDefinition, IngestError, missing_extra
 from odfbuild.ingest.fetch.ethereum.log import Log
 
 _SIGNATURE = re.compile(r"(?:event\s+)?([A-Za-z_$][\w$]*)\s*\((.*)\)\s*;?", re.DOTALL)
@@ -91,7 +91,7 @@ class Event:
         return IngestError(
             f"{log.place} does not fit `signature`: {reason}",
             code="E0419",
-            location=Location("fetch.signature"),
+            location=InDefinition.of("fetch", "signature"),
             notes=(
                 f"the contract is 0x{log.address.hex()}",
                 f"the signature is read as {self.signature}",
@@ -116,7 +116,7 @@ def parse_event(text: str) -> Event:
         raise IngestError(
             f"'{text.strip()}' is not the signature of an event: {error}",
             code="E0417",
-            location=Location("fetch.signature"),
+            location=InDefinition.of("fetch", "signature"),
             help="write it as the contract declares it, such as "
             "Transfer(address indexed from, address indexed to, uint256 value)",
         ) from None

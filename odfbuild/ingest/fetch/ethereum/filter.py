@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import IngestError, Location
+from odfbuild.errors import InDefinition, IngestError
 from odfbuild.ingest.fetch.ethereum.event import parse_event
 from odfbuild.ingest.fetch.ethereum.log import COLUMNS, TOPICS, Log
 
@@ -270,7 +270,7 @@ def _refused(text: str, reason: str) -> IngestError:
     return IngestError(
         f"`filter: {' '.join(text.split())}` cannot be used: {reason}",
         code="E0417",
-        location=Location("fetch.filter"),
+        location=InDefinition.of("fetch", "filter"),
         notes=(f"the columns are {', '.join(COLUMNS.names)}",),
         help=f"compare columns with values by =, <>, <, <=, >, >=, between, in, is null, and join "
         f"that by and, or, not; X'00ff' writes bytes, {_SELECTOR}('Name(type)') a topic; "

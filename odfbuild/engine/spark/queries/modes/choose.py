@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfbuild.engine.mode import PAIRS, RECORD_BY_RECORD, WINDOWS, Choice, Mode
-from odfbuild.engine.spark.internals.catalyst import Node, items, name_of
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report
 from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, stands_for
 
@@ -33,16 +33,16 @@ def key_of(plan: Node) -> tuple[str, ...] | None:
 
     They are the columns of the outermost GROUP BY, or a row number with what it is partitioned by.
     """
-    top = {attribute.exprId().id(): str(attribute.name()) for attribute in items(plan.output())}
+    top = {attribute.id: attribute.name for attribute in plan.output}
     names: Names = {id: (id,) for id in top}
     node = plan
-    while name_of(node) in _SEE_THROUGH:
-        if name_of(node) == "Project":
+    while node.kind in _SEE_THROUGH:
+        if node.kind == "Project":
             names = _through(node, names)
-        node = next(items(node.children()))
-    if name_of(node) == "Aggregate":
+        node = node.children[0]
+    if node.kind == "Aggregate":
         return _group_key(node, names, top)
-    if name_of(node) == "Window":
+    if node.kind == "Window":
         return _row_number_key(node, names, top)
     return None
 
@@ -53,25 +53,25 @@ Names = dict[int, tuple[int, ...]]
 
 def _through(project: Node, names: Names) -> Names:
     below: dict[int, tuple[int, ...]] = {}
-    for each in items(project.projectList()):
-        above = names.get(each.exprId().id(), ())
-        if name_of(each) == "Alias":
-            each = each.child()  # noqa: PLW2901
-        if name_of(each) == "AttributeReference":
-            id = each.exprId().id()
+    for each in project.columns:
+        above = names.get(each.id, ())
+        if each.kind == "Alias":
+            each = each.child  # noqa: PLW2901
+        if each.kind == "AttributeReference":
+            id = each.id
             below[id] = below.get(id, ()) + above
     return below
 
 
 def _group_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:
     key = []
-    outputs = list(items(node.aggregateExpressions()))
-    for grouping in items(node.groupingExpressions()):
+    outputs = node.columns
+    for grouping in node.grouping:
         result = next(
             (
-                names[each.exprId().id()][0]
+                names[each.id][0]
                 for each in outputs
-                if names.get(each.exprId().id()) and stands_for(each, grouping)
+                if names.get(each.id) and stands_for(each, grouping)
             ),
             None,
         )
@@ -82,16 +82,16 @@ def _group_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...]
 
 
 def _row_number_key(node: Node, names: Names, top: dict[int, str]) -> tuple[str, ...] | None:
-    for named in items(node.windowExpressions()):
-        if name_of(named) != "Alias" or name_of(named.child()) != "WindowExpression":
+    for named in node.columns:
+        if named.kind != "Alias" or named.child.kind != "WindowExpression":
             continue
-        if name_of(named.child().windowFunction()) != "RowNumber":
+        if named.child.function.kind != "RowNumber":
             continue
         # Every row has the same constant, so that it tells none apart.
-        parts = [each for each in items(node.partitionSpec()) if not each.foldable()]
-        if any(name_of(each) != "AttributeReference" for each in parts):
+        parts = [each for each in node.partitions if not each.is_constant]
+        if any(each.kind != "AttributeReference" for each in parts):
             continue
-        ids = [each.exprId().id() for each in (*parts, named)]
+        ids = [each.id for each in (*parts, named)]
         if all(names.get(id) for id in ids):
             return tuple(top[names[id][0]] for id in ids)
     return None

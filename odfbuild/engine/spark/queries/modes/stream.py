@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask
-from odfbuild.engine.spark.internals.catalyst import Builder, Catalyst, Node, items, name_of
+from odfbuild.engine.spark.internals.catalyst import Builder, Catalyst
+from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import from_first, upto_last
 from odfbuild.engine.spark.queries.modes.bounds import Bounds
@@ -113,11 +114,11 @@ def closed_windows(
 
 def _only_closed(catalyst: Catalyst, plan: Node, shape: Windowed, carrier: Carrier) -> Node:
     build = catalyst.build
-    if name_of(plan) != "Aggregate":
-        return build.with_children(plan, [_only_closed(catalyst, plan.child(), shape, carrier)])
-    child = carrier.carry(plan.child())
-    hidden = {str(column.name()): column for column in items(child.output())}
-    window = plan.groupingExpressions().apply(shape.grouping)
+    if plan.kind != "Aggregate":
+        return build.with_children(plan, [_only_closed(catalyst, plan.child, shape, carrier)])
+    child = carrier.carry(plan.child)
+    hidden = {column.name: column for column in child.output}
+    window = plan.grouping[shape.grouping]
     return build.with_children(plan, [build.filter(_closes(build, window, hidden), child)])
 
 

@@ -1,14 +1,12 @@
-"""The rules of `odfbuild lint`, their levels, and what they find."""
+"""The rules of `odfbuild lint` and their levels: `lint` of odfbuild.yaml."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
+from odfbuild.declared import Fits, schema_of
 from odfbuild.values import dataclass
-
-Path = tuple[str | int, ...]
-
-LEVELS = ("off", "warn", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +34,14 @@ RULES = {
 }
 """All rules by name, in the order of their codes."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        rule.name: {"type": "string", "enum": list(LEVELS), "description": rule.about}
-        for rule in RULES.values()
-    },
-    "description": "Levels of rules for `odfbuild lint` (default: warn)",
-}
-"""What `lint` of odfbuild.yaml may hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """What a rule found in a definition.
-
-    `path` leads to the value below `content` (empty: the whole of it), `query` to line and column
-    (from 1) in query number `step` of the transform at `path`, `length` is how much to underline.
-    """
-
-    rule: str
-    message: str
-    help: str
-    path: Path = ()
-    query: tuple[int, int, int] | None = None
-    length: int = 1
-    notes: tuple[str, ...] = ()
+Level = Literal["off", "warn", "error"]
+Levels = Annotated[
+    Mapping[str, Level],
+    Fits(
+        additionalProperties=False,
+        properties={
+            rule.name: {**schema_of(Level), "description": rule.about} for rule in RULES.values()
+        },
+    ),
+]
+"""Levels by the names of rules."""

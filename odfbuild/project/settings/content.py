@@ -1,0 +1,88 @@
+"""What odfbuild.yaml may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from odfbuild.declared import Fits, document_schema, setting
+from odfbuild.engine.settings import EngineSettings
+from odfbuild.ingest.settings import IngestSettings
+from odfbuild.project.settings.by_name import Name
+from odfbuild.project.settings.checks import Declared
+from odfbuild.project.settings.freshness import Freshness
+from odfbuild.project.settings.lint import Levels
+from odfbuild.project.settings.owners import Ownership
+from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.watermarks import WatermarkRule
+from odfbuild.values import dataclass
+
+Storage = Annotated[
+    str,
+    Fits(
+        pattern=r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
+        examples=["s3://bucket/prefix", "../data"],
+        description="Storage of the data for all clones: s3://bucket/prefix, gs:, az:, or a folder",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where an environment keeps its chains and data, if not where the others do."""
+
+    state: str | None = setting(None, "Folder of its chains (default: chains-NAME)")
+    storage: Storage | None = setting(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The settings of a project."""
+
+    name: Name = setting()
+    datasets_folder: str = setting("datasets", "Folder of the definitions", key="datasets")
+    state_folder: str = setting(
+        "chains", "Folder of the metadata chains and their data", key="state"
+    )
+    storage: Storage | None = setting(None)
+    vars: Mapping[str, Any] = setting({}, "Values that templates can use")
+    ingest: IngestSettings = setting(IngestSettings(), "How sources are fetched and prepared")
+    engine: EngineSettings = setting(EngineSettings(), "Where and how Spark runs")
+    selectors: Mapping[str, Name] = setting({}, "Named selections, for `--selector NAME`")
+    environments: Mapping[str, Environment] = setting(
+        {}, "Environments and where each keeps its chains"
+    )
+    moved: Mapping[str, Name] = setting({}, "New names of renamed datasets, by their old ones")
+    policies: tuple[Policy, ...] = setting(
+        (), "What may happen to datasets, by name; of several that match, the last one wins"
+    )
+    engines: Mapping[str, Annotated[str, Fits(enum=["spark"])]] = setting(
+        {}, "Which engine runs queries of another engine"
+    )
+    checks: tuple[Declared, ...] = setting(
+        (), "Conditions on records before they are committed, by names of datasets"
+    )
+    freshness: tuple[Freshness, ...] = setting(
+        (), "How old datasets may be; of several entries that match, the last one wins"
+    )
+    watermarks: tuple[WatermarkRule, ...] = setting(
+        (), "How watermarks of root datasets move; of several that match, the last one wins"
+    )
+    owners: tuple[Ownership, ...] = setting(
+        (), "Owners of datasets; of several entries that match, the last one wins"
+    )
+    lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """All of odfbuild.yaml."""
+
+    kind: Literal["Project"] = setting()
+    version: Literal[1] = setting()
+    content: Content = setting()
+
+
+def project_schema() -> dict[str, Any]:
+    """The JSON Schema of odfbuild.yaml."""
+    return document_schema("odfbuild project", ProjectFile)
