@@ -77,8 +77,7 @@ def apply(
             "--keep-going/--fail-fast",
             "-k",
             envvar="ODFBUILD_KEEP_GOING",
-            help="After a failure, continue with datasets that do not depend on it, or start no "
-            "more.",
+            help="After a failure, continue with independent datasets, or stop.",
         ),
     ] = True,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,

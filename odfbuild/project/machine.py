@@ -39,9 +39,7 @@ class Machine:
     ingest: Annotated[IngestSettings, Fits(**schema_of(IngestSettings, only=_OF_PROGRAMS))] = (
         setting(IngestSettings())
     )
-    folders: tuple[str, ...] = setting(
-        (), "Folders outside of a project that planning may read"
-    )
+    folders: tuple[str, ...] = setting((), "Folders outside of a project that planning may read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def test_chains_in_manifest_2_are_read_and_extended_without_touching_a_byte(
     old.arrive(2)
     planned = program.ok("plan").out
     assert "~ derived  forward-only: SetTransform" in planned
-    assert "3 records stay with the query of block #" in planned
+    assert "3 existing records are not recomputed: made by the query of block #" in planned
     program.apply()
 
     after = _blocks(old)

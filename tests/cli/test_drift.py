@@ -250,7 +250,7 @@ def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) 
         "      help: give it a name that comes after '2.csv', and the next apply reads it\n"
     ) in said
     (tiny.root / "data" / "00.csv").write_text("")
-    assert "data/0.csv and 1 more came when 2.csv had been read" in odfbuild.ok("drift").out
+    assert "data/0.csv and 1 more arrived after 2.csv was read" in odfbuild.ok("drift").out
 
 
 def sources_in_plan(odfbuild: Program) -> list[tuple[str, str]]:
