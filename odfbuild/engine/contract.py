@@ -357,8 +357,8 @@ class Engine(Protocol):
         """Result schema of a transformation (data and event time columns) from input schemas alone.
 
         No slice of `inputs` is read.
-        Raises `Errors` of `QueryError`s, whose `location` is relative to the query text (file
-        `"queries[i]"`, line and column from 1); the caller maps it to the project's file.
+        Raises `Errors` of `QueryError`s, whose `location` is within the text of a query
+        (`InDefinition.query`); the caller maps it to the project's file.
         `preprocess`: the one input is `input` and an event time column is not required.
         """
         ...

@@ -185,7 +185,7 @@ class Decider:
         verdict = self._derive(name, transform, inputs, state, places, corrected=corrected)
         if state is None or not is_behind:
             return verdict, difference
-        if verdict is IDLE:
+        if verdict == IDLE:
             verdict = Verdict(reasons=(waiting(name, state),))
         return verdict, replace(difference, records_to_correct=state.records)
 
@@ -260,10 +260,10 @@ def _assemble(
         verdict = IDLE
     elif state is None:
         actions = (Action.CREATE,)
-        reasons = (_NEW, *(() if reasons is UP_TO_DATE else reasons))
-    elif difference is not NO_DIFFERENCE:
+        reasons = (_NEW, *(() if reasons == UP_TO_DATE else reasons))
+    elif difference != NO_DIFFERENCE:
         actions = (Action.APPEND,) if difference.changes else ()
-        reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)
+        reasons = difference.reasons + (() if reasons == UP_TO_DATE else reasons)
     if verdict.action is not None:
         actions += (verdict.action,)
     return fresh(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
@@ -11,6 +11,9 @@ from odfbuild.plan.model import Action, Plan, ReasonCode
 from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import size
+
+if TYPE_CHECKING:
+    from odfbuild.store.bin import Deleted
 
 _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})
@@ -105,3 +108,23 @@ def _data(name: str, state: Projection | None, kind: DatasetKind | None) -> dict
         "watermark": str(state.watermark) if state and state.watermark else None,
         "head": str(state.head) if state else None,
     }
+
+
+def render_deleted(deleted: Sequence[Deleted]) -> str:
+    """Datasets in the bin with the time of their deletion and the command that restores them."""
+    if not deleted:
+        return "The bin is empty: no deleted dataset can be restored."
+    rows = [(each.name, str(each.time), _restoring(each)) for each in deleted]
+    return render_table(("NAME", "DELETED", "RESTORE WITH"), rows, frozenset())
+
+
+def deleted_to_data(deleted: Sequence[Deleted]) -> list[dict[str, Any]]:
+    """The same as plain values, with full hashes."""
+    return [
+        {"name": each.name, "deleted_at": str(each.time), "head": str(each.head)}
+        for each in deleted
+    ]
+
+
+def _restoring(deleted: Deleted) -> str:
+    return f"odfbuild reset {deleted.name} --to {deleted.head.short}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock, make_folder, sync_folder, write_file
 
@@ -30,6 +31,12 @@ class Deleted:
     name: str
     head: Multihash
     identity: str
+
+    @property
+    def time(self) -> Timestamp:
+        """When it was deleted."""
+        moment = datetime.strptime(self.folder.name.partition("-")[0], _TIME)
+        return Timestamp.parse(moment.replace(tzinfo=UTC).isoformat())
 
     @property
     def inbox(self) -> Path:

@@ -91,6 +91,23 @@ def test_what_is_deleted_is_restored_whole_until_gc_empties_the_bin(
     applied.ok("verify", "--integrity")
 
 
+def test_the_bin_is_listed_with_the_commands_that_restore(tiny: Tiny, applied: Program) -> None:
+    assert applied.ok("ls", "--deleted").out.startswith("The bin is empty")
+    head = everything(tiny, "second")["refs/head"].decode()
+    undefine(tiny, "second")
+    applied.ok("apply", "-y", "--allow", "delete:second")
+    assert "second" not in applied.ok("ls").out
+    (listed,) = applied.ok("ls", "--deleted", "--json").data
+    assert (listed["name"], listed["head"]) == ("second", head)
+    assert listed["deleted_at"].startswith("20")
+    line = applied.ok("ls", "--deleted").out.splitlines()[-1]
+    assert line.split()[0] == "second"
+    command = line.partition("odfbuild ")[2].split()
+    assert applied.ok(*command).out == "Restored 'second', which was deleted.\n"
+    assert applied.ok("ls", "--deleted", "--json").data == []
+    assert applied("ls", "--deleted", "second").code == 64
+
+
 def test_a_deleted_dataset_does_not_replace_one_that_has_its_name_now(
     tiny: Tiny, applied: Program
 ) -> None:

@@ -98,7 +98,7 @@ def diff(
         if projection is None
         else _diff_committed(snapshot, projection, ids, place)
     )
-    if difference is NO_DIFFERENCE or difference.refusal is not None:
+    if difference == NO_DIFFERENCE or difference.refusal is not None:
         return difference
     refusal = source_conflict(snapshot, place) or _against_the_rules(
         snapshot, difference, projection, place
