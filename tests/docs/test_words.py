@@ -23,6 +23,7 @@ INSTEAD = {
     r"headway": "progress",
     r"manner": "options",
     r"surroundings": "environment",
+    r"thaw(s|ed|ing)?": "load",
     r"standing": "status",
     r"forgotten": "orphaned",
     r"unwise": "that may cause problems",
