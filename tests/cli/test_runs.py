@@ -169,7 +169,7 @@ def test_what_cannot_be_explained_is_refused(
 
 def test_error_codes_are_explained(odfbuild: Program) -> None:
     said = odfbuild.ok("explain", "e0364")
-    assert said.out.startswith("E0364: No such run\n\nRuns are kept in")
+    assert said.out.startswith("E0364: No such run\n\nThe newest hundred runs are kept in")
     assert odfbuild.ok("explain", "E0364", "--json").data["title"] == "No such run"
     assert odfbuild("explain", "E9999").code == 64
 

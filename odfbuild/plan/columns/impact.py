@@ -172,7 +172,7 @@ def _described(causes: Iterable[ColumnCause]) -> Iterator[str]:
     deciding: list[str] = []
     for cause in causes:
         if cause.by is Influence.UNKNOWN:
-            yield "everything, since it cannot be told from its query"
+            yield "everything, because its query cannot be analysed"
             return
         ways = by_column.setdefault(cause.column, []) if cause.column is not None else deciding
         if cause.by.value not in ways:
