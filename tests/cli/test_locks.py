@@ -148,7 +148,10 @@ def test_of_thirty_pushes_at_once_all_are_committed(odfbuild: Program) -> None:
     for number, file in enumerate(files):
         file.write_text(_ROW % (100 + number))
     command = [sys.executable, "-c", _PUSHES, str(odfbuild.root), *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    here = Path(__file__).parents[2]
+    done = subprocess.run(
+        command, cwd=here, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(Tiny(odfbuild.root).ids("pushed")) == [100 + n for n in range(30)]
     odfbuild.ok("verify", "--integrity", "pushed")
