@@ -26,9 +26,9 @@ def ls(
     ] = False,
     as_json: JsonOptions,
 ) -> int:
-    """List datasets with their records, size, watermark, head and state.
+    """List datasets with records, size, watermark, head and status.
 
-    With --as-of the datasets that there were then, as their chains stood.
+    --as-of shows the datasets of an earlier time.
     """
     if deleted:
         return _list_deleted(context, selection, as_of, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What the coordinator asks of an engine.
+"""The interface between odfbuild (the coordinator) and an engine.
 
 The engine reads, queries and merges; the coordinator orders, numbers, hashes and commits. Requests
 name everything that may change the result, so that the same request gives the same records. Results
@@ -378,7 +378,7 @@ class Engine(Protocol):
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """Tell which records of the inputs records of a step came from.
 
-        The step is done again with a query that tells; nothing was kept for it.
+        The step is recomputed with an extended query; nothing is stored for it.
         """
         ...
 

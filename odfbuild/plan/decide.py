@@ -1,4 +1,4 @@
-"""Decide what happens to a dataset, once what happens to its inputs is decided.
+"""Decide what happens to a dataset, after the decisions about its inputs.
 
 Puts together what the definition adds to the chain, what that does to columns, whether the dataset
 is stale and what policies say. Imported when something has to be decided: while all is as it was
@@ -286,7 +286,7 @@ def _assemble(
 
 
 def _engine_changed(recorded: str, now: str) -> Reason:
-    message = f"{recorded} computed it so far, {now} goes on; a SetTransform says so"
+    message = f"{recorded} computed it until now, {now} continues; a SetTransform records that"
     return Reason(code=ReasonCode.ENGINE_CHANGED, message=message)
 
 
@@ -296,7 +296,7 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         f"'{name}' cannot be planned: its input '{culprit}' is refused",
         code="E0308",
         location=location,
-        help=f"mend '{culprit}' first",
+        help=f"correct '{culprit}' first",
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)

@@ -1,9 +1,9 @@
-"""Decisions of the last plan, kept by what they were made from.
+"""A cache of the decisions of the last plan, by their input.
 
 A decision follows from the definition, the head of the chain, what its source looked like, and from
 the same of all that is upstream. While these are the same it is taken over, and loaded where it is
-looked at; so a plan costs what changed, not what there is. Refusals are decided anew each time.
-Pure: the entries come and go as plain values.
+used; so a plan costs what changed, not what there is. Refusals are not cached. Pure: the
+entries come and go as plain values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Queries that were found right before, by all that this follows from.
+"""A cache of checked queries, by everything that the check depends on.
 
 To look at one takes milliseconds, so it is done once: for a query that is new or changed, or whose
-inputs have other columns. Errors are found anew each time, since their places may have moved.
+inputs have other columns. Errors are not cached, because their places may have moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with the queries and keys of all definitions, as far as their text tells."""
+"""Errors in the queries and keys of all definitions, found from their text."""
 
 from __future__ import annotations
 

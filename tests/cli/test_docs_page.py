@@ -123,7 +123,7 @@ def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> No
     listed = {each["name"]: each["owners"] for each in odfbuild.ok("ls", "--json").data}
     assert listed == {"root": ["@data/all", "ann@example.org"], "derived": ["@data/derived"]}
     text = odfbuild.ok("plan", "--md", "-o", "plan.json").out
-    asked = text[text.index("Whom to ask:") :].splitlines()
+    asked = text[text.index("Owners:") :].splitlines()
     assert asked[2:5] == [
         "- `@data/all`: `root`",
         "- `@data/derived`: `derived`",

@@ -1,4 +1,4 @@
-"""The columns that queries can name, as far as definitions and chains tell them.
+"""The columns that queries can use, from definitions and chains.
 
 For whoever writes a query: of datasets that have no data yet, too. Runs nothing.
 """

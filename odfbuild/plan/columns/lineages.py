@@ -1,4 +1,4 @@
-"""The lineage of queries, remembered by their content.
+"""A cache of the lineage of queries, by content.
 
 Told from the text alone, with the columns of the inputs known; a query that is not understood
 gives `None`, and whoever asks has to take everything for affected. Parsing costs milliseconds, so

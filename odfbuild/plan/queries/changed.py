@@ -1,4 +1,4 @@
-"""Which queries a plan looks at: those of definitions that are new or changed, and of checks."""
+"""Select the queries that a plan checks: those of new or changed definitions, and of checks."""
 
 from __future__ import annotations
 

@@ -151,9 +151,9 @@ class _Checker(Reader):
         if not found or PIPE in self.text:
             return None
         if len(found) > 1:
-            help_ = "write one SELECT; further ones are further steps of `queries`"
+            help_ = "write one SELECT; add more as steps of `queries`"
             place = place_of_word(self.text, self.number, after=";")
-            self.tell("E0501", "a query is one statement, and here are more", help_, place)
+            self.tell("E0501", "a query must be a single statement", help_, place)
             return None
         if not isinstance(found[0], exp.Query):
             if isinstance(found[0], exp.DDL | exp.DML | exp.Command):
@@ -216,7 +216,8 @@ class _Checker(Reader):
             self.tell(
                 "E0515",
                 f"the result has no column '{vocab.event_time}'",
-                f"select {vocab.event_time}: every record has a time at which it was true",
+                f"select {vocab.event_time}: every record needs the time at which its event "
+                "happened",
                 None,
             )
         if event_time is not None and _is_no_time(event_time):
@@ -374,7 +375,7 @@ class _Select:
         }
         help_ = did_you_mean(name, list(known.values()), _listed(list(known.values())))
         if clause not in _SEES_RESULT and name.lower() in self._aliases():
-            help_ = f"{clause.upper()} does not see names of the result: repeat the expression"
+            help_ = f"{clause.upper()} cannot use result names: repeat the expression"
         elif self.node.args.get("from_") is None:
             help_ = "a query reads its inputs: FROM is missing"
         message = f"no input has a column '{name}'" if known else f"there is no column '{name}'"
@@ -384,7 +385,7 @@ class _Select:
         names = list(self.sources.tables)
         table = node.parts[0].name
         help_ = did_you_mean(table, names, f"there are: {', '.join(names)}")
-        self._tell("E0501", f"'{table}' is neither a table nor a column here", help_, node)
+        self._tell("E0501", f"'{table}' is neither a table nor a column of this query", help_, node)
 
     def _left_out(self, star: exp.Star) -> None:
         """Columns that `* EXCEPT (…)` names and nothing has."""
@@ -419,7 +420,7 @@ class _Select:
 
     def _no_function(self, node: exp.Anonymous, name: str) -> None:
         meant = _ELSEWHERE.get(name) or closest(name, sorted(ALLOWED))
-        help_ = f"did you mean {meant}()?" if meant else "docs/transforms.md says which there are"
+        help_ = f"did you mean {meant}()?" if meant else "docs/transforms.md lists them"
         self._tell("E0501", f"there is no function {name}() that a query may call", help_, node)
 
     def _forbidden(self, node: exp.Expression, name: str) -> None:
@@ -544,7 +545,7 @@ class _Select:
 
 
 _NO_TABLE = "there is no such relation"
-_MANUAL = "https://spark.apache.org/docs/latest/api/sql/ says what it takes"
+_MANUAL = "https://spark.apache.org/docs/latest/api/sql/ lists its arguments"
 _NOT_TOLD = frozenset({"GroupingID", "CollectUnion", "Measure"})
 """Of which only Spark knows what they stand for."""
 

@@ -117,7 +117,7 @@ WRONG = [
         "SELECT event_time, population * 2 AS twice FROM cities WHERE «twice» > 1",
         "E0501",
         "'twice'",
-        "WHERE does not see names of the result",
+        "WHERE cannot use result names",
     ),
     (
         "SELECT * EXCEPT (offset, op, system_time, «citty») FROM cities",
