@@ -1,4 +1,4 @@
-"""Numbers and names in sentences, for every room that says something to people."""
+"""Numbers and names in sentences."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from odfbuild.engine.contract import Engine
+from odfbuild.ingest import secrets
 from tests.apply.in_process import NearTiny, Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
@@ -29,6 +30,14 @@ def spark_engine() -> Iterator[Engine]:
     engine = start_engine()
     yield engine
     engine.stop()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_secrets_of_other_files() -> Iterator[None]:
+    """What a file's tests filled in is no secret in messages of the next, in the same process."""
+    yield
+    secrets._known.clear()
+    secrets._pieces.clear()
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@
     if plan.has_changes:
         outcome = project.apply(plan)
 
-Methods read the project anew each time, as a command does. Spark is started by the first one that
-needs it, and runs on until `close()` or the end of `with Project(…) as project:`. What a person did
-wrong is raised as an `OdfbuildError` with its place and the way out, several at once as `Errors`; a
-failure of a single dataset is part of the outcome and not raised.
+Each call reads the project again, as a command does. The first call that needs Spark starts it; it
+runs until `close()` or the end of `with Project(…) as project:`. Errors that a user can correct are
+raised as `OdfbuildError` with place and help, several at once as `Errors`. If a single dataset
+fails, the failure is part of the outcome and not raised.
 """
 
 from odfbuild.api.project import Project

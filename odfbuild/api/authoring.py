@@ -1,4 +1,4 @@
-"""Authoring: begin definitions and bring them into form."""
+"""Methods that create and format definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every method of the Python interface stands on: a project's folder, environment, values."""
+"""The base of the Python interface: a project's folder, environment and variables."""
 
 from __future__ import annotations
 

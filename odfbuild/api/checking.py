@@ -1,4 +1,4 @@
-"""Checking: whether what is committed is whole, follows from its inputs, and is as it should be."""
+"""Methods that check committed data: verification, checks of records, proofs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Checking(Base):
     ) -> Verdict:
         """Check datasets (default: all) for integrity, and derivatives for reproducibility.
 
-        With `integrity` no step is done again and no engine started. `since` is the end of a hash
-        of a block, for one dataset; of each dataset at most `sample` steps are done again.
+        With `integrity`, no step is recomputed and no engine is started. `since` is the end of a
+        hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed.
 
         >>> project.verify(integrity=True).findings
         ()

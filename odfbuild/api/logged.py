@@ -1,4 +1,4 @@
-"""What runs, told to the `logging` of Python: for programs that show no progress of their own."""
+"""Progress of an apply in Python's `logging`, for programs that show no progress of their own."""
 
 from __future__ import annotations
 

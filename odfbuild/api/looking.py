@@ -1,4 +1,4 @@
-"""Looking: definitions, committed states, plans and what they rest on. Changes nothing."""
+"""Methods that read definitions, committed states and plans; they change nothing."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ class Looking(Base):
         return with_receipts(explanation, found.project.config, found.workspace, found.renames)
 
     def lint(self, *datasets: str) -> list[Finding]:
-        """What is wrong with these datasets, or all, or valid and still unwise; changes nothing."""
+        """Errors and warnings of `odfbuild lint` for these datasets, or all; changes nothing."""
         from odfbuild.authoring.linting import lint
 
         found = look_at_definitions(self._folder, self._given)

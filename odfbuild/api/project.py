@@ -1,4 +1,4 @@
-"""Doing: whatever changes a dataset, a file or a repository."""
+"""`Project`, with the methods that change a dataset, a file or a repository."""
 
 from __future__ import annotations
 

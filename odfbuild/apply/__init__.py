@@ -1,1 +1,1 @@
-"""Carries a plan out: the only room that makes things happen."""
+"""Executes plans: the only room that appends to chains."""

@@ -1,4 +1,4 @@
-"""Work on one dataset: an outcome whatever happens."""
+"""Run one dataset, and return an outcome for every kind of failure."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def begin(
 def held_elsewhere(name: str, holder: str) -> StaleHeadError:
     """The error for a dataset that another process has claimed."""
     return StaleHeadError(
-        f"another process is at work on '{name}' ({holder})",
+        f"another process holds the lock of '{name}' ({holder})",
         code="E0702",
         exit_code=9,
         dataset=name,

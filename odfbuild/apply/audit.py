@@ -1,7 +1,7 @@
-"""Check records before they are committed, and all that are committed.
+"""Run the checks on new records before the commit, and on all committed records.
 
-A step whose records do not keep to a check is not committed: write, audit, publish. Its file is
-kept aside for whoever wants to see what was wrong, and no chain refers to it.
+If a record violates a check, the step is not committed (write, audit, publish). The file of the
+step is kept for inspection, and no chain refers to it.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ class Audit:
             return
         kept = self._keep(file)
         raise CheckError(
-            f"the new records of '{self.dataset}' do not keep to its checks",
+            f"the new records of '{self.dataset}' violate its checks",
             code="E0540",
             dataset=self.dataset,
             notes=(
                 *map(str, broken),
                 *([f"records: {kept}"] if kept else []),
             ),
-            help="mend the data or the query, or change `checks` in odfbuild.yaml; "
+            help="correct the data or the query, or change `checks` in odfbuild.yaml; "
             "nothing was committed for it",
             location=self.audits.place(broken[0].path),
         )

@@ -1,4 +1,4 @@
-"""Collect garbage of a whole workspace: what no history refers to, and scratch of killed runs."""
+"""Garbage collection for a workspace: files without references, and scratch of killed runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from odfbuild.store.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What is garbage; `held` are datasets that others are at work on, `damaged` broken ones.
+    """What is garbage; `held` are datasets that other processes have locked, `damaged` broken ones.
 
     Of both nothing is collected.
     """

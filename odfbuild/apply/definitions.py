@@ -1,4 +1,4 @@
-"""Bring planned definition events into the form in which a chain holds them."""
+"""Convert planned definition events into the form in which chains store them."""
 
 from __future__ import annotations
 

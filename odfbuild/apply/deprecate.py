@@ -1,9 +1,8 @@
-"""Let a newer release of the engine answer for what older ones computed.
+"""Record that a newer release of the engine gives the same results as older ones.
 
-Every step of a derivative is done again by the release that is installed. When all give the records
-that were committed, the chain says so: a `SetTransform` with the same queries names that release.
-Source: Open Data Fabric, "Engine Deprecation", which asks for a record and defines no event of its
-own for it.
+Every step of a derivative is recomputed by the installed release. If all records are the same, a
+`SetTransform` with the same queries and that release is appended. Source: Open Data Fabric, "Engine
+Deprecation", which asks for a record and defines no event of its own for it.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def deprecate(
 ) -> tuple[tuple[Deprecated, ...], Verdict]:
     """Verify those of `names` that older releases computed, and record what could be reproduced.
 
-    Raises `StaleHeadError` when another process is at work on one of them.
+    Raises `StaleHeadError` if another process has locked one of them.
     """
     releases = {name: older_releases(workspace, name, engine_version) for name in names}
     todo = [name for name in names if releases[name]]

@@ -1,4 +1,4 @@
-"""One step of a derivative dataset: from its inputs' new records to an `ExecuteTransform`.
+"""Run one step of a derivative: from new records of its inputs to an `ExecuteTransform`.
 
 Source: Open Data Fabric, "Derivative Transformations"; what a step reads is decided in `odf.step`.
 """
@@ -95,7 +95,7 @@ def _read_input(
             f"the history of '{store.name}' no longer holds block {after}, which was consumed",
             code="E0610",
             dataset=store.name,
-            help="run `odfbuild plan`: it names the ways out",
+            help="run `odfbuild plan`: it shows what to do",
         )
     step = next_step(now.dataset_id, consumed, interval)
     at_end = now

@@ -1,4 +1,4 @@
-"""Steps of a root dataset: from source files to `AddData`, one transaction a file.
+"""Run the steps of a root dataset: from source files to `AddData`, one transaction per file.
 
 Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behaviour, data writer.
 """
@@ -229,12 +229,12 @@ def _cut(
         return ""
     fine = micros_in(declared) - micros_in(schema_of(committed)) - {event_time}
     names = ", ".join(sorted(fine))
-    return f"milliseconds are kept of {names}, as in its first records" if fine else ""
+    return f"milliseconds are kept for {names}, as in its first records" if fine else ""
 
 
 def _ahead(records: int) -> str:
     verb = "lies" if records == 1 else "lie"
-    return f"{count(records, 'record')} {verb} too far ahead of the clock to move the watermark"
+    return f"{count(records, 'record')} {verb} too far in the future to move the watermark"
 
 
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:

@@ -1,4 +1,4 @@
-"""Links from records to other objects of their dataset: they lead somewhere, and blocks count them.
+"""Links from records to other objects of their dataset: check that they exist, and count them.
 
 A text column of type `ObjectLink` holds multihashes of objects in the dataset's `data/`.
 Source: RFC-017; reference behaviour, linkedObjects.

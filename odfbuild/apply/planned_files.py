@@ -1,4 +1,4 @@
-"""Ingest what was planned and no more: files that arrived since wait for the next plan."""
+"""Ingest only the planned files: files that arrived later wait for the next plan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Ask every so often how far the engine is with what is being worked on.
+"""Poll the engine for the progress of running datasets.
 
-What is done within the first interval is never asked about, so that small jobs pay nothing.
+Steps that end within the first interval are not polled, so small jobs have no overhead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SECONDS = 2.0
 
 
 class ProgressReporter:
-    """Calls `tell(name, headway, elapsed seconds)` whenever an answer is another than before."""
+    """Calls `tell(name, progress, elapsed seconds)` whenever the progress has changed."""
 
     def __init__(self, tell: Callable[[str, StepProgress, float], None]) -> None:
         self._tell = tell

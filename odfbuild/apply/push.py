@@ -1,4 +1,4 @@
-"""Push: data that somebody hands over enters a root dataset, in one transaction.
+"""Push: append data to a root dataset in one transaction.
 
 The push source of the chain says how to read and merge it; definitions are not looked at. The same
 rules hold as for `apply`: data first, the head last, and a crash in between leaves nothing visible.
@@ -155,7 +155,7 @@ def _append(
     progress.warn(*found.warnings)
     if found.records:
         keep_side_cars(workspace, request.dataset, source.merge)
-    return found.note if found.records else "the data holds nothing new"
+    return found.note if found.records else "the data has no new records"
 
 
 def _state(workspace: Workspace, name: str) -> Projection:

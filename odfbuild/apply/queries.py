@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,9 @@ class KnownQueries:
     def __init__(self, folder: Path, engine_version: str) -> None:
         self.folder = folder
         self._file = folder / "queries.bin"
-        self._stamp = b"odfbuild queries 1\n" + code_stamp() + engine_version.encode() + b"\n"
+        # The text of a query of another engine is translated by sqlglot.
+        by = f"{engine_version} {version('sqlglot')}\n"
+        self._stamp = b"odfbuild queries 2\n" + code_stamp() + by.encode()
         self._before: dict[bytes, bytes] = read_disposable(self._file, self._stamp) or {}
         self._used: dict[bytes, bytes] = {}
 
@@ -292,5 +295,8 @@ def _key(
 ) -> bytes:
     """A digest of all that the answer depends on, but for the engine."""
     parts: list[Any] = [repr(query), repr(vocab), preprocess]
-    parts += [(each.alias, repr(each.vocab), each.schema.to_string()) for each in inputs]
+    # As bytes, which are never cut and hold what a text of a schema may leave out.
+    parts += [
+        (each.alias, repr(each.vocab), each.schema.serialize().to_pybytes()) for each in inputs
+    ]
     return hashlib.sha256(repr(parts).encode()).digest()

@@ -1,4 +1,4 @@
-"""One apply, whoever asks for it: a plan is carried out, and what came of it is kept."""
+"""Run one apply, for the command and the method, and write its run log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Take a dataset back: to an older block, or to its definition without any records.
+"""Reset a dataset to an older block, or to its definition without records.
 
-What was committed after that stays on disk until it is collected as garbage, so that a reset can be
-taken back by another one. Sources: Open Data Fabric, "Metadata Chain"; reference behaviour,
-"reset", "compact" (keeping metadata only).
+Later blocks stay on disk until garbage collection, so a reset can be undone by another one.
+Sources: Open Data Fabric, "Metadata Chain"; reference behaviour, "reset", "compact" (keeping
+metadata only).
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def carry_out(
 ) -> None:
     """Do `resets` one after the other, each in one step.
 
-    Raises `StaleHeadError` for a dataset that another process is at work on, or has moved since;
-    those before it are done then.
+    Raises `StaleHeadError` for a dataset that another process has locked or has moved since; those
+    before it have been reset then.
     """
     todo = [reset for reset in resets if reset.is_needed]
     with workspace.claim([reset.name for reset in todo], waiting) as claim:

@@ -1,4 +1,4 @@
-"""Carry out a plan: claim datasets, start the engine when it is needed, run them inputs first."""
+"""Execute a plan: lock datasets, start the engine when needed, run inputs first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Listener(Protocol):
     """Hears what happens while it happens; called from several threads."""
 
     def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
-        """`total` datasets will be worked on; `headway` tells how far the engine is with one."""
+        """`total` datasets will run; `progressed` reports the progress of the engine with one."""
 
     def started(self, name: str) -> None:
         """Work on a dataset begins."""
@@ -187,10 +187,10 @@ class _Run:
 
     def abandon(self, name: str) -> DatasetOutcome:
         """A dataset that did not begin because of an interrupt or `--fail-fast`."""
-        because = f"not begun: '{self.first_failure}' did not complete, and that ends this run"
+        because = f"not started: '{self.first_failure}' did not complete, and that ends this run"
         outcome = DatasetOutcome(name=name, status=Status.SKIPPED, because=because)
         if self.options.cancel.is_set():
-            outcome = DatasetOutcome(name=name, status=Status.INTERRUPTED, because="not begun")
+            outcome = DatasetOutcome(name=name, status=Status.INTERRUPTED, because="not started")
         self.options.listener.finished(outcome)
         return outcome
 
@@ -328,7 +328,7 @@ class _Run:
                 validate_source(transaction, event, self.engine.get)
         note = stage_by_clock(transaction, rule_of(config.watermarks, item.name)) or note
         progress.add(transaction.commit())
-        return note if progress.blocks else "the source has nothing new"
+        return note if progress.blocks else "the source has no new data"
 
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress

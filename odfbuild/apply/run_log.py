@@ -1,4 +1,4 @@
-"""What happened in each apply: a log line for each event, and the results at the end.
+"""The run log of each apply: a line for each event, and the results at the end.
 
 Kept in `.odfbuild/runs/<id>/` as `log.jsonl` and `run_results.json`, the newest hundred of them;
 `runs.py` reads them. No decision depends on them, so a disk that cannot take them does not stop an

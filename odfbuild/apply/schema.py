@@ -1,4 +1,4 @@
-"""The schema of a dataset against the schema of what is about to be added to it."""
+"""Compare the schema of a dataset with the schema of new records."""
 
 from __future__ import annotations
 

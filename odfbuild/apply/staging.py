@@ -1,4 +1,4 @@
-"""Make the result of an engine part of a transaction."""
+"""Add the result of an engine to a transaction."""
 
 from __future__ import annotations
 

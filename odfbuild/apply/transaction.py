@@ -1,4 +1,4 @@
-"""Gather what one head movement of a dataset will contain, then commit it.
+"""Collect everything that one commit of a dataset contains, then commit it.
 
 Definition events and the first slice they lead to go together: either the chain has them all, or
 none. Objects come before blocks, blocks before the head, so a crash at any point leaves at most

@@ -1,4 +1,4 @@
-"""End the work of another process on a dataset, so that its lock goes."""
+"""Stop the process that holds the lock of a dataset."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stop_holder(
     while _still_holds(workspace, name, holder):
         if time.monotonic() > deadline:
             more = "wait" if at_once else "wait, or end it at once with --now"
-            raise _not_broken(name, f"{holder} has not let go of it in {wait:g} seconds", more)
+            raise _not_broken(name, f"{holder} did not release it within {wait:g} seconds", more)
         time.sleep(_LOOK_SECONDS)
 
 

@@ -19,7 +19,7 @@ def move_watermark(
 ) -> bool:
     """`set_watermark` now, for a person: who asks for an earlier time gets a `PlanError`.
 
-    Raises `StaleHeadError` when another process is at work on the dataset.
+    Raises `StaleHeadError` if another process has locked the dataset.
     """
     with workspace.claim([alias], waiting) as claim:
         if alias in claim.held:
@@ -32,7 +32,7 @@ def move_watermark(
             f"the watermark of '{alias}' cannot go back from {current} to {watermark}",
             code="E0323",
             dataset=alias,
-            notes=("readers may have relied on it already",),
+            notes=("downstream datasets may already have used it",),
             help="give a later time",
         )
     return moved

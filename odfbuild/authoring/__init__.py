@@ -1,1 +1,1 @@
-"""What writes definitions: new ones, their format, and the findings of lint."""
+"""Create, format and lint definitions."""

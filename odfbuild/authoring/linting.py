@@ -1,4 +1,4 @@
-"""Ask all rules of `project/lint` about a project, and do what they can mend."""
+"""Run all rules of `project/lint` on a project, and apply the fixes that they offer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
 
 
 def fix(found: Definitions, findings: Sequence[Finding]) -> list[str]:
-    """Mend what can be mended without changing the data; names of the files written."""
+    """Fix what can be fixed without changing the data; names of the files written."""
     config = found.project.config
     files = sorted({each.place.file for each in findings if each.can_fix})
     for file in files:

@@ -1,6 +1,6 @@
-"""Begin a dataset: look at its data or its inputs, write a definition that is valid.
+"""Create a definition: read the data or the inputs, and write a valid definition.
 
-Nothing is replaced, and nothing is written unless the project is valid with it.
+Never overwrites a file, and writes nothing unless the project is valid with it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _check_name(name: str, definitions: Iterable[Definition]) -> None:
 
 def _not_a_kind(kind: str) -> ProjectError:
     return ProjectError(
-        f"there is no kind '{kind}' of dataset to begin",
+        f"there is no kind of dataset '{kind}'",
         code="E0140",
         help=did_you_mean(kind, KINDS, "`odfbuild new` lists the kinds"),
     )

@@ -1,4 +1,4 @@
-"""A derivative to be begun: what it reads, which columns there are."""
+"""Properties of a new derivative: its inputs and their columns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _inputs(names: Iterable[str], found: Definitions, known: KnownColumns) -> tu
                     help=did_you_mean(
                         text,
                         spelled.values(),
-                        "`odfbuild ls` lists them all; `odfbuild new` begins one",
+                        "`odfbuild ls` lists them all; `odfbuild new` creates one",
                     ),
                 )
             )
@@ -70,7 +70,7 @@ def _over(wanted: NewDatasetRequest, inputs: Sequence[Input]) -> tuple[str, tupl
     values = tuple(dict.fromkeys(value.strip() for value in listed.split(",") if value.strip()))
     if not over or not values:
         raise missing(
-            "a matrix needs a column and the values that get a dataset each",
+            "a matrix needs a column, and a value for each dataset",
             f"odfbuild new matrix {wanted.name} {' '.join(wanted.sources)} --over country=NO,PT",
         )
     if not over.isidentifier():

@@ -1,4 +1,4 @@
-"""What was asked for when a dataset is begun, and what can be wrong with that."""
+"""The arguments of `odfbuild new`, and errors in them."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def check_column(
 
 
 def missing(message: str, help: str) -> ProjectError:
-    """The error for a wish that leaves out what it needs."""
+    """The error for a request that lacks a required option."""
     return ProjectError(message, code="E0143", help=help)

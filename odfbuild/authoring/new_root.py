@@ -1,4 +1,4 @@
-"""A root to be begun: where its data is, what it looks like, how it is merged."""
+"""Properties of a new root: address, format, columns and merge strategy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _from_address(wanted: NewDatasetRequest, config: Config) -> Root:
     schemes = ("s3:",) if wanted.kind == "s3" else _ADDRESSES
     if len(wanted.sources) > 1 or not address.lower().startswith(schemes):
         raise ProjectError(
-            f"'{' '.join(wanted.sources)}' is no address that a root of kind "
+            f"'{' '.join(wanted.sources)}' is not an address for a root of kind "
             f"'{wanted.kind}' can ask",
             code="E0143",
             help=f"one that begins with {', '.join(schemes)}; files are of kind 'files'",
@@ -62,7 +62,7 @@ def _from_files(wanted: NewDatasetRequest, config: Config) -> Root:
             f"no file matches '{' '.join(wanted.sources)}'",
             code="E0143",
             notes=(f"relative names start at {config.root}",),
-            help="put a first file there: odfbuild looks at it to propose columns",
+            help="put a first file there: odfbuild reads it to propose columns",
         )
     form = _form(wanted, files[0].name)
     if len(files) == 1 and pattern == _shown(files[0], config.root):
@@ -122,8 +122,8 @@ def _form(wanted: NewDatasetRequest, name: str) -> Form:
     if wanted.kind == "push":
         return Form("NdJson")
     raise missing(
-        f"the name '{name}' does not say how its data is written",
-        f"say it with --read, one of {', '.join(FORMATS)}",
+        f"the name '{name}' does not show its data format",
+        f"specify it with --read, one of {', '.join(FORMATS)}",
     )
 
 
@@ -149,8 +149,8 @@ def _completed(
     merge = wanted.merge or usual
     if merge != "append" and not proposed:
         raise missing(
-            f"'{merge}' needs to know which columns tell records apart",
-            "name them with --key, let odfbuild look at data with --sample FILE, "
+            f"'{merge}' needs key columns",
+            "name them with --key, let odfbuild propose them from --sample FILE, "
             "or keep all records with --merge append",
         )
     first = _sample_name(looked)

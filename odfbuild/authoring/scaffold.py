@@ -21,11 +21,11 @@ from odfbuild.wording import count
 
 KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
-    "url": "a root that asks an address for changes: https:, ftp:, file:, gs:, az:",
-    "s3": "a root that asks an object of S3 for changes",
-    "push": "a root that is handed its data by `odfbuild push`",
+    "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
+    "s3": "a root that checks an object of S3 for changes",
+    "push": "a root that gets its data by `odfbuild push`",
     "derivative": "a query over other datasets",
-    "matrix": "a template: one derivative for each of some values",
+    "matrix": "a template: one derivative for each value",
 }
 """What can be begun, and what it is."""
 
@@ -135,18 +135,18 @@ def _looked_at(root: Root) -> str:
 
 def _merge_because(root: Root, key: Sequence[str]) -> list[str]:
     if root.merge == "append":
-        why = "Every record is kept, also one that comes twice"
+        why = "Every record is kept, including duplicates"
         looked_at_some = root.sample is not None and root.sample.guess.records > 0
         if looked_at_some and not key:
-            return wrap(f"{why}: no likely key tells all {_looked_at(root)} apart.", _WIDTH)
+            return wrap(f"{why}: no likely key in {_looked_at(root)}.", _WIDTH)
         return [f"{why}."]
     what = {
-        "ledger": "A record whose key was never seen is appended; all others are known already.",
-        "snapshot": "Data is the whole current state: what differs from the last one is recorded.",
+        "ledger": "A record with a new key is appended; records with a known key are ignored.",
+        "snapshot": "Data is the whole current state: differences to the last state are appended.",
     }[root.merge]
     if root.key:
         return [what]
-    return [what, *wrap(f"Check this key: it tells {_looked_at(root)} apart.", _WIDTH)]
+    return [what, *wrap(f"Check this key: it is unique in {_looked_at(root)}.", _WIDTH)]
 
 
 def derived_text(derived: Derived, schema: str) -> str:
@@ -175,11 +175,11 @@ def _query(derived: Derived) -> list[str]:
     inputs = derived.inputs
     lines = []
     if any(each.columns is None for each in inputs):
-        lines += ["-- Which columns there are is not known before data is: name those you need."]
+        lines += ["-- The columns are unknown until there is data: name those you need."]
     if len(inputs) > 1:
         lines += [
             "-- The records of all inputs, with the columns that all of them have.",
-            "-- To put them side by side instead: a JOIN.",
+            "-- To combine them side by side, write a JOIN.",
         ]
     shared = _shared(inputs)
     for each in inputs:

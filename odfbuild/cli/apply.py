@@ -56,7 +56,7 @@ def apply(
             "--digest",
             metavar="DIGEST",
             envvar="ODFBUILD_DIGEST",
-            help="Refuse any plan but the one with this digest.",
+            help="Apply only if the plan has this digest.",
         ),
     ] = None,
     as_json: JsonOptions,
@@ -64,7 +64,11 @@ def apply(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, envvar="ODFBUILD_JOBS", help="Datasets at once (default: cores)."
+            "--jobs",
+            "-j",
+            min=1,
+            envvar="ODFBUILD_JOBS",
+            help="Number of datasets to run at once (default: number of cores).",
         ),
     ] = None,
     keep_going: Annotated[
@@ -73,13 +77,15 @@ def apply(
             "--keep-going/--fail-fast",
             "-k",
             envvar="ODFBUILD_KEEP_GOING",
-            help="After a failure do what does not depend on it, or begin nothing more.",
+            help="After a failure, continue with independent datasets, or stop.",
         ),
     ] = True,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     log_format: Annotated[
         LogFormat,
-        typer.Option("--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Form of the progress."),
+        typer.Option(
+            "--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Format of progress messages."
+        ),
     ] = LogFormat.text,
 ) -> int:
     """Apply a plan: run and commit only what is out of date.
@@ -202,9 +208,9 @@ def _called(env: str | None) -> str:
 
 def _tell(console: Console, part: Subset) -> None:
     if part.added:
-        console.note(f"Also applied, because others read it: {', '.join(part.added)}.")
+        console.note(f"Also applied, as inputs of selected datasets: {', '.join(part.added)}.")
     if part.left:
-        console.note(f"Left for later: {', '.join(part.left)}.")
+        console.note(f"Not applied: {', '.join(part.left)}.")
 
 
 def _nothing(found: Survey | Approved) -> ApplyOutcome:

@@ -16,10 +16,10 @@ def blame(
     limit: NewestOption = None,
     as_json: JsonOptions,
 ) -> int:
-    """Show which Git commit brought each block of a dataset, newest block first.
+    """Show the Git commit that added each block of a dataset, newest block first.
 
-    Commits are known from the notes that `apply` leaves after `odfbuild git install`, and otherwise
-    from the commits that brought the files of the chain.
+    Uses the notes that `apply` writes after `odfbuild git install`, and otherwise the commits that
+    added the files of the chain.
     """
     from odfbuild.report.blame import blame_to_data, render_blame
     from odfbuild.survey.blame import blame as blamed

@@ -18,11 +18,12 @@ ci = Group(help="Comment on pull and merge requests from a CI job.")
 def comment(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `plan --md` printed, or `plan -o` saved.")
+        Path,
+        typer.Argument(metavar="FILE", help="Output of `plan --md`, or a file saved by `plan -o`."),
     ],
     as_json: JsonOptions,
 ) -> int:
-    """Write a plan as a comment on the request of this CI job, or update it.
+    """Write a plan as a comment on the pull request of this CI job, or update it.
 
     Works in GitHub Actions, with GITHUB_TOKEN, and in GitLab CI, with ODFBUILD_GITLAB_TOKEN.
     """

@@ -1,4 +1,4 @@
-"""What the shell proposes for a word: datasets, selections, environments, kinds.
+"""Shell completion: datasets, selections, environments, kinds.
 
 Nothing is reported from here: where the project cannot be read there is nothing to propose.
 """
@@ -29,7 +29,7 @@ _CRITERION = re.compile(
 )
 _VALUES = {
     "kind:": ("root", "derivative"),
-    "state:": ("new", "modified", "cosmetic", "forgotten"),
+    "state:": ("new", "modified", "cosmetic", "orphaned"),
 }
 _METHODS = (
     *("file:", "git:", "kind:", "path:", "result:", "selector:"),

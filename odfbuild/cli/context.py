@@ -1,4 +1,4 @@
-"""What every verb starts from: the console, and the project that it is about."""
+"""The context of every command: the console and the project."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Context:
     given: Overrides = NO_OVERRIDES
 
     def survey(self, plan_request: PlanRequest | None = None) -> Survey:
-        """Read the project, its chains and its local sources; plan what is wished for."""
+        """Read the project, its chains and its local sources; make the requested plan."""
         from odfbuild.survey.survey import survey
 
         return survey(self.directory, plan_request, self.given)
@@ -90,7 +90,7 @@ class Context:
         return load_config(self.directory, self.given)
 
     def owners(self) -> tuple[Ownership, ...]:
-        """Whom to ask about datasets; nobody where there is no project."""
+        """Owners of datasets; nobody where there is no project."""
         from odfbuild.errors import OdfbuildError
 
         try:

@@ -27,21 +27,22 @@ def corrections(
         str,
         typer.Option(
             metavar="TIME|BLOCK",
-            help="Compared to what was committed then, when a report was made.",
+            help="Time of the report to compare with, or a block.",
         ),
     ],
     *,
-    by: Annotated[Period, typer.Option("--by", help="Count by these, of event time.")] = (
+    by: Annotated[Period, typer.Option("--by", help="Count by this period of event time.")] = (
         Period.month
     ),
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=0, help="Show so many of them as they are.")
+        int, typer.Option("--limit", "-n", min=0, help="Maximum number of records to show.")
     ] = 10,
     as_json: JsonOptions,
 ) -> int:
     """List records that were corrected, retracted or late since a time.
 
-    Late is what is of a time before the watermark of then. Reads what was committed since only.
+    Late records have an event time before the watermark at that time. Reads only what was committed
+    since.
     """
     from odfbuild.inspect.corrections import corrections as find
     from odfbuild.report.records.corrections import corrections_to_data, render_corrections

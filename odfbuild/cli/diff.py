@@ -49,9 +49,8 @@ def diff(
 ) -> int:
     """Compare definitions with the chains or with a Git revision.
 
-    Files that are renamed or reformatted differ in nothing. Datasets whose new names are declared
-    (`moved:` in odfbuild.yaml) are the same datasets. With --as-of they are compared to what the
-    chains said then.
+    Renaming or reformatting a file is no difference. A dataset renamed by `moved:` in odfbuild.yaml
+    is the same dataset. --as-of compares with the chains of an earlier time.
     """
     from dataclasses import replace
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
 
-docs = Group(help="Write or serve a catalogue of the datasets.")
+docs = Group(help="Write or serve a data catalogue.")
 
 
 @docs.command()
@@ -36,13 +36,13 @@ def build(
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="Tell ages at this time (default: now)."),
+        typer.Option("--at", metavar="TIME", help="Compute ages as of this time (default: now)."),
     ] = None,
     as_json: JsonOptions,
 ) -> int:
     """Write a catalogue of the datasets as one HTML page.
 
-    Schemas, lineage, freshness, checks, who changed what last, and histories.
+    Shows schemas, lineage, freshness, checks, owners, last changes and history.
     """
     from odfbuild.wording import count
 
@@ -77,13 +77,13 @@ def serve(
     port: Annotated[
         int,
         typer.Option(
-            "--port", "-p", min=0, max=65_535, envvar="ODFBUILD_PORT", help="0: any that is free."
+            "--port", "-p", min=0, max=65_535, envvar="ODFBUILD_PORT", help="0: any free port."
         ),
     ] = 8080,
 ) -> int:
     """Serve the catalogue to browsers on this machine until Ctrl-C.
 
-    The page is written anew for each request. Errors of the project are shown in its place.
+    The page is rebuilt for each request. Errors of the project are shown in its place.
     """
     from odfbuild.cli.serving import serve_page
 

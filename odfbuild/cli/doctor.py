@@ -14,13 +14,13 @@ def doctor(
     context: typer.Context,
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Start Spark, too, which takes seconds.")
+        bool, typer.Option("--deep", help="Also start Spark, which takes some seconds.")
     ] = False,
     as_json: JsonOptions,
 ) -> int:
     """Check Java, Spark, Git, files, keys and chains on this machine.
 
-    Works outside of a project, too. Exit code 1 when something will not work.
+    Also works outside of a project. The exit code is 1 if a check fails.
     """
     from odfbuild.health.check import Status
     from odfbuild.health.survey import examine

@@ -17,14 +17,14 @@ def drift(
     selection: SelectionOptions,
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Hash all objects, instead of looking at sizes.")
+        bool, typer.Option("--deep", help="Hash all objects instead of comparing sizes.")
     ] = False,
     form: ReportFormOptions,
     detailed_exitcode: DetailedExitcodeOption = False,
 ) -> int:
     """Find what differs from the last definitions and runs.
 
-    Starts no engine, asks no network and changes nothing.
+    Starts no engine, uses no network and changes nothing.
     """
     from odfbuild.inspect.drift import find_drift
     from odfbuild.report.errors import with_errors

@@ -23,8 +23,7 @@ def deprecate(
 ) -> int:
     """Record that the installed Spark gives the same results as older ones.
 
-    Every step is recomputed. Where all records are the same, the chain names the installed
-    release.
+    Recomputes every step. If all records are the same, the chain records the installed release.
     """
     from odfbuild.apply.deprecate import deprecate as carry_out
     from odfbuild.engine.release import engine_version

@@ -1,4 +1,4 @@
-"""With what commands end that did what they were asked; errors carry their own codes."""
+"""Exit codes of commands that ran; errors have their own codes."""
 
 EXIT_CHANGES = 2
 """There are changes or drift, where --detailed-exitcode asks for it."""

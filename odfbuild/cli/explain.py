@@ -25,7 +25,7 @@ def explain(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="RUN", help="Also what happened since this run, or `last`."
+            "--since", metavar="RUN", help="Also show what happened since this run, or `last`."
         ),
     ] = None,
     as_json: JsonOptions,

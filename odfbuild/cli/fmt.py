@@ -39,7 +39,7 @@ def fmt(
 ) -> int:
     """Format definitions: order of keys, indentation, quotes.
 
-    Comments and queries stay, and the data never changes. Templates are left as they are.
+    Comments and queries stay as they are, and so does the data. Templates are not formatted.
     """
     from odfbuild.authoring.formatting import format_files
 
@@ -88,7 +88,7 @@ def _filter(state: Context, *, check: bool, diff: bool) -> int:
     elif not check:
         sys.stdout.write(found.after)
     if found.kept:
-        state.console.note(f"Left as it is: {found.kept}.")
+        state.console.note(f"Not changed: {found.kept}.")
     return 1 if check and found.is_changed else 0
 
 
@@ -97,12 +97,13 @@ def _sum_up(state: Context, found: Formatting, *, would: bool) -> None:
 
     for each in found.files:
         if each.kept:
-            state.console.note(f"{each.file} is left as it is: {each.kept}.")
+            state.console.note(f"{each.file} was not formatted: {each.kept}.")
     if found.templates:
         verb = "is" if len(found.templates) == 1 else "are"
-        state.console.note(f"{count(len(found.templates), 'template')} {verb} left as written.")
+        state.console.note(f"{count(len(found.templates), 'template')} {verb} not formatted.")
     changed = len(found.changed)
     verb = "would be" if would else "were" if changed != 1 else "was"
     state.console.note(
-        f"{count(changed, 'file')} {verb} formatted, {len(found.files) - changed} in form already."
+        f"{count(changed, 'file')} {verb} formatted, {len(found.files) - changed} already "
+        "formatted."
     )

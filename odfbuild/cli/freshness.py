@@ -17,7 +17,7 @@ def freshness(
     *,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="Compare with this time (default: now)."),
+        typer.Option("--at", metavar="TIME", help="Compute ages as of this time (default: now)."),
     ] = None,
     as_json: JsonOptions,
 ) -> int:

@@ -28,7 +28,7 @@ def gc(
     selection: SelectionOptions,
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Say what would go; remove nothing.")
+        bool, typer.Option("--dry-run", "-n", help="Show what would be removed; remove nothing.")
     ] = False,
     grace: Annotated[
         int,
@@ -36,7 +36,7 @@ def gc(
             metavar="HOURS",
             min=0,
             envvar="ODFBUILD_GRACE",
-            help="Keep what was written, reset or deleted in the last hours.",
+            help="Keep files that were written, reset or deleted in the last HOURS hours.",
         ),
     ] = 24,
     auto_approve: ApproveOption = False,

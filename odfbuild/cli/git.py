@@ -1,4 +1,4 @@
-"""`odfbuild git`: what odfbuild and Git do for each other."""
+"""`odfbuild git`: hooks, notes and commits of chains."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.defaults import Group
 from odfbuild.cli.options import JsonOptions
 
-git = Group(help="Connect the chains with Git: hooks, commits, notes on heads.")
+git = Group(help="Use chains with Git: hooks, commits, notes.")
 
 
 @git.command()
 def install(context: typer.Context, as_json: JsonOptions) -> int:
-    """Set the repository up to show blocks as text and to note heads on commits.
+    """Configure Git to show blocks as text and to record heads in notes on commits.
 
-    Before each commit Git asks whether heads come with their blocks (`odfbuild git check`).
+    Also installs a pre-commit hook that runs `odfbuild git check`.
     """
     from odfbuild.gitops.install import install as set_up
     from odfbuild.project.git.repository import repository
 
     state: Context = context.obj
     config = state.config()
-    with repository(config.root, "there is nothing to set up") as repo:
+    with repository(config.root, "there is nothing to configure") as repo:
         changed = set_up(repo, config, _program(), _own_path())
     if as_json:
         state.console.data({"changed": list(changed)})
     else:
-        state.console.result("\n".join(changed) or "Everything was set up already.")
+        state.console.result("\n".join(changed) or "Git is configured already.")
     return 0
 
 
 @git.command()
 def check(context: typer.Context, as_json: JsonOptions) -> int:
-    """Refuse heads that are staged without their new blocks.
+    """Fail if a head is staged without its new blocks.
 
-    `git commit -a` stages them so. After `odfbuild git install`, Git runs this before each commit
-    that has a head in it.
+    `git commit -a` does that. After `odfbuild git install`, Git runs this check before each commit
+    that contains a head.
     """
     from odfbuild.gitops.staged import check_staged
 
@@ -47,15 +47,15 @@ def check(context: typer.Context, as_json: JsonOptions) -> int:
     if as_json:
         state.console.data({"complete": True})
     else:
-        state.console.result("Every head is staged with its blocks.")
+        state.console.result("All staged heads have their blocks.")
     return 0
 
 
 @git.command()
 def anchor(context: typer.Context, as_json: JsonOptions) -> int:
-    """Note the heads of all datasets on the commit that is checked out.
+    """Record the heads of all datasets in a note on the current commit.
 
-    `apply` does so by itself for what it commits, once `odfbuild git install` was run.
+    After `odfbuild git install`, `apply` does this for the datasets that it commits.
     """
     from odfbuild.errors import PlanError
     from odfbuild.project.git.notes import NotAnchored
@@ -74,7 +74,7 @@ def anchor(context: typer.Context, as_json: JsonOptions) -> int:
             raise PlanError(
                 f"the heads were not noted: {error}",
                 code="E0343",
-                help="make a commit first, or mend what Git says",
+                help="make a commit first, or fix what Git reports",
             ) from None
         commit = repo.head.commit.hexsha
     if as_json:
@@ -90,24 +90,24 @@ def commit(
     *,
     message: Annotated[
         str | None,
-        typer.Option("--message", "-m", help="Message (default: what became of each dataset)."),
+        typer.Option("--message", "-m", help="Commit message (default: a line for each dataset)."),
     ] = None,
     push: Annotated[
-        bool, typer.Option("--push", help="Push the commit and the notes on heads, too.")
+        bool, typer.Option("--push", help="Also push the commit and the notes.")
     ] = False,
     remote: Annotated[
         str | None,
-        typer.Option(help="Push to this remote (default: of the branch, or origin)."),
+        typer.Option(help="Remote to push to (default: that of the branch, or origin)."),
     ] = None,
     branch: Annotated[
         str | None,
-        typer.Option(help="Push to this branch (default: of the CI job, or the one checked out)."),
+        typer.Option(help="Branch to push to (default: that of the CI job, or the current one)."),
     ] = None,
     as_json: JsonOptions,
 ) -> int:
     """Commit the chains that apply changed, and nothing else.
 
-    When others pushed first, the commit goes behind theirs. When they moved one of the same
+    If others pushed first, the commit is rebased onto theirs. If they committed to the same
     datasets, nothing is pushed and the exit code is 5.
     """
     from odfbuild.gitops.publish import publish

@@ -1,4 +1,4 @@
-"""What a verb tells GitHub Actions, when it runs there."""
+"""Output of commands for GitHub Actions."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def graph(
 ) -> int:
     """Show which datasets derive from which.
 
-    As openlineage, what the newest step of each dataset read and gave: a JSON event a line. With
-    --as-of what the chains said then.
+    --format openlineage prints the inputs and outputs of the newest step of each dataset, one JSON
+    event per line. --as-of shows the graph of an earlier time.
     """
     from odfbuild.report.graph import (
         graph_to_data,

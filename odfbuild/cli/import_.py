@@ -17,7 +17,8 @@ def import_(
     dataset: DatasetArgument,
     *,
     write: Annotated[
-        bool, typer.Option("--write", "-w", help="Write it to the folder of definitions.")
+        bool,
+        typer.Option("--write", "-w", help="Write the definition to the folder of definitions."),
     ] = False,
     as_json: JsonOptions,
 ) -> int:

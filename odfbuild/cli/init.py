@@ -32,10 +32,11 @@ def init(
     context: typer.Context,
     *,
     folder: Annotated[
-        Path | None, typer.Argument(help="Where to (default: the current folder).")
+        Path | None, typer.Argument(help="Folder of the project (default: the current folder).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the project (default: the folder's).")
+        str | None,
+        typer.Option("--name", help="Name of the project (default: name of the folder)."),
     ] = None,
     as_json: JsonOptions,
 ) -> int:
@@ -47,7 +48,7 @@ def init(
     root = (folder or state.directory or Path.cwd()).resolve()
     if (root / "odfbuild.yaml").exists():
         raise ProjectError(
-            f"there is a project in {root} already",
+            f"there is already a project in {root} already",
             code="E0110",
             help="edit its odfbuild.yaml, or choose another folder",
         )

@@ -16,16 +16,16 @@ def lint(
     selection: SelectionOptions,
     *,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can be mended without changing any data.")
+        bool, typer.Option("--fix", help="Fix what can be fixed without changing any data.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Also end with 1 when there are warnings only.")
+        bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")
     ] = False,
     as_json: JsonOptions,
 ) -> int:
-    """Find definitions that are valid but unwise.
+    """Lint definitions: find valid ones that may cause problems.
 
-    `lint` in odfbuild.yaml turns rules off or makes them errors.
+    `lint` in odfbuild.yaml sets the level of each rule.
     """
     from odfbuild.authoring import linting
     from odfbuild.report.errors import with_errors
@@ -39,7 +39,7 @@ def lint(
     findings = linted.findings
     if fix:
         for file in linting.fix(found, findings):
-            state.console.note(f"Mended {file}")
+            state.console.note(f"Fixed {file}")
         findings = [each for each in findings if not each.can_fix]
     github.tell_findings(state.console, findings, found.project.config.root)
     if as_json:
@@ -50,7 +50,7 @@ def lint(
     elif findings:
         state.console.result(render_findings(findings, color=state.console.color))
     elif not linted.faults:
-        state.console.result("Nothing to complain about.")
+        state.console.result("No issues found.")
     state.console.error(*linted.faults)
     failed = any(strict or each.level == "error" for each in findings)
     return 1 if linted.faults or failed else 0

@@ -16,7 +16,7 @@ from odfbuild.cli.options import (
     approved,
 )
 
-lock = Group(help="List and stop processes that work on datasets.")
+lock = Group(help="List locks on datasets, and break them.")
 
 
 @lock.command("list")
@@ -24,7 +24,7 @@ def list_(
     context: typer.Context,
     as_json: JsonOptions,
 ) -> int:
-    """List other processes that work on datasets of this project."""
+    """List the processes that hold locks on datasets of this project."""
     from odfbuild.report.holders import holders_to_data, render_holders
 
     state: Context = context.obj
@@ -43,20 +43,20 @@ def break_(
     dataset: DatasetArgument,
     *,
     auto_approve: ApproveOption = False,
-    now: Annotated[
-        bool, typer.Option("--now", help="End the process in the middle of what it does.")
-    ] = False,
+    now: Annotated[bool, typer.Option("--now", help="Kill the process at once.")] = False,
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Take the lock from a machine that is gone; stop nothing."),
+        typer.Option(
+            "--forget", help="Remove the lock of a machine that is gone; stop no process."
+        ),
     ] = False,
     lock_timeout: LockTimeoutOption = 60,
     as_json: JsonOptions,
 ) -> int:
-    """Stop the process that works on a dataset.
+    """Stop the process that holds the lock of a dataset.
 
-    It finishes the datasets that it has begun, and begins no more. What is committed stays, and the
-    next apply continues from there.
+    The process finishes the datasets that it has started, and starts no more. The next apply
+    continues from there.
     """
     from odfbuild.apply.unlock import holder_of, stop_holder
     from odfbuild.survey.names import one_of
@@ -69,11 +69,11 @@ def break_(
         if as_json:
             console.data({"name": name, "holder": None})
         else:
-            console.result(f"Nobody works on '{name}'.")
+            console.result(f"'{name}' is not locked.")
         return 0
     does = f" ({holder.command})" if holder.command else ""
-    console.note(f"{holder}{does} works on '{name}'.")
-    question = "Take the lock from it?" if forget else "Stop it?"
+    console.note(f"{holder}{does} holds the lock of '{name}'.")
+    question = "Remove its lock?" if forget else "Stop it?"
     if not approved(console, auto_approve, question, f"the lock of '{name}' was not broken"):
         return 1
     if forget:
@@ -83,5 +83,5 @@ def break_(
     if as_json:
         console.data({"name": name, "holder": str(holder)})
     else:
-        console.result(f"'{name}' is free.")
+        console.result(f"The lock of '{name}' is released.")
     return 0

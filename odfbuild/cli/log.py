@@ -25,7 +25,7 @@ def log(
         bool,
         typer.Option(
             "--vintage",
-            help="Show what its records were made from, down to the roots, and by which query.",
+            help="Show the upstream blocks that its records were made from, and the queries.",
         ),
     ] = False,
     as_of: AsOfOption = None,

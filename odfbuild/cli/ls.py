@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, JsonOptions, SelectionOptions
 
 if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind
 
@@ -20,12 +21,17 @@ def ls(
     selection: SelectionOptions,
     *,
     as_of: AsOfOption = None,
+    deleted: Annotated[
+        bool, typer.Option("--deleted", help="List deleted datasets that can be restored.")
+    ] = False,
     as_json: JsonOptions,
 ) -> int:
-    """List datasets with their records, size, watermark, head and state.
+    """List datasets with records, size, watermark, head and status.
 
-    With --as-of the datasets that there were then, as their chains stood.
+    --as-of shows the datasets of an earlier time.
     """
+    if deleted:
+        return _list_deleted(context, selection, as_of, as_json=as_json)
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
     from odfbuild.survey.survey import choose
 
@@ -45,4 +51,21 @@ def ls(
         state.console.data(datasets_to_data(projections, status, state.owners(), kinds))
     else:
         state.console.result(render_datasets(projections, status, kinds))
+    return 0
+
+
+def _list_deleted(
+    context: typer.Context, selection: Selection, as_of: str | None, *, as_json: bool
+) -> int:
+    """List what is in the bin, the newest last."""
+    from odfbuild.report.datasets import deleted_to_data, render_deleted
+
+    if selection or as_of is not None:
+        raise typer.BadParameter("it lists all, and takes no selection", param_hint="--deleted")
+    state: Context = context.obj
+    found = state.workspace().deleted()
+    if as_json:
+        state.console.data(deleted_to_data(found))
+    else:
+        state.console.result(render_deleted(found))
     return 0

@@ -30,7 +30,8 @@ from odfbuild.store.lock_holders import introduce
 _EPILOG = (
     "Exit codes: 0 done, no changes; 1 failed; 2 there are changes or drift (--detailed-exitcode); "
     "3 data differs from what was committed; 4 some datasets committed, some not; "
-    "5 a dataset was moved by another writer, nothing written; 9 another process is at work on it; "
+    "5 another writer changed a dataset, nothing was written to it; 9 another process holds its "
+    "lock; "
     "64 wrong usage; 130 interrupted."
 )
 
@@ -39,7 +40,7 @@ _VARIABLE = "ODFBUILD_VAR_"
 app = typer.Typer(
     name="odfbuild",
     cls=GlobalOptionsGroup,
-    help="Build datasets from definitions: plan what a change does, apply it, verify the history.",
+    help="Build datasets from definitions: plan changes, apply them, verify the history.",
     epilog=_EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -65,7 +66,7 @@ def _globals(
             "--directory",
             "-C",
             envvar="ODFBUILD_DIRECTORY",
-            help="Work on the project in this folder (default: the one around the current folder).",
+            help="Folder of the project (default: the current folder or one above it).",
         ),
     ] = None,
     env: Annotated[
@@ -78,12 +79,12 @@ def _globals(
             metavar="NAME",
             autocompletion=complete.environments,
             envvar="ODFBUILD_ENV",
-            help="Work in this environment: its variables, its chains.",
+            help="Use this environment: its variables and chains.",
         ),
     ] = None,
     var: Annotated[
         list[str] | None,
-        typer.Option("--var", metavar="NAME=VALUE", help="Give a variable another value."),
+        typer.Option("--var", metavar="NAME=VALUE", help="Set a variable."),
     ] = None,
     vars_file: Annotated[
         list[Path] | None,
@@ -91,7 +92,7 @@ def _globals(
             "--vars-file",
             metavar="FILE",
             envvar="ODFBUILD_VARS_FILE",
-            help="Give the variables of this file other values.",
+            help="Set variables from this file.",
         ),
     ] = None,
     no_color: Annotated[
@@ -107,7 +108,7 @@ def _globals(
         ),
     ] = False,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="More detail; repeat for more.")
+        int, typer.Option("--verbose", "-v", count=True, help="Show more detail; repeat for more.")
     ] = 0,
 ) -> None:
     given = Overrides(

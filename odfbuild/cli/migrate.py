@@ -30,14 +30,14 @@ def migrate(
     write: Annotated[bool, typer.Option("--write", help="Rewrite the files.")] = False,
     auto_approve: ApproveOption = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only list the files in an old form; exit 1 if any.")
+        bool, typer.Option("--check", help="Only list the files with old syntax; exit 1 if any.")
     ] = False,
     as_json: JsonOptions,
 ) -> int:
-    """Rewrite definitions in the form of the current specification.
+    """Rewrite definitions of earlier versions in the current syntax.
 
-    Without --write only the differences are shown. It asks before it overwrites files that no
-    commit in Git has as they are.
+    Without --write, only shows the differences. Asks before it overwrites files whose current text
+    is in no Git commit.
     """
     from odfbuild.project.rewrite import replace_text
 
@@ -66,7 +66,7 @@ def migrate(
     if as_json:
         state.console.data([_to_data(each) for each in found])
     elif not needed and not errors:
-        state.console.note("Every definition is in today's form.")
+        state.console.note("All definitions have the current syntax.")
     if errors:
         state.console.error(Errors(errors))
     elif needed and not write and not check and not as_json:
@@ -133,4 +133,4 @@ def _to_data(migration: Migration) -> dict[str, Any]:
 def _notes(state: Context, migration: Migration) -> None:
     for edit in migration.edits:
         if edit.lost:
-            state.console.note(f"{edit.place}: look at this: {edit.message}")
+            state.console.note(f"{edit.place}: check this: {edit.message}")

@@ -14,7 +14,7 @@ from odfbuild.cli.options import JsonOptions
 
 
 class Merge(StrEnum):
-    """How new data joins the history."""
+    """Merge strategy."""
 
     append = "append"
     ledger = "ledger"
@@ -29,7 +29,7 @@ def new(
         typer.Argument(
             metavar="KIND",
             autocompletion=complete.new_kinds,
-            help="What to begin; without it, a list.",
+            help="Kind of dataset; without it, lists the kinds.",
         ),
     ] = None,
     name: Annotated[
@@ -40,15 +40,13 @@ def new(
         typer.Argument(
             metavar="FROM",
             autocompletion=complete.new_sources,
-            help="Its files, its address, or the datasets that it reads.",
+            help="Files, address, or input datasets.",
         ),
     ] = None,
-    merge: Annotated[
-        Merge | None, typer.Option("--merge", help="How new data joins the history.")
-    ] = None,
+    merge: Annotated[Merge | None, typer.Option("--merge", help="Merge strategy.")] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="COLUMN", help="A column that tells records apart; repeat."),
+        typer.Option("--key", metavar="COLUMN", help="Primary key column; repeat for several."),
     ] = None,
     read: Annotated[
         str | None,
@@ -56,7 +54,7 @@ def new(
             "--read",
             metavar="FORMAT",
             autocompletion=complete.formats,
-            help="How data is written, as in 'csv'.",
+            help="Data format, such as 'csv'.",
         ),
     ] = None,
     sample: Annotated[
@@ -66,7 +64,7 @@ def new(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="A local file that looks like the data.",
+            help="Local file with sample data.",
         ),
     ] = None,
     over: Annotated[
@@ -74,11 +72,11 @@ def new(
         typer.Option(
             "--over",
             metavar="COLUMN=VALUE,...",
-            help="For a matrix: the column, and the values that get a dataset each.",
+            help="For a matrix: the column, and a value for each dataset.",
         ),
     ] = None,
     description: Annotated[
-        str | None, typer.Option("--description", help="What the dataset is, for people.")
+        str | None, typer.Option("--description", help="Description of the dataset.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Print the file instead of writing it.")
@@ -118,7 +116,7 @@ def new(
         state.console.result(begun.text)
         return 0
     state.console.result(f"Created {begun.file}: {', '.join(begun.names)}")
-    state.console.note("Read it, edit it. Next: odfbuild plan")
+    state.console.note("Review and edit the file. Next: odfbuild plan")
     return 0
 
 

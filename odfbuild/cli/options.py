@@ -57,7 +57,7 @@ def form_options(forms: type[StrEnum], *short: str) -> Together:
         "--format",
         default_factory=_usual(forms),
         show_default=False,
-        help=f"Form of the output (default: {FORMAT_VARIABLE}, or {first}).",
+        help=f"Output format (default: {FORMAT_VARIABLE}, or {first}).",
     )
     options: dict[str, tuple[Any, Any]] = {"format": (Annotated[forms, option], ...)}
     for name in short:
@@ -75,9 +75,7 @@ def _json_options() -> Together:
     return Together(both.options, lambda *given: both.join(*given) is Format.json)
 
 
-DetailOption = Annotated[
-    bool, typer.Option("--full", help="Show every detail, also of many datasets.")
-]
+DetailOption = Annotated[bool, typer.Option("--full", help="Show all datasets and details.")]
 JsonOptions = Annotated[bool, _json_options()]
 """Whether JSON was asked for."""
 ApproveOption = Annotated[
@@ -93,7 +91,7 @@ LockTimeoutOption = Annotated[
         min=0,
         metavar="SECONDS",
         envvar="ODFBUILD_LOCK_TIMEOUT",
-        help="Wait at most this long for datasets that another process works on.",
+        help="Maximum time to wait for a lock held by another process.",
     ),
 ]
 UncacheableOption = Annotated[
@@ -101,7 +99,7 @@ UncacheableOption = Annotated[
     typer.Option(
         "--fetch-uncacheable",
         envvar="ODFBUILD_FETCH_UNCACHEABLE",
-        help="Read sources again that give nothing to compare with.",
+        help="Also read sources again that report no version to compare.",
     ),
 ]
 AllowOption = Annotated[
@@ -110,9 +108,9 @@ AllowOption = Annotated[
         "--allow",
         metavar="rebuild|correct|delete:NAME",
         envvar="ODFBUILD_ALLOW",
-        help="Compute this derivative again from the start, correct the records of this changelog "
-        "by its changed query now, or delete this chain that nothing defines any more; "
-        "rebuild and delete take NAME+, with its readers.",
+        help="Rebuild this derivative from the start, apply the changed query of this changelog to "
+        "existing records, or delete this orphaned chain; rebuild:NAME+ and delete:NAME+ include "
+        "all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[
@@ -120,7 +118,7 @@ AsOfOption = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME|BLOCK",
-        help="As it was committed then: a system time, a date, or when a block was committed.",
+        help="Show the state at a system time, a date, or the time of a block.",
     ),
 ]
 DetailedExitcodeOption = Annotated[
@@ -128,7 +126,7 @@ DetailedExitcodeOption = Annotated[
     typer.Option(
         "--detailed-exitcode",
         envvar="ODFBUILD_DETAILED_EXITCODE",
-        help="Exit with 2 when there is something to report, 0 when there is not.",
+        help="Exit with 2 if there are changes, with 0 if not.",
     ),
 ]
 DatasetArgument = Annotated[
@@ -156,7 +154,7 @@ SelectOption = Annotated[
         metavar="SELECTION",
         autocompletion=complete.selections,
         envvar="ODFBUILD_SELECT",
-        help="Only these datasets, as in '+name', 'tag:daily', 'state:modified+'.",
+        help="Select datasets, such as '+name', 'tag:daily', 'state:modified+'.",
     ),
 ]
 ExcludeOption = Annotated[
@@ -166,7 +164,7 @@ ExcludeOption = Annotated[
         metavar="SELECTION",
         autocompletion=complete.selections,
         envvar="ODFBUILD_EXCLUDE",
-        help="Not these datasets.",
+        help="Exclude these datasets.",
     ),
 ]
 SelectorOption = Annotated[
@@ -176,7 +174,7 @@ SelectorOption = Annotated[
         metavar="NAME",
         autocompletion=complete.selectors,
         envvar="ODFBUILD_SELECTOR",
-        help="Only the datasets of this selector of odfbuild.yaml.",
+        help="Select by a named selector of odfbuild.yaml.",
     ),
 ]
 
@@ -226,7 +224,7 @@ PlanOrSelection = Annotated[
                 typer.Argument(
                     metavar="PLAN|SELECTION",
                     autocompletion=complete.selections,
-                    help="What `plan -o` saved (default: plan now), and names or selections.",
+                    help="A saved plan (default: make a new one), and names or selections.",
                 ),
             ]
         ),

@@ -33,7 +33,7 @@ def plan(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", envvar="ODFBUILD_OUT", help="Save the plan for apply."
+            "--out", "-o", metavar="FILE", envvar="ODFBUILD_OUT", help="Save the plan to this file."
         ),
     ] = None,
     detail: DetailOption = False,

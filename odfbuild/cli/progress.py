@@ -96,7 +96,8 @@ class Results:
             verb = "was" if len(unfinished) == 1 else "were"
             self._console.note(
                 f"Stopped: {len(unfinished)} of {count(self._total, 'dataset')} {verb} not "
-                f"finished: {named(unfinished)}. What is committed stays; run apply again to go on."
+                f"finished: {named(unfinished)}. Committed datasets stay; run apply again to "
+                "continue."
             )
 
     def _show(self, outcome: DatasetOutcome) -> None:

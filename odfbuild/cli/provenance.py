@@ -26,24 +26,24 @@ def provenance(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="CONDITION", help="The records for which this holds, in SQL."),
+        typer.Option(metavar="CONDITION", help="SQL condition that selects the records."),
     ] = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Go on down to the roots.")
+        bool, typer.Option("--recursive", "-r", help="Trace down to the roots.")
     ] = False,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="Trace at most so many of the records.")
+        int, typer.Option("--limit", "-n", min=1, help="Maximum number of records to trace.")
     ] = _RECORDS,
     shown: Annotated[
-        int, typer.Option("--show", min=0, help="Show the values of so many records of an input.")
+        int, typer.Option("--show", min=0, help="Number of records to show for each input.")
     ] = 5,
     as_json: JsonOptions,
 ) -> int:
     """Show which input records a record was made from.
 
-    The step that made it is done again, with what was in force at its block, by a query that tells.
-    Where no single records can be told (LIMIT, a subquery in a condition), all that was read is
-    named instead, and why.
+    Recomputes the step that made the record, with the query and schemas in force at its block. For
+    some queries (LIMIT, a subquery in a condition) single input records cannot be identified; then
+    all records that the step read are listed, with the reason.
     """
     from odfbuild.inspect.provenance import trace
     from odfbuild.report.records.provenance import provenance_to_data, render_provenance
@@ -69,7 +69,7 @@ def provenance(
     elif trees:
         state.console.result(render_provenance(trees))
     if not trees:
-        state.console.note("There are no such records.")
+        state.console.note("No records match.")
     if left_out:
         state.console.note(f"{count(left_out, 'more record')} not traced: see --limit.")
     return 0

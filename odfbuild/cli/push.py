@@ -44,7 +44,9 @@ def push(
     idempotency_key: Annotated[
         str | None,
         typer.Option(
-            "--idempotency-key", metavar="KEY", help="Of pushes with one key only the first counts."
+            "--idempotency-key",
+            metavar="KEY",
+            help="Idempotency key: a second push with this key does nothing.",
         ),
     ] = None,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
@@ -52,8 +54,8 @@ def push(
 ) -> int:
     """Append data to a dataset with a push source.
 
-    The push source in the chain says how the data is read and merged. Datasets that derive from
-    this one become stale; `odfbuild apply` runs them.
+    The push source in the chain defines how the data is read and merged. Downstream datasets become
+    stale; `odfbuild apply` runs them.
     """
     from odfbuild.apply.push import Push
     from odfbuild.apply.push import push as carry_out

@@ -40,8 +40,8 @@ def render(
 ) -> int:
     """Print definitions with templates rendered and short forms written out.
 
-    With --as-of those that were in force then, as the chains say. With --out it asks before it
-    overwrites files that differ and that no commit in Git has as they are.
+    --as-of shows the definitions that the chains had at an earlier time. --out asks before it
+    overwrites different files whose current text is in no Git commit.
     """
     from odfbuild.cli.output_file import write_output
     from odfbuild.wording import count

@@ -27,13 +27,11 @@ def reset(
     *,
     to: Annotated[
         str | None,
-        typer.Option(
-            metavar="BLOCK", help="Go back to this block (hash, or its beginning or end)."
-        ),
+        typer.Option(metavar="BLOCK", help="Block to go back to (hash, or its beginning or end)."),
     ] = None,
     readers: Annotated[
         bool,
-        typer.Option("--readers", "-r", help="Take all that read what goes back, too."),
+        typer.Option("--readers", "-r", help="Also reset all downstream datasets."),
     ] = False,
     schema: Annotated[
         bool,
@@ -46,10 +44,10 @@ def reset(
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     as_json: JsonOptions,
 ) -> int:
-    """Move a dataset back to an older block, or to its definition without records.
+    """Reset a dataset to an older block, or to its definition without records.
 
-    The next apply computes or fetches the records again. What was committed stays on disk until
-    `gc` removes it. Until then a reset to the old head restores it, also after a deletion.
+    The next apply computes or fetches the records again. The old history stays on disk until `gc`
+    removes it. Until then, reset to the old head restores it, also after a deletion.
     """
     from odfbuild.apply.reset import carry_out, plan_resets, restore_deleted
     from odfbuild.apply.run_log import record_resets

@@ -32,7 +32,7 @@ def schema(
 ) -> int:
     """Print a JSON Schema of the protocol, or list them.
 
-    A schema is JSON in any case; without KIND, --json is about the list.
+    A schema is always JSON; without KIND, --json prints the list as JSON.
     """
     from odfbuild.odf.json_schema import catalogue, schema_named
 

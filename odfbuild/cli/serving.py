@@ -1,4 +1,4 @@
-"""Serve one page to browsers of this machine, made anew for each request."""
+"""Serve one page to browsers on this machine, rebuilt for each request."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 
 def show(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `plan -o` saved.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File saved by `plan -o`.")],
     form: PlanFormOptions,
     detail: DetailOption = False,
 ) -> int:

@@ -34,7 +34,7 @@ def cancel_on_interrupt(console: Console, abort: Callable[[], None]) -> Iterator
         if cancel.is_set():
             leave()
         cancel.set()
-        console.note("Interrupted: finishing what has begun. Once more to stop at once.")
+        console.note("Interrupted: finishing running datasets. Press Ctrl-C again to stop at once.")
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     before_end = signal.signal(signal.SIGTERM, lambda number, frame: leave())

@@ -43,25 +43,23 @@ def sql(
     ] = None,
     history: Annotated[
         bool,
-        typer.Option("--history", help="All records ever committed, with the system columns."),
+        typer.Option("--history", help="Query all committed records, with the system columns."),
     ] = False,
     as_of: AsOfOption = None,
     valid_at: Annotated[
         str | None,
-        typer.Option(
-            "--valid-at", metavar="TIME", help="What was true at this event time, and no later."
-        ),
+        typer.Option("--valid-at", metavar="TIME", help="Show what was true at this event time."),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=1, help="At most so many rows (default: 100 as text)."),
+        typer.Option("--limit", "-n", min=1, help="Maximum number of rows (default: 100 as text)."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the answer to this file.")
+        Path | None, typer.Option("--out", "-o", help="Write the result to this file.")
     ] = None,
     format: Annotated[
         AnswerFormat | None,
-        typer.Option("--format", help="Form of the answer (default: by the file's ending, text)."),
+        typer.Option("--format", help="Output format (default: from the file extension, or text)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     prove: Annotated[
@@ -69,16 +67,16 @@ def sql(
         typer.Option(
             "--prove",
             metavar="FILE",
-            help="Write query, blocks read, answer and a signature to this file, for others to "
-            "check with `verify --proof`.",
+            help="Write a signed proof of the result to this file; others check it with "
+            "`verify --proof`.",
         ),
     ] = None,
 ) -> int:
     """Query committed datasets in Spark SQL.
 
-    Datasets are tables by their names, with retractions and corrections carried out;
-    --history shows every record. --as-of asks what was known at a time, --valid-at what
-    was true at one; both together, what was known then to be true then.
+    Dataset names are table names. Tables show the current state, with retractions and corrections
+    applied; --history shows all records. --as-of queries the state known at a system time,
+    --valid-at the state that was true at an event time; both can be combined.
     """
     from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
     from odfbuild.survey.names import moment_in

@@ -14,7 +14,7 @@ def status(
     context: typer.Context,
     selection: SelectionOptions,
     as_json: JsonOptions,
-    full: Annotated[bool, typer.Option("--full", help="Name all datasets.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="List all datasets.")] = False,
 ) -> int:
     """Show which datasets are stale, changed, locked or failed."""
     from odfbuild.inspect.status import project_status

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 storage = Group(help="Compare and copy data between this clone and the storage.")
 
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Say what would be copied; copy nothing.")
+    bool, typer.Option("--dry-run", "-n", help="Show what would be copied; copy nothing.")
 ]
 
 
@@ -51,7 +51,7 @@ def push(
 ) -> int:
     """Copy objects that only this clone has to the storage.
 
-    `apply` does this by itself for what it commits.
+    `apply` does this automatically for what it commits.
     """
     from odfbuild.store import transfer
 
@@ -74,7 +74,7 @@ def pull(
 ) -> int:
     """Copy objects that this clone lacks from the storage.
 
-    Other verbs fetch the objects that they need by themselves.
+    Other commands fetch the objects that they need automatically.
     """
     from odfbuild.store import transfer
 

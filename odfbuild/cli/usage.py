@@ -1,4 +1,4 @@
-"""Wrong usage as an error like any other: what is wrong with the command line, what was meant."""
+"""Errors of the command line, with suggestions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def validate(
     engine: Annotated[
         bool,
         typer.Option(
-            "--engine", help="Let Spark check all queries, too, from schemas alone; reads no data."
+            "--engine", help="Also let Spark check all queries against schemas; reads no data."
         ),
     ] = False,
     as_json: JsonOptions,
@@ -58,7 +58,9 @@ def validate(
     state.console.result(f"{text}; {queries} {verb} checked by the engine.")
     if checked.unknown:
         unknown = ", ".join(checked.unknown)
-        state.console.note(f"Checked but for their columns, which only data tell: {unknown}.")
+        state.console.note(
+            f"Not checked for columns, because their inputs have no data yet: {unknown}."
+        )
     return 0
 
 

@@ -19,41 +19,42 @@ def verify(
     *,
     integrity: Annotated[
         bool,
-        typer.Option("--integrity", help="Check hashes, links and rules only; start no engine."),
+        typer.Option("--integrity", help="Only check hashes, links and rules; start no engine."),
     ] = False,
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="BLOCK", help="Do only steps after this block again (hash or end of it)."
+            metavar="BLOCK", help="Recompute only steps after this block (hash or its end)."
         ),
     ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Do at most so many steps of each dataset again, drawn anew."),
+        typer.Option(min=1, help="Recompute at most N random steps of each dataset."),
     ] = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Verify all that is upstream, too.")
+        bool, typer.Option("--recursive", "-r", help="Also verify all upstream datasets.")
     ] = False,
     logical: Annotated[
-        bool, typer.Option("--logical", help="Recompute the logical hash of every slice, too.")
+        bool, typer.Option("--logical", help="Also recompute the logical hash of every slice.")
     ] = False,
     proof: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Check an answer that `sql --prove` wrote, and what it was read from.",
+            help="Check a proof that `sql --prove` wrote, and the data it read.",
         ),
     ] = None,
     signer: Annotated[
-        str | None, typer.Option(metavar="DID", help="Who must have signed it (did:key:…).")
+        str | None, typer.Option(metavar="DID", help="Required signer (did:key:…).")
     ] = None,
     as_json: JsonOptions,
 ) -> int:
     """Check that histories are intact, and that derivatives follow from their inputs.
 
-    First every block, link, rule and data file against its hash; then every step of every
-    derivative is done again from its inputs, with what was in force at its block, and the records
-    are compared. What is damaged, or reads what is damaged, is not done again.
+    First checks the hashes of all blocks and data files, and the rules of the chain. Then
+    recomputes every step of every derivative from its inputs, with the query and schemas in force
+    at its block, and compares the records. Damaged datasets and those downstream are not
+    recomputed.
     """
     from odfbuild.report.findings.verification import findings_to_data, render_findings
     from odfbuild.verify.check import verify as run_verification

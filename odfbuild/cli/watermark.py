@@ -30,7 +30,7 @@ class _ShowByDefault(VerbGroup):
 
 
 watermark = Group(
-    help="Show or set the time before which no records are expected; list late ones.",
+    help="Show or set watermarks, and list late records.",
     cls=_ShowByDefault,
 )
 
@@ -41,7 +41,7 @@ def show(
     dataset: DatasetArgument,
     as_json: JsonOptions,
 ) -> int:
-    """Show the watermark of a dataset. The verb may be left out."""
+    """Show the watermark of a dataset. `show` may be left out."""
     state: Context = context.obj
     workspace = state.workspace()
     name = existing(workspace, dataset)
@@ -62,14 +62,14 @@ def late(
     dataset: DatasetArgument,
     *,
     count: Annotated[
-        int, typer.Option("--num", "-n", min=1, help="Show so many, the newest of them.")
+        int, typer.Option("--num", "-n", min=1, help="Number of newest records to show.")
     ] = 10,
     as_json: JsonOptions,
 ) -> int:
-    """List records that came too late.
+    """List late records.
 
-    For a dataset that closes windows those of its inputs that a window leaves out, for others their
-    own records that came behind the watermark. Reads event times only.
+    For a dataset with windows, lists input records that arrived after the window was closed; for
+    others, their own records that arrived after the watermark passed them. Reads event times only.
     """
     from odfbuild.inspect.late import late as find
     from odfbuild.report.records.late import late_to_data, render_late
@@ -91,7 +91,9 @@ def late(
 def set_(
     context: typer.Context,
     dataset: DatasetArgument,
-    time: Annotated[str, typer.Argument(metavar="TIME", help="RFC 3339; not before the last one.")],
+    time: Annotated[
+        str, typer.Argument(metavar="TIME", help="RFC 3339; not before the current watermark.")
+    ],
     *,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     as_json: JsonOptions,

@@ -1,1 +1,1 @@
-"""Engines: what any of them is asked (`contract`), and ours, Spark (`spark`)."""
+"""Engines: their interface (`contract`), and the Spark engine (`spark`)."""

@@ -1,4 +1,4 @@
-"""Look whether records keep to checks, without an engine: one pass over their data files.
+"""Run checks on records without an engine, in one pass over their data files.
 
 A record that is retracted or corrected takes its counterpart away; for checks of single records
 only what is appended or what a correction puts in place counts.

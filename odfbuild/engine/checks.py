@@ -1,4 +1,4 @@
-"""What can be asked of records: checks of one dataset."""
+"""Checks on the records of one dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coordinator asks of an engine.
+"""The interface between odfbuild (the coordinator) and an engine.
 
 The engine reads, queries and merges; the coordinator orders, numbers, hashes and commits. Requests
 name everything that may change the result, so that the same request gives the same records. Results
@@ -357,8 +357,8 @@ class Engine(Protocol):
         """Result schema of a transformation (data and event time columns) from input schemas alone.
 
         No slice of `inputs` is read.
-        Raises `Errors` of `QueryError`s, whose `location` is relative to the query text (file
-        `"queries[i]"`, line and column from 1); the caller maps it to the project's file.
+        Raises `Errors` of `QueryError`s, whose `location` is within the text of a query
+        (`InDefinition.query`); the caller maps it to the project's file.
         `preprocess`: the one input is `input` and an event time column is not required.
         """
         ...
@@ -378,7 +378,7 @@ class Engine(Protocol):
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """Tell which records of the inputs records of a step came from.
 
-        The step is done again with a query that tells; nothing was kept for it.
+        The step is recomputed with an extended query; nothing is stored for it.
         """
         ...
 

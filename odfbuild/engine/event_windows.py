@@ -1,4 +1,4 @@
-"""Windows of event time as a query's text tells them, and the records that matter to them.
+"""Windows of event time in the text of a query, and the records that affect them.
 
 Which records came behind a window follows from the chains of the inputs alone, as the windows
 themselves do: a record counts in a window that ends after the watermark that its input had just

@@ -1,9 +1,9 @@
-"""Facts and what became of them: records linked by the corrections that followed them.
+"""Facts: records linked with the corrections and retractions that followed them.
 
 A correction says that one record takes the place of another one, a retraction that a record was
 never right. So the records of a dataset are facts, each with its latest form last. Reads data files
-only, and of these only the records that were taken back or came in place of others.
-Source: Open Data Fabric, "Retractions and corrections"; RFC-015.
+only, and of these only records that were retracted or that replaced others. Source: Open Data
+Fabric, "Retractions and corrections"; RFC-015.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Fact:
 class Facts:
     """`moved` are facts that were corrected or retracted, and of the others those asked for.
 
-    `still` are offsets of records that were appended and never taken back, with their event times,
-    but for those in `moved`.
+    `still` are offsets of records that were appended and never retracted, with their event times,
+    without those in `moved`.
     """
 
     moved: tuple[Fact, ...]
@@ -57,7 +57,7 @@ class Facts:
 def facts_in(files: Sequence[Path], vocab: Vocabulary) -> Facts:
     """What the records of data files, oldest first, say and became.
 
-    A record taken back that is not among them is a fact from before.
+    A retracted record that is not among them is an earlier fact.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,6 +1,6 @@
-"""An engine that is lent to one call after the other, until somebody needs another one.
+"""An engine that serves several calls, one after the other, until another one is needed.
 
-PySpark knows one session in a process, so there is one kept engine in it, whoever asks.
+PySpark allows one session per process, so there is one shared engine per process.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odfbuild.engine.uuids import is_uuid
+
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 _BATCH_ROWS = 65_536
@@ -27,6 +29,8 @@ def comparable_type(kind: pa.DataType) -> pa.DataType | None:
     types = pa.types
     if kind in _WIDER:
         return _WIDER[kind]
+    if is_uuid(kind):
+        return pa.large_string()
     if types.is_timestamp(kind):
         return pa.timestamp("us" if kind.unit in ("us", "ns") else "ms", "UTC")
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):

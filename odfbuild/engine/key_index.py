@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfbuild.engine.key_hash import Hashes, comparable_type, hash_rows
+from odfbuild.engine.uuids import is_uuid, to_text
 from odfbuild.errors import ChainError
 from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import prepare_cache_folder
@@ -132,12 +133,19 @@ def _keys(slices: Sequence[CommittedSlice], schema: pa.Schema) -> Iterator[pa.Ta
 def _comparable(keys: pa.Table, schema: pa.Schema) -> pa.Table:
     """`keys` in the columns and types of `schema`; a column that is not there is null."""
     columns = [
-        keys[field.name].cast(field.type, safe=False)
+        _cast(keys[field.name], field.type)
         if field.name in keys.column_names
         else pa.nulls(keys.num_rows, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    # In a file that says nothing of Arrow's types, a UUID is 16 bytes.
+    if is_uuid(column.type) or pa.types.is_fixed_size_binary(column.type):
+        return pa.chunked_array(map(to_text, column.chunks), pa.large_string())
+    return column.cast(kind, safe=False)
 
 
 # --- Segments ---

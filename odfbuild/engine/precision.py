@@ -1,4 +1,4 @@
-"""Which times keep microseconds, and which milliseconds.
+"""The precision of times: microseconds or milliseconds.
 
 The format fixes milliseconds for event and system times; other columns may have more digits. A
 source keeps those that it has or declares. A query is not told how many digits a time has: its

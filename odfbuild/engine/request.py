@@ -1,6 +1,6 @@
-"""From one step of a transformation to what the engine is asked.
+"""Build the engine request for one step of a transformation.
 
-`apply` and `verify` share it, so that a step is done again exactly as it was done.
+`apply` and `verify` share this code, so that a step is recomputed exactly as it was computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`engine:` in `odfbuild.yaml`: where Spark runs, what it may take, and what keeps it in.
+"""`engine:` in `odfbuild.yaml`: where Spark runs, its resources, and its sandbox.
 
 Belongs to the machine and the team, not to a dataset, so it stays out of definitions and chains.
 Nothing that is set here may change a result: settings that can are pinned (`release.PINNED`), and

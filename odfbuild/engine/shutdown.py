@@ -1,6 +1,7 @@
-"""Work on other machines that would go on when this process ends at once.
+"""Cancel work on other machines when this process stops at once.
 
-Who starts such work says how to end it. Imports nothing heavy: programs that never did ask, too.
+Code that starts such work registers how to cancel it. Imports nothing heavy: programs that never
+did ask, too.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ _HYPHENS = (8, 13, 18, 23)
 _VALUES = np.zeros(256, np.uint8)
 for _digit in "0123456789abcdefABCDEF":
     _VALUES[ord(_digit)] = int(_digit, 16)
+_DIGITS = np.array([[ord(digit) for digit in f"{byte:02x}"] for byte in range(256)], np.uint8)
 
 
 class NoUuidError(ValueError):
@@ -56,3 +57,17 @@ def from_text(values: pa.Array, target: pa.DataType) -> pa.Array:
     )
     storage = pc.if_else(pa.array(missing), pa.scalar(None, pa.binary(16)), storage)
     return pa.ExtensionArray.from_storage(target, storage) if is_uuid(target) else storage
+
+
+def to_text(values: pa.Array) -> pa.Array:
+    """UUIDs, or their 16 bytes, as the text that queries see."""
+    storage = values.storage if is_uuid(values.type) else values
+    size = len(storage)
+    packed = np.frombuffer(storage.buffers()[1] or bytes(16 * (storage.offset + size)), np.uint8)
+    packed = packed[storage.offset * 16 : (storage.offset + size) * 16].reshape(size, 16)
+    letters = np.full((size, _LENGTH), ord("-"), np.uint8)
+    letters[:, np.delete(np.arange(_LENGTH), _HYPHENS)] = _DIGITS[packed].reshape(size, 32)
+    bounds = np.arange(size + 1, dtype=np.int64) * _LENGTH
+    buffers = [None, pa.py_buffer(bounds.tobytes()), pa.py_buffer(letters.tobytes())]
+    text = pa.Array.from_buffers(pa.large_string(), size, buffers)
+    return pc.if_else(storage.is_null(), pa.scalar(None, pa.large_string()), text)

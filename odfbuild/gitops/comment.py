@@ -1,4 +1,4 @@
-"""A comment on the pull or merge request that a CI job runs for: one, kept up to date.
+"""One comment on the pull or merge request of a CI job, updated in place.
 
 The comment is found again by its first line, a hidden marker. Sources: the REST interfaces "Issue
 comments" of GitHub and "Notes" of merge requests of GitLab.
@@ -41,7 +41,7 @@ def thread_of(environment: Mapping[str, str]) -> Thread:
     if environment.get("GITLAB_CI") == "true":
         return _of_gitlab(environment)
     raise _nowhere(
-        "this is a job of neither GitHub nor GitLab",
+        "this job runs neither on GitHub nor on GitLab",
         "`odfbuild plan --md` prints the text for any other service",
     )
 
@@ -134,7 +134,8 @@ def _refused(reason: str) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"the comment was not written: {reason}",
         code="E0371",
-        help="check what the token may do and that the service answers; the plan is not concerned",
+        help="check the permissions of the token and that the service answers; the plan itself "
+        "is fine",
     )
 
 

@@ -1,4 +1,4 @@
-"""Chains are shared together with the definitions that they follow.
+"""Check that the definitions of chains are committed before the chains are pushed.
 
 A teammate who gets a chain without its definition plans the old one against it, and is refused.
 """

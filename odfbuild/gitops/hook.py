@@ -1,4 +1,4 @@
-"""The hook that Git runs before each commit: a head is not committed without its blocks."""
+"""The pre-commit hook, which rejects heads without their blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from odfbuild.project.model import Config
 
-_MARK = "# By `odfbuild git install`: a head is not committed without its blocks."
+_MARK = "# By `odfbuild git install`: it rejects heads without their blocks."
 _CHECK = "git check"
 _FRAMEWORK = ".pre-commit-config.yaml"
 _FRAMEWORK_ID = "odfbuild-chains"
@@ -32,7 +32,9 @@ def add_hook(repo: Repo, config: Config, program: str) -> list[str]:
     text = hook.read_text("utf-8") if hook.exists() else f"#!/bin/sh\n{_MARK}\n"
     if not _is_ours(repo, hook, text):
         run = line.partition(" || ")[2].partition(" >")[0]
-        said = f"{shown} is not of odfbuild and was left alone; let it run `{run}`, too."
+        said = (
+            f"{shown} was not installed by odfbuild and was not changed; make it run `{run}`, too."
+        )
         return [] if _CHECK in text else [said]
     others = [each for each in text.splitlines() if not _is_same_project(each, line)]
     wanted = "\n".join([*others, line]) + "\n"
@@ -41,7 +43,7 @@ def add_hook(repo: Repo, config: Config, program: str) -> list[str]:
     hook.parent.mkdir(parents=True, exist_ok=True)
     hook.write_text(wanted, "utf-8")
     hook.chmod(0o755)
-    return [f"{shown}: a head is not committed without its blocks."]
+    return [f"{shown}: it rejects heads without their blocks."]
 
 
 def has_hook(repo: Repo, config: Config) -> bool:

@@ -1,4 +1,4 @@
-"""How Git treats the chains of a project: blocks as text, heads never merged, notes on commits.
+"""Configure Git for chains: blocks as text, heads never merged, notes on commits.
 
 `git_hook` adds that no head is committed without its blocks.
 """
@@ -77,8 +77,8 @@ def _settings(program: str) -> tuple[tuple[str, str, str, str], ...]:
     """Section, key and value of each setting, and a sentence about it."""
     return (
         (_DRIVER, "textconv", f"{program} decode", f"blocks are shown by `{program} decode`"),
-        (_DRIVER, "cachetextconv", "true", "what blocks say is kept: they never change"),
-        ("odfbuild", "notes", "true", "`odfbuild apply` notes heads on the commit"),
+        (_DRIVER, "cachetextconv", "true", "the text of blocks is cached: blocks never change"),
+        ("odfbuild", "notes", "true", "`odfbuild apply` records heads in notes on the commit"),
         ("notes", "displayRef", f"refs/notes/{REF}", "`git log` shows these notes"),
         ("notes", "rewriteRef", f"refs/notes/{REF}", "they follow commits through a rebase"),
     )

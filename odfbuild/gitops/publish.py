@@ -1,8 +1,8 @@
-"""Commit the chains to Git and push them: how what one clone did reaches all others.
+"""Commit the chains to Git and push them.
 
-Only files of the chains are committed, whatever else was changed or staged. Pushing is the
-compare-and-swap between clones: when others pushed first, their commits go in front of ours if
-they moved other datasets, and ours is refused if they moved one of the same.
+Only files of the chains are committed, whatever else was changed or staged. The push is a
+compare-and-swap between clones: if others pushed first, our commit is rebased onto theirs if they
+changed other datasets, and refused if they changed one of the same.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, 
             "it is not clear where to push to: "
             + ("there is no remote" if where is None else "no branch is checked out"),
             code="E0346",
-            help="say it: `odfbuild git commit --push --remote origin --branch main`",
+            help="specify it: `odfbuild git commit --push --remote origin --branch main`",
         )
     return where, what
 
@@ -229,7 +229,7 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
                 code="E0701",
                 dataset=both[0] if len(both) == 1 else None,
                 notes=(f"pushed to {remote}/{branch} first", "nothing was pushed"),
-                help="go on from their chains: a CI job by running it once more, here by "
+                help="continue from their chains: run a CI job again; on this machine run "
                 f"`git pull --no-rebase {remote} {branch}`, `git checkout --theirs :/{folder}`, "
                 "`odfbuild apply`, `git add --all` and `git commit`",
             )
@@ -237,7 +237,7 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
     except GitCommandError as error:
         if (error.command or [])[1:2] == ["rebase"]:
             repo.git.rebase("--abort")
-        raise _refused("go behind what others pushed", error) from None
+        raise _refused("rebase onto what others pushed", error) from None
 
 
 def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[str]:
@@ -280,9 +280,10 @@ def _refused(what: str, error: Exception) -> PlanError:
         f"Git did not {what}",
         code="E0345",
         notes=tuple(line for line in said.splitlines() if line.strip()),
-        help="conclude what Git is at, with everything in it: `git add --all` and `git commit`"
+        help="finish the operation in progress in Git, including all changes: `git add --all` "
+        "and `git commit`"
         if merging
-        else "mend what Git says, and run the same command again",
+        else "fix what Git reports, and run the same command again",
     )
 
 

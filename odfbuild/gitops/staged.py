@@ -1,4 +1,4 @@
-"""What is staged in Git: a head without the blocks that it stands on is read by no clone.
+"""Find heads that are staged in Git without their blocks, which no other clone could read.
 
 `git commit -a` takes files that Git knows, so the head that moved, and not the blocks that are new.
 """

@@ -1,1 +1,1 @@
-"""Definitions to a graph: who reads whom, in which order, and what is wrong with it."""
+"""The graph of datasets: dependencies, order, errors."""

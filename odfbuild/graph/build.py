@@ -1,4 +1,4 @@
-"""Build the graph of datasets from definitions; report everything that keeps it from being one."""
+"""Build the graph of datasets from definitions, and report all errors."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _cycles(
         path = [edge[0] for edge in networkx.find_cycle(dag.subgraph(group), group[0])]
         first = path[0]
         error = GraphError(
-            f"datasets depend on each other in a circle: {' → '.join([*path, first])}",
+            f"circular dependency between datasets: {' → '.join([*path, first])}",
             code="E0203",
             location=_place(project, by_name[first.lower()], ("name",)),
             help="remove one of these inputs",

@@ -142,7 +142,9 @@ def _matching(
 def _named(catalogue: Selectable, name: str, open_: tuple[str, ...]) -> set[str]:
     if name in open_:
         path = " → ".join((*open_, name))
-        raise _wrong(f"the selector '{name}' refers to itself: {path}", "mend it in odfbuild.yaml")
+        raise _wrong(
+            f"the selector '{name}' refers to itself: {path}", "correct it in odfbuild.yaml"
+        )
     if name not in catalogue.selectors:
         known = sorted(catalogue.selectors)
         raise _wrong(

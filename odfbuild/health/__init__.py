@@ -1,1 +1,1 @@
-"""Whether everything is there that odfbuild needs around it, for `odfbuild doctor`."""
+"""The checks of `odfbuild doctor`: what odfbuild needs on a machine."""

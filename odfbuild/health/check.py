@@ -1,4 +1,4 @@
-"""What one look at the machine or the project found."""
+"""The result of one check of the machine or the project."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`name` is of a closed list; `detail` says what was found; `mend` is a command or an edit."""
+    """`name` is of a closed list; `detail` says what was found; `help` is a command or an edit."""
 
     name: str
     status: Status
     detail: str
-    mend: str | None = None
+    help: str | None = None
 
 
 def ok(name: str, detail: str) -> Check:
@@ -32,14 +32,14 @@ def ok(name: str, detail: str) -> Check:
     return Check(name, Status.OK, detail)
 
 
-def warn(name: str, detail: str, mend: str) -> Check:
+def warn(name: str, detail: str, help: str) -> Check:
     """Something could be better."""
-    return Check(name, Status.WARN, detail, mend)
+    return Check(name, Status.WARN, detail, help)
 
 
-def fail(name: str, detail: str, mend: str) -> Check:
+def fail(name: str, detail: str, help: str) -> Check:
     """Something does not work."""
-    return Check(name, Status.FAIL, detail, mend)
+    return Check(name, Status.FAIL, detail, help)
 
 
 def look(name: str, at: Callable[[], Iterable[Check]]) -> list[Check]:
@@ -53,7 +53,7 @@ def look(name: str, at: Callable[[], Iterable[Check]]) -> list[Check]:
     except OdfbuildError as error:
         return [fail(name, _place(error) + error.message, error.help or "")]
     except OSError as error:
-        return [fail(name, str(error), "give yourself the right to do that, or make room")]
+        return [fail(name, str(error), "correct the permissions, or free disk space")]
 
 
 def _place(error: OdfbuildError) -> str:

@@ -29,8 +29,8 @@ def file_system(config: Config) -> Iterator[Check]:
     try:
         probe = Path(tempfile.mkdtemp(prefix=".odfbuild-doctor-", dir=folder))
     except OSError as error:
-        mend = f"chmod u+rwx {folder}"
-        yield fail("file system", f"{folder} cannot be written: {error.strerror}", mend)
+        help = f"chmod u+rwx {folder}"
+        yield fail("file system", f"{folder} cannot be written: {error.strerror}", help)
         return
     try:
         wrong = [problem for each in (_renames, _locks) if (problem := each(probe)) is not None]
@@ -38,19 +38,19 @@ def file_system(config: Config) -> Iterator[Check]:
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     kind = _kind(folder)
-    found = f"{kind or 'unknown kind'}, {'case does not count' if folds else 'case counts'}"
+    found = f"{kind or 'unknown kind'}, {'letter case does not count' if folds else 'case counts'}"
     if wrong:
-        mend = "keep the project, or its `state`, on a local file system"
-        yield fail("file system", f"{found}; {'; '.join(wrong)}", mend)
+        help = "keep the project, or its `state`, on a local file system"
+        yield fail("file system", f"{found}; {'; '.join(wrong)}", help)
     elif kind.startswith(_NETWORK):
-        mend = "apply from one machine at a time, or keep `state` on a local file system"
-        yield warn("file system", f"{found}: locks may not hold between machines", mend)
+        help = "apply from one machine at a time, or keep `state` on a local file system"
+        yield warn("file system", f"{found}: locks may not hold between machines", help)
     else:
         yield ok("file system", f"{found}; renames replace, locks hold")
     free = shutil.disk_usage(folder).free
     if free < _LITTLE:
-        mend = "odfbuild gc, or make room"
-        yield warn("disk", f"{size(free)} free below {folder}", mend)
+        help = "run `odfbuild gc`, or free disk space"
+        yield warn("disk", f"{size(free)} free below {folder}", help)
     else:
         yield ok("disk", f"{size(free)} free")
 
@@ -114,15 +114,13 @@ def cache(config: Config, now: float) -> Iterator[Check]:
         yield ok("cache", "none yet")
         return
     if not os.access(config.cache, os.W_OK):
-        mend = f"chmod -R u+rwX {config.cache}"
-        yield warn(
-            "cache", f"cannot be written, so everything is computed anew: {config.cache}", mend
-        )
+        help = f"chmod -R u+rwX {config.cache}"
+        yield warn("cache", f"cannot be written, so nothing can be cached: {config.cache}", help)
         return
     if machine_key() is None:
-        mend = "set XDG_STATE_HOME to a folder that you may write to"
-        detail = "there is no place for the key that seals it, so nothing is kept"
-        yield warn("cache", detail, mend)
+        help = "set XDG_STATE_HOME to a folder that you may write to"
+        detail = "there is no place for its key, so nothing can be cached"
+        yield warn("cache", detail, help)
         return
     total = _total(config.cache)
     left = [
@@ -145,14 +143,14 @@ def keys(config: Config) -> Iterator[Check]:
         return
     mode = config.keys.stat().st_mode & 0o777
     if mode & 0o077:
-        mend = f"chmod 700 {config.keys}"
-        yield fail("keys", f"the folder of private keys is open to others (mode {mode:o})", mend)
+        help = f"chmod 700 {config.keys}"
+        yield fail("keys", f"the folder of private keys is open to others (mode {mode:o})", help)
         return
     open_ones = [each for each in _entries(config.keys) if each.stat().st_mode & 0o077]
     if open_ones:
-        mend = f"chmod 600 {config.keys}/*"
+        help = f"chmod 600 {config.keys}/*"
         yield fail(
-            "keys", f"others may read {open_ones[0].name} and {len(open_ones) - 1} more", mend
+            "keys", f"others may read {open_ones[0].name} and {len(open_ones) - 1} more", help
         )
         return
     count = sum(1 for each in _entries(config.keys) if each.name != ".gitignore")

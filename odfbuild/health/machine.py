@@ -79,8 +79,8 @@ def java() -> Iterator[Check]:
     yield ok("java", f"{found.version}, from {found.origin}: {found.home}")
     home = spark_home()
     if not has_jars(home):
-        mend = "pip install --force-reinstall --no-deps pyspark"
-        yield fail("spark", f"{home} holds no Spark", mend)
+        help = "pip install --force-reinstall --no-deps pyspark"
+        yield fail("spark", f"{home} holds no Spark", help)
         return
     yield ok("spark", f"{engine_version()}: {home}")
     archive = class_archive.path(found, home)
@@ -89,8 +89,8 @@ def java() -> Iterator[Check]:
     elif not class_archive.can_be_made(found):
         yield ok("class archive", "this Java cannot make one; Spark takes seconds longer to start")
     elif not _may_write(archive.parent):
-        mend = f"chmod u+rwx {archive.parent}, or set XDG_CACHE_HOME to a folder of yours"
-        yield warn("class archive", f"cannot be written, so Spark starts slowly: {archive}", mend)
+        help = f"chmod u+rwx {archive.parent}, or set XDG_CACHE_HOME to a folder of yours"
+        yield warn("class archive", f"cannot be written, so Spark starts slowly: {archive}", help)
     else:
         yield ok("class archive", "none yet; the first run leaves one for those after it")
 
@@ -107,12 +107,12 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
     if not found.lacking:
         yield ok("sandbox", f"{found} fenced")
     else:
-        mend = (
+        help = (
             "unset ODFBUILD_SANDBOX, and remove `sandbox: off` from machine.yaml"
             if not (found.network or found.files) and len(found.lacking) == 1
             else "run definitions of people whom you trust only, or odfbuild in a container"
         )
-        yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", mend)
+        yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", help)
 
 
 def running_engine(settings: EngineSettings, reach: FileAccess | None) -> Iterator[Check]:
@@ -144,9 +144,9 @@ def container(runtime: str | None, users: Sequence[str]) -> Iterator[Check]:
     if found:
         yield ok("containers", found)
     elif users:
-        mend = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
+        help = f"install {' or '.join(wanted)}, or name another in ODFBUILD_CONTAINER_RUNTIME"
         detail = f"no {' nor '.join(wanted)} on the path, for {', '.join(users)}"
-        yield fail("containers", detail, mend)
+        yield fail("containers", detail, help)
     else:
         yield ok("containers", "no runtime found; no source needs one")
 
@@ -163,8 +163,8 @@ def credentials(needed: Mapping[tuple[str, ...], Sequence[str]]) -> Iterator[Che
     if absent:
         users = sorted({name for who in absent.values() for name in who})
         wanted = ", ".join(" or ".join(names) for names in sorted(absent))
-        mend = "; ".join(f"export {names[0]}=…" for names in sorted(absent))
-        yield fail("credentials", f"not set: {wanted}, for {', '.join(users)}", mend)
+        help = "; ".join(f"export {names[0]}=…" for names in sorted(absent))
+        yield fail("credentials", f"not set: {wanted}, for {', '.join(users)}", help)
     elif present:
         yield ok("credentials", f"set: {', '.join(present)}")
     else:

@@ -1,4 +1,4 @@
-"""The project itself: its definitions, its chains, and who works on them."""
+"""Checks of the project: definitions, chains and locks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def locks(workspace: Workspace) -> Iterator[Check]:
     found = workspace.holders(workspace.aliases())
     if found:
         who = ", ".join(f"process {each.pid} on {', '.join(each.aliases)}" for each in found)
-        yield warn("locks", f"at work: {who}", "wait, or look with `odfbuild lock list`")
+        yield warn("locks", f"at work: {who}", "wait, or run `odfbuild lock list`")
     else:
-        yield ok("locks", "nobody works on any dataset")
+        yield ok("locks", "no dataset is locked")
 
 
 def sources(project: Project) -> Mapping[str, FetchStep]:

@@ -1,4 +1,4 @@
-"""What Git does for a project."""
+"""Checks of the Git repository."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def git(config: Config | None) -> Iterator[Check]:
     """The program, the repository around the project, and what `odfbuild git install` sets up."""
     program = shutil.which("git")
     if program is None:
-        mend = "install Git (apt install git, brew install git)"
-        yield warn("git", "not installed: no diff between revisions, no blame, no notes", mend)
+        help = "install Git (apt install git, brew install git)"
+        yield warn("git", "not installed: no diff between revisions, no blame, no notes", help)
         return
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     number = done.stdout.strip().removeprefix("git version ")
@@ -32,8 +32,8 @@ def git(config: Config | None) -> Iterator[Check]:
     try:
         repo = Repo(config.root, search_parent_directories=True)
     except InvalidGitRepositoryError:
-        mend = f"git init {config.root}"
-        yield warn("git", f"{number}, but the project is in no repository", mend)
+        help = f"git init {config.root}"
+        yield warn("git", f"{number}, but the project is in no repository", help)
         return
     with repo:
         yield ok("git", f"{number}: {repo.working_tree_dir}")
@@ -41,7 +41,7 @@ def git(config: Config | None) -> Iterator[Check]:
         if missing:
             yield warn("git set-up", f"lacking: {', '.join(missing)}", "odfbuild git install")
         else:
-            yield ok("git set-up", "blocks are shown as text, heads are noted on commits")
+            yield ok("git set-up", "blocks are shown as text, heads are recorded in notes")
         if repo.git.ls_files("--", str(config.keys)):
-            mend = f"git rm -r --cached {config.keys}, and make new keys: history keeps these"
-            yield fail("keys in git", "private keys are committed to Git", mend)
+            help = f"git rm -r --cached {config.keys}, and make new keys: history keeps these"
+            yield fail("keys in git", "private keys are committed to Git", help)

@@ -1,4 +1,4 @@
-"""All looks at the machine and the project, in the order in which they are shown."""
+"""All checks, in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
 
 def _of_engine(settings: EngineSettings) -> list[Check]:
     if not has_engine():
-        return [warn("spark", "not installed: odfbuild plans here, and cannot apply", INSTALL)]
+        return [warn("spark", "not installed: odfbuild can plan, but not apply", INSTALL)]
     return [*look("java", machine.java), *look("engine", partial(machine.engine, settings))]
 
 

@@ -1,6 +1,6 @@
-"""What is wrong with a source in itself: told from its definition, before anything is fetched.
+"""Errors in the definition of a source, found before anything is fetched.
 
-The same checks as at run time, by the same functions. Reads nothing and asks nobody.
+The same checks as at run time, by the same functions. Reads nothing and uses no network.
 """
 
 from __future__ import annotations

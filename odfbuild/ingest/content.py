@@ -1,6 +1,6 @@
-"""What a file holds, told by a hash of its bytes: the state of a source that is one file.
+"""A hash of a file's bytes: the source state of a single file.
 
-Times of modification say nothing: Git sets them anew with each checkout. Files that are large are
+Times of modification are not used: Git changes them with each checkout. Files that are large are
 hashed again only when they look different; how they looked is noted in the cache.
 """
 

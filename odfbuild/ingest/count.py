@@ -1,6 +1,7 @@
 """Count the records of a file without parsing them.
 
-CSV and NDJSON: lines that are not blank, without the header. Parquet: what its footer says.
+CSV and NDJSON: lines that are not blank, without the header. Lines of CSV may also end with a
+carriage return alone. Parquet: what its footer says.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from odfbuild.odf.model import (
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 512 << 20
 _BLANK = re.compile(rb"\n[ \t\r\v\f]*\n")
-_WIDE = ("utf-16", "utf16", "utf-32", "utf32")
+_LINE = "a\r\n"
 
 
 def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int | None:
@@ -36,18 +37,21 @@ def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int |
         return None if steps else _parquet_rows(path)
     if not isinstance(read, ReadStepCsv | ReadStepNdJson):
         return None
-    if (read.encoding or "").lower().startswith(_WIDE):
+    if read.encoding is not None and not _has_plain_line_ends(read.encoding):
         return None
+    any_end = isinstance(read, ReadStepCsv)
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # pathlib costs a third of the time
         if not steps:
             first = file.read(_CHUNK)
             # A short read is the whole file, and most files are short.
             lines = (
-                _lines_of(first) if len(first) < _CHUNK else _lines(_chain(first, _chunks(file)))
+                _lines_of(first, any_end)
+                if len(first) < _CHUNK
+                else _lines(_chain(first, _chunks(file)), any_end)
             )
         else:
             chunks = _unpack(steps, file, path)
-            counted = None if chunks is None else _lines(chunks)
+            counted = None if chunks is None else _lines(chunks, any_end)
             if counted is None:
                 return None
             lines = counted
@@ -55,16 +59,26 @@ def count_records(steps: Sequence[PrepStep], read: ReadStep, path: str) -> int |
     return lines - 1 if lines is not None and header else lines
 
 
-def _lines_of(data: bytes) -> int:
+def _has_plain_line_ends(encoding: str) -> bool:
+    """Whether lines end with the same bytes as in ASCII; not in UTF-16, for one."""
+    try:
+        return _LINE.encode(encoding).endswith(_LINE.encode())
+    except (LookupError, UnicodeError):
+        return False
+
+
+def _lines_of(data: bytes, any_end: bool) -> int:
     if not data:
         return 0
+    if any_end and b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     ends_within = data[-1:] != b"\n"
     if data[:1].isspace() or (ends_within and data[-1:].isspace()) or _BLANK.search(data):
         return sum(1 for line in data.split(b"\n") if line.strip())
     return data.count(b"\n") + ends_within
 
 
-def _lines(chunks: Iterable[bytes]) -> int | None:
+def _lines(chunks: Iterable[bytes], any_end: bool) -> int | None:
     lines = 0
     size = 0
     rest = b""
@@ -72,13 +86,14 @@ def _lines(chunks: Iterable[bytes]) -> int | None:
         size += len(chunk)
         if size > _MOST_UNPACKED:
             return None
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            lines += _lines_of(rest + head)
-            rest = tail
+        # A line feed may follow a carriage return that ends the chunk.
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, -1) if any_end else -1) + 1
+        if end:
+            lines += _lines_of(rest + chunk[:end], any_end)
+            rest = chunk[end:]
         else:
             rest += chunk
-    return lines + _lines_of(rest)
+    return lines + _lines_of(rest, any_end)
 
 
 def _chain(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:

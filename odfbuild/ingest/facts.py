@@ -1,4 +1,4 @@
-"""What is known about a source before anything is read from it.
+"""What is known about a source before it is read.
 
 Probing a source is I/O and belongs to ingestion; deciding whether it makes a dataset stale is a
 decision and belongs to planning. This value is all that passes between the two.

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, where that is not what a step expects.
+"""Detect the type of a file from its first bytes, if a step expects another one.
 
 A compressed file or a spreadsheet that is read as text fails at some byte of it, which says little;
 its first bytes say what it is, and so what to do.

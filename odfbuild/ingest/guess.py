@@ -1,4 +1,4 @@
-"""Columns, types and a key, told from some records.
+"""Infer columns, types and a key from sample records.
 
 For whoever writes a first definition: what is said holds for the records that were looked at and
 for nothing else, so callers say how many these were. Values are those of JSON; of text only what

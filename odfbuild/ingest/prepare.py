@@ -46,7 +46,7 @@ def prepare(
     """Carry out `steps` one after the other; returns the last file and what messages call it.
 
     Writes into `scratch` only; without steps it is `file` itself. Programs run in `root`, the
-    project's folder. Raises `IngestError`, whose location is relative to the source (`prepare[0]`).
+    project's folder. Raises `IngestError`, whose location is a path in the source (`prepare[0]`).
     """
     for number, step in enumerate(steps):
         target = scratch / f"prepared-{number}"

@@ -34,10 +34,10 @@ COUNTED_BYTES = 64 << 20
 """Above this many bytes on disk records are not counted."""
 
 _ASKED_AT_APPLY = {
-    "Url": "the address is asked for changes",
-    "Container": "the container is run",
-    "Mqtt": "the broker is asked for messages",
-    "EthereumLogs": "the node is asked for new blocks",
+    "Url": "the address is checked for changes",
+    "Container": "the container runs",
+    "Mqtt": "the broker is polled for messages",
+    "EthereumLogs": "the node is polled for new blocks",
 }
 
 
@@ -65,7 +65,9 @@ def probe(
     """
     step = source.fetch
     if isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is not None:
-        return SourceFacts("unknown", message="the store is asked for new objects at apply")
+        return SourceFacts(
+            "unknown", message="the object store is checked for new objects at apply"
+        )
     if isinstance(step, FetchStepFilesGlob):
         return _probe_glob(source, step, state, str(root), listed, may_open)
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:

@@ -1,4 +1,4 @@
-"""Run a program that turns bytes into bytes, and never wait for it without end.
+"""Run a program that converts bytes to bytes, with limits of time and size.
 
 Used for pipes and containers: output goes to a file while it comes, complaints are kept short.
 """

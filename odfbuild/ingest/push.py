@@ -1,4 +1,4 @@
-"""Push sources: which one takes the data, and how a key makes a push happen once.
+"""Push sources: choose the one for the data, and make pushes with a key idempotent.
 
 A key is recorded as the state of its source in the `AddData` that the push leads to, so anybody who
 reads the chain sees it: `newSourceState: {sourceName, kind: odfbuild/idempotency-key, value}`.

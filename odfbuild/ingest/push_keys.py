@@ -1,4 +1,4 @@
-"""Which keys of pushes a chain holds, without reading the chain each time.
+"""The idempotency keys in a chain, without reading the chain each time.
 
 The chain is the only record of a push. What it says up to a block is kept beside it, like other
 side-cars; only the blocks after that are read.

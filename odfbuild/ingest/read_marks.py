@@ -1,4 +1,4 @@
-"""How files of a source looked when they were read, so that a later edit shows.
+"""Size, time and hash of source files when they were read, to detect later edits.
 
 A chain names the last file only, and no run reads one of that name or an earlier one again. Their
 sizes, times and digests are kept in the cache of the machine that read them. Losing them loses

@@ -1,4 +1,4 @@
-"""Whether a source has to be asked at all: what the definition and the chain say together.
+"""Decide from definition and chain whether a source has to be checked.
 
 Pure. Source: specification, `SourceCaching`; reference behaviour, ingest iteration.
 """

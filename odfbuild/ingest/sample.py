@@ -1,4 +1,4 @@
-"""Look at local files that nobody described yet: their format, columns, and what may be a key.
+"""Read samples of local files: their format, columns and possible keys.
 
 Reads the first records only, without an engine and without the network. What a definition says
 counts later, not what was found here. Raises `IngestError` when a file cannot be understood.

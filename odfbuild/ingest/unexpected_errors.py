@@ -1,4 +1,4 @@
-"""An exception that nobody caught, as an error: of the machine's disk, or a defect of ours."""
+"""Convert an unexpected exception to an error: of the machine's disk, or a defect of odfbuild."""
 
 from __future__ import annotations
 

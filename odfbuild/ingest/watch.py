@@ -1,4 +1,4 @@
-"""What probing a source looked at, so that the next plan can tell that it looks the same.
+"""What probing a source read, so that the next plan can tell whether it changed.
 
 A watch is plain values: names of the files that matched, size and times of those that would be
 read. Looking again costs a listing and a few `stat`s; nothing is opened.

@@ -1,1 +1,1 @@
-"""Questions about what is committed: status, answers, provenance, corrections, drift, proofs."""
+"""Queries of committed data: status, SQL, provenance, corrections, drift, proofs."""

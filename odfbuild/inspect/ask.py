@@ -1,8 +1,8 @@
-"""Answer a question in SQL about committed records; commits nothing.
+"""Run a SQL query over committed records; commits nothing.
 
-Datasets are relations by their names, `us.bts.flights`, with or without backticks. What they show
-is what they say now, with all retractions and corrections carried out, or their whole history with
-the system columns. Source: Open Data Fabric, "Engine Contract", raw query.
+Datasets are relations by their names, `us.bts.flights`, with or without backticks. They show the
+current state, with all retractions and corrections applied, or the whole history with the system
+columns. Source: Open Data Fabric, "Engine Contract", raw query.
 """
 
 from __future__ import annotations

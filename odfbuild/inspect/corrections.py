@@ -1,6 +1,6 @@
-"""What of a dataset is said otherwise now than it was at an earlier time, and what came late.
+"""Corrections since a time: corrected, retracted and late records of a dataset.
 
-Only what was committed since is read, by no engine. Source: Open Data Fabric, "Retractions and
+Reads only records committed since, without an engine. Source: Open Data Fabric, "Retractions and
 corrections".
 """
 

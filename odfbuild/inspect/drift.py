@@ -1,4 +1,4 @@
-"""Find what drifted: definitions, histories and bytes of chains that nothing of ours made so.
+"""Find drift: differences from the last definitions and runs.
 
 Reads definitions, chains, Git and the log of runs; starts no engine and writes nothing.
 """
@@ -124,7 +124,7 @@ def _of_change(change: DefinitionChange, authors: Authors) -> Iterator[ChainDrif
             yield ChainDrift(
                 dataset=change.name,
                 cause=DriftCause.NOT_APPLIED,
-                message=f"it is to be renamed from '{change.before and change.before.name}'",
+                message=f"it will be renamed from '{change.before and change.before.name}'",
                 help=f"`odfbuild apply -s {change.name}` renames it",
                 file=place,
             )

@@ -1,4 +1,4 @@
-"""Which records came too late: behind a window that was closed, or behind their watermark.
+"""Find late records: those after a window was closed, or behind their watermark.
 
 Read from chains and event times, by no engine. Source: Open Data Fabric, "Watermark".
 """

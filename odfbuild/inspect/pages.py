@@ -1,4 +1,4 @@
-"""What the catalogue of a project says about each dataset, gathered from files, chains and Git."""
+"""Collect the content of the data catalogue from files, chains and Git."""
 
 from __future__ import annotations
 

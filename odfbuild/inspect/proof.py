@@ -1,9 +1,9 @@
-"""Prove an answer to somebody else, and check a proof.
+"""Make and check proofs of query results.
 
 A proof is one JSON document: the query and the block at which each dataset was read, the rows, the
-hashes of both, and a signature over these. Whoever has the chains asks again at the same blocks.
-Rows are in the order of their canonical JSON: an engine keeps no order that a query does not ask
-for, and the same rows shall have the same hash. Source: see `odf.query_proof`.
+hashes of both, and a signature over these. Anyone who has the chains runs the query again at the
+same blocks. Rows are in the order of their canonical JSON: an engine keeps no order that a query
+does not ask for, and the same rows must have the same hash. Source: see `odf.query_proof`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def check_proof(
         raise _broken(f"{name} is signed by {signed_by}, not by {signer}")
     output = document.get("output")
     if output is not None and hash_of(output) != commitment.output_hash:
-        raise _broken(f"the rows in {name} are not those that its commitment is to")
+        raise _broken(f"the rows in {name} are not those of its signed commitment")
     request = document["input"]
     query, history = _asked(request, name)
     sources = {each.alias: _source(workspace, each, name) for each in datasets}
@@ -140,9 +140,9 @@ def check_proof(
 
 
 _WHY = {
-    Flaw.INPUT_HASH: "was changed: its request is not the one that its commitment is to",
-    Flaw.SUB_QUERIES_HASH: "was changed: its queries are not those that its commitment is to",
-    Flaw.BAD_SIGNATURE: "is not signed by whom it names",
+    Flaw.INPUT_HASH: "was changed: its request is not the one of its signed commitment",
+    Flaw.SUB_QUERIES_HASH: "was changed: its queries are not those of its signed commitment",
+    Flaw.BAD_SIGNATURE: "is not signed by the signer it names",
 }
 
 
@@ -154,10 +154,10 @@ def _asked(request: Mapping[str, Any], name: str) -> tuple[str, bool]:
         raise _no_proof(name, "no 'query'")
     if dialect != DIALECT or form != FORMAT or view not in ("state", "history"):
         raise PlanError(
-            f"{name} is about a query that cannot be asked again here",
+            f"{name} is about a query that cannot run here",
             code="E0818",
             notes=(f"dialect {dialect}, rows as {form}, records as {view}",),
-            help="let the program that made it check it; its signature is good",
+            help="check it with the program that made it; its signature is valid",
         )
     return query, view == "history"
 
@@ -177,11 +177,12 @@ def _source(workspace: Workspace, at: DatasetAt, name: str) -> Source:
         )
     if flaw is not None:
         raise PlanError(
-            f"{name} reads '{at.alias}' at a block that its chain here has not",
+            f"{name} reads '{at.alias}' at a block that its chain here does not have",
             code="E0818",
             dataset=alias,
             notes=(f"block: {at.block}",),
-            help="get the newest chains; if it is not there either, history was rewritten",
+            help="get the newest chains; if the block is not there either, the history was "
+            "rewritten",
         )
     return Source(alias, project(store, at.block, None))
 
@@ -234,7 +235,7 @@ def _difference(claimed: Any, rows: Sequence[Mapping[str, Any]]) -> tuple[str, .
 
 def _broken(message: str, *notes: str) -> IntegrityError:
     return IntegrityError(
-        message, code="E0817", notes=notes, help="do not rely on it; ask for another one"
+        message, code="E0817", notes=notes, help="do not rely on it; request a new one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Find records by a condition, and tell where they come from."""
+"""Find records by a condition, and their provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project at a glance: which datasets are to be worked on, are held, or failed last time."""
+"""The status of a project: stale, locked and failed datasets."""
 
 from __future__ import annotations
 

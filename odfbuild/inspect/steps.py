@@ -1,4 +1,4 @@
-"""The newest step of each dataset: what it read, what it gave, and by which query.
+"""The newest step of each dataset: its inputs, outputs and query.
 
 Read from chains alone; everything is as it was at the block of the step.
 """

@@ -1,4 +1,4 @@
-"""What the records of a dataset were made from: its upstream at the blocks that were consumed.
+"""The upstream blocks from which the records of a dataset were made.
 
 Read from the chains alone. An upstream dataset is looked at as it was when it was read, not as it
 is now, down to the roots; so two paths to one root can end at different blocks of it.

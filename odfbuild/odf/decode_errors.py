@@ -1,4 +1,4 @@
-"""What is wrong in a document that should be an object of the protocol, in words."""
+"""Errors in documents that should be objects of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What absent fields mean.
+"""Default values of absent fields.
 
 Values are kept and written as their author wrote them; only where two are compared does an absent
 field equal its default. The defaults stand on the types (`implied`). Pure.

@@ -1,4 +1,4 @@
-"""Write what follows from the event types: `python -m odfbuild.odf.generate [--check] [FOLDER]`.
+"""Generate files from the event types: `python -m odfbuild.odf.generate [--check] [FOLDER]`.
 
 JSON Schemas and a FlatBuffers schema in `schemas/`, tables in `docs/reference/`, below FOLDER (the
 project's own by default). With `--check` nothing is written; the exit code is 1 when a file differs

@@ -1,9 +1,9 @@
-"""Proofs of answers: what was asked of which blocks, what came out, and who stands for it.
+"""Proofs of query results: query, blocks, rows, and signature.
 
 A commitment holds the hashes of the request, of the answer and of the queries below it, each
-SHA3-256 over canonical JSON; an Ed25519 signature over the commitment makes it a proof. Pure: who
-checks one asks the chains, and asks the query again, by himself. Source: the query commitments of
-the reference implementation; Ed25519Signature2020; did:key.
+SHA3-256 over canonical JSON; an Ed25519 signature over the commitment makes it a proof. Pure: the
+caller reads the chains and runs the query again. Source: the query commitments of the reference
+implementation; Ed25519Signature2020; did:key.
 """
 
 from __future__ import annotations

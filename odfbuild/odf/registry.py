@@ -1,4 +1,4 @@
-"""Everything that the protocol has, by name: what the generators of schemas and tables walk."""
+"""All objects of the protocol by name, for the generators of schemas and tables."""
 
 from __future__ import annotations
 

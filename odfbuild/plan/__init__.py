@@ -1,1 +1,1 @@
-"""Decisions: what differs, what is stale, why. Pure: values in, values out."""
+"""Decisions: what differs, what is stale, and why. Pure."""

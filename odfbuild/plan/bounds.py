@@ -1,4 +1,4 @@
-"""How many records can come out of records that go in.
+"""Upper limits for the number of result records.
 
 A query that reads each of its sources once and neither joins nor multiplies rows gives at most as
 many rows as it reads. Judged by the words of the query, on the safe side: what is not recognised

@@ -1,4 +1,4 @@
-"""Put the decisions about all datasets of a project together into a plan.
+"""Build a plan from the decisions about all datasets of a project.
 
 Pure: definitions, projections of chains and facts about sources come in, a frozen `Plan` goes out.
 The same input gives an equal plan.
@@ -15,7 +15,7 @@ from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.changes.delete import as_deletion
-from odfbuild.plan.changes.forgotten import forgotten
+from odfbuild.plan.changes.orphaned import orphaned
 from odfbuild.plan.inputs import ChainIdentities, PlanInputs
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
@@ -112,7 +112,7 @@ def build_plan(
         if name.lower() not in planner.decided and name not in left_out
     }
     gone = {name: without.pop(name) for name in deleted}
-    planned += forgotten(without, planned)
+    planned += orphaned(without, planned)
     planned += [as_deletion(name, state) for name, state in gone.items()]
     return Plan(
         project=project.config.name,

@@ -61,13 +61,13 @@ class ColumnsAhead:
         evolution = UNCHANGED
         for change in difference.changes:
             found = self._by_change(snapshot, change, state, place)
-            evolution = evolution if found is UNCHANGED else found
+            evolution = evolution if found == UNCHANGED else found
             if evolution.refusal is not None:
                 self.broken.refused(name, evolution.broken)
                 return evolution
             if isinstance(change.after, SetTransform):
                 transform = change.after
-        if evolution is UNCHANGED and self._changed and transform is not None:
+        if evolution == UNCHANGED and self._changed and transform is not None:
             evolution = self._by_inputs(snapshot, transform, state, place)
         effect = evolution.effect
         if transform is not None and (effect is None or effect.known):
@@ -138,6 +138,11 @@ class ColumnsAhead:
         if folded in self._changed or state is None:
             return self._changed.get(folded)
         return committed_columns(state)
+
+    def coming(self, name: str) -> object:
+        """What stands for the columns of a dataset that are about to change; `None`: they stay."""
+        folded = name.lower()
+        return (self._changed[folded],) if folded in self._changed else None
 
     def _of_inputs(self, transform: SetTransform) -> dict[str, Columns | None]:
         names = [self._alias_of(str(each.dataset_ref)) for each in transform.inputs]

@@ -1,4 +1,4 @@
-"""Decide what happens to a dataset, once what happens to its inputs is decided.
+"""Decide what happens to a dataset, after the decisions about its inputs.
 
 Puts together what the definition adds to the chain, what that does to columns, whether the dataset
 is stale and what policies say. Imported when something has to be decided: while all is as it was
@@ -185,7 +185,7 @@ class Decider:
         verdict = self._derive(name, transform, inputs, state, places, corrected=corrected)
         if state is None or not is_behind:
             return verdict, difference
-        if verdict is IDLE:
+        if verdict == IDLE:
             verdict = Verdict(reasons=(waiting(name, state),))
         return verdict, replace(difference, records_to_correct=state.records)
 
@@ -260,10 +260,10 @@ def _assemble(
         verdict = IDLE
     elif state is None:
         actions = (Action.CREATE,)
-        reasons = (_NEW, *(() if reasons is UP_TO_DATE else reasons))
-    elif difference is not NO_DIFFERENCE:
+        reasons = (_NEW, *(() if reasons == UP_TO_DATE else reasons))
+    elif difference != NO_DIFFERENCE:
         actions = (Action.APPEND,) if difference.changes else ()
-        reasons = difference.reasons + (() if reasons is UP_TO_DATE else reasons)
+        reasons = difference.reasons + (() if reasons == UP_TO_DATE else reasons)
     if verdict.action is not None:
         actions += (verdict.action,)
     return fresh(
@@ -286,7 +286,7 @@ def _assemble(
 
 
 def _engine_changed(recorded: str, now: str) -> Reason:
-    message = f"{recorded} computed it so far, {now} goes on; a SetTransform says so"
+    message = f"{recorded} computed it until now, {now} continues; a SetTransform records that"
     return Reason(code=ReasonCode.ENGINE_CHANGED, message=message)
 
 
@@ -296,7 +296,7 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         f"'{name}' cannot be planned: its input '{culprit}' is refused",
         code="E0308",
         location=location,
-        help=f"mend '{culprit}' first",
+        help=f"correct '{culprit}' first",
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)

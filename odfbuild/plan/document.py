@@ -75,7 +75,7 @@ def digest_of(document: dict[str, Any]) -> str:
 
 
 def summary(plan: Plan) -> dict[str, int]:
-    """The counts of the closing line, and how many are left to polling, refused and forgotten."""
+    """The counts of the closing line, and how many are left to polling, refused and orphaned."""
     # Datasets differ in few combinations of actions.
     counts = Counter(dataset.actions for dataset in plan.datasets)
 

@@ -1,4 +1,4 @@
-"""Drift: what a chain is, although neither its definition nor a run made it so.
+"""Drift: differences between a chain and the last definitions and runs.
 
 Four kinds, because each has a way out of its own: the *definition* in a chain is not the one in
 the files, its *history* is not the one that was there, its *bytes* are not those that were
@@ -69,7 +69,7 @@ KIND_OF = {
 class ChainDrift:
     """One way in which a dataset drifted.
 
-    `message` is a sentence, `help` the edit or command that mends it. `block` and
+    `message` is a sentence, `help` the edit or command that fixes it. `block` and
     `sequence_number` are the block concerned, `commit` is the full hash of a commit of Git that
     proves it, `file` the definition or the object; each `None` where there is none.
     """

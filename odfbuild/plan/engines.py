@@ -1,7 +1,7 @@
-"""Whether the queries of a definition can run here, as far as their engine and text tell.
+"""Check whether the queries of a definition can run, by their engine and text.
 
 Queries of other engines are translated where `engines` of odfbuild.yaml says that Spark stands in
-for them; nobody's records change their meaning unasked.
+for them; otherwise they are refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a dataset is going to bring to those that read it."""
+"""The new records that downstream datasets can expect from an input."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Why a dataset is stale or not: its reasons and those of what it reads, down to root causes.
 
-Takes a plan apart and decides nothing anew. Reads no files; places and numbers of blocks that it
-names are looked up by whoever shows them.
+Reads a plan and makes no decisions. Reads no files; places and numbers of blocks that it names are
+looked up by whoever shows them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from odfbuild.project.git.notes import CommitInfo
 
 
 class DatasetStatus(Enum):
-    """How a dataset stands by a plan."""
+    """The status of a dataset in a plan."""
 
     NEW = "new: will be created"
     STALE = "stale: will run"
-    MAYBE_STALE = "stale if its source has news: apply will look"
+    MAYBE_STALE = "may be stale: apply checks its source for new data"
     CHANGED = "changed: events will be appended, nothing runs"
-    QUERY_WAITS = "follows an earlier query: the changed one waits for new input"
+    QUERY_WAITS = "has results of an earlier query: the changed query waits for new input"
     UP_TO_DATE = "up to date: nothing will happen"
-    REFUSED = "refused: it is not touched"
-    FORGOTTEN = "not defined any more: its chain stays"
+    REFUSED = "refused: it is not changed"
+    ORPHANED = "orphaned: its definition was removed; its chain stays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +89,16 @@ class Explanation:
     last_failure: str | None = None
 
 
-_STANDINGS = {
+_STATUS = {
     Action.CREATE: DatasetStatus.NEW,
     Action.REFUSE: DatasetStatus.REFUSED,
-    Action.FORGET: DatasetStatus.FORGOTTEN,
+    Action.FORGET: DatasetStatus.ORPHANED,
     Action.RUN: DatasetStatus.STALE,
     Action.POLL: DatasetStatus.MAYBE_STALE,
     Action.RENAME: DatasetStatus.CHANGED,
     Action.APPEND: DatasetStatus.CHANGED,
 }
-"""What counts first comes first."""
+"""In order of precedence."""
 
 
 def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Explanation:
@@ -106,7 +106,7 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
     datasets = {dataset.name: dataset for dataset in plan.datasets}
     dataset = datasets[name]
     status = next(
-        (found for action, found in _STANDINGS.items() if action in dataset.actions),
+        (found for action, found in _STATUS.items() if action in dataset.actions),
         DatasetStatus.QUERY_WAITS if dataset.query_waits else DatasetStatus.UP_TO_DATE,
     )
     folded = States(projections)
@@ -179,7 +179,7 @@ def _settled(dataset: DatasetPlan, projections: Mapping[str, Projection]) -> lis
     state = projections.get(dataset.name.lower())
     found = []
     if state is not None and not dataset.changes and Action.FORGET not in dataset.actions:
-        because = f"the chain says the same at {state.head.short}, its head"
+        because = f"the same as in the chain, head {state.head.short}"
         found.append(Evidence(what="the definition", because=because))
     blamed = {reason.input for reason in dataset.reasons}
     consumed = {each.dataset_id: each for each in state.inputs} if state else {}

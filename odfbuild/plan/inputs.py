@@ -1,4 +1,4 @@
-"""What the decisions of a plan are made from."""
+"""The input of the decisions of a plan."""
 
 from __future__ import annotations
 

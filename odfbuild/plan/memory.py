@@ -1,9 +1,9 @@
-"""Decisions of the last plan, kept by what they were made from.
+"""A cache of the decisions of the last plan, by their input.
 
 A decision follows from the definition, the head of the chain, what its source looked like, and from
-the same of all that is upstream. While these are the same it is taken over, and thawed where it is
-looked at; so a plan costs what changed, not what there is. Refusals are decided anew each time.
-Pure: the entries come and go as plain values.
+the same of all that is upstream. While these are the same it is taken over, and loaded where it is
+used; so a plan costs what changed, not what there is. Refusals are not cached. Pure: the
+entries come and go as plain values.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import marshal
 from collections.abc import Callable, Container, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from odfbuild.odf.changed import changed
-from odfbuild.odf.model import MetadataEvent
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.expected_input import ExpectedInput, Share
 from odfbuild.plan.mode import mode_of
@@ -24,15 +23,12 @@ from odfbuild.plan.model import Action, DatasetPlan, EventChange, Pending, Reaso
 from odfbuild.plan.right_queries import RightQueries
 from odfbuild.plan.verdict import UP_TO_DATE
 from odfbuild.project.model import Definition
-from odfbuild.store.frozen import PROTOCOL, Form, equality, names_of, setters
+from odfbuild.store.kept_objects import PROTOCOL, Deferred, Form, names_of, setters
 
 _FORM = Form([*PROTOCOL.classes, ReasonCode, Reason, EventChange, ExpectedInput, Share])
 _values_of = attrgetter(*names_of(Share))
 
-_KEY, _HEAD, _WATCH, _INPUTS, _INPUT_HEADS = range(5)
-_ACTION_VALUES, _REASONS, _PENDING, _FROZEN_REST, _OUTLOOK = range(5, 10)
-
-# Fields of a plan that are seldom looked at, frozen together.
+# Fields of a plan that are seldom looked at, kept together.
 _REST = ("kind", "id", "expected_head", "records_under_old_query", "records_to_correct", "eras")
 
 _PENDING_FIELDS = names_of(Pending)
@@ -45,8 +41,23 @@ LAYOUT = hashlib.sha256(
 Heads = Mapping[str, bytes]
 """Text of the head of every chain, by alias in lower case."""
 
-Entry = tuple[Any, ...]
-"""Key of the definition, head, watch of the source, inputs and their heads; then the decision."""
+Plain = tuple[Any, ...]
+"""The values of an entry, as they are kept."""
+
+
+class Entry(NamedTuple):
+    """What a decision was made from, and the decision."""
+
+    key: bytes
+    head: bytes | None
+    watch: Any
+    inputs: tuple[str, ...]
+    input_heads: tuple[bytes | None, ...]
+    actions: tuple[str, ...]
+    reasons: bytes | None
+    pending: Any
+    rest: bytes
+    outlook: Any
 
 
 class Memory:
@@ -59,7 +70,7 @@ class Memory:
 
     def __init__(
         self,
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, Plain],
         heads: Heads,
         lineages: Lineages | None = None,
         right: RightQueries | None = None,
@@ -73,16 +84,19 @@ class Memory:
         self._watches: dict[str, Any] = {}
         self._recalled: set[str] = set()
         self._outlooks: dict[str, ExpectedInput | None] = {}
-        self.kept: dict[str, Entry] = {}
+        self.kept: dict[str, Plain] = {}
 
     def watch(self, definition: Definition) -> Any:
         """How its source looked last time; `None` if its definition or chain changed since."""
         name = definition.folded
-        entry = self._entries.get(name)
-        if entry is None or entry[_KEY] != definition.key or entry[_HEAD] != self.heads.get(name):
+        plain = self._entries.get(name)
+        if plain is None:
+            return None
+        entry = Entry._make(plain)
+        if entry.key != definition.key or entry.head != self.heads.get(name):
             return None
         self._standing[name] = entry
-        return entry[_WATCH]
+        return entry.watch
 
     def watched(self, definition: Definition, watch: Any) -> None:
         """How its source looks now; `None` when that cannot be relied on. Told of all defined."""
@@ -91,15 +105,13 @@ class Memory:
     @property
     def knows_heads(self) -> bool:
         """Whether every chain is as it was when a decision about its dataset was kept."""
-        kept = {name: entry[_HEAD] for name, entry in self._entries.items()}
+        kept = {name: Entry._make(plain).head for name, plain in self._entries.items()}
         return self.heads.items() <= kept.items()
 
     @property
     def is_changed(self) -> bool:
         """Whether `kept` says something that the entries did not."""
-        return len(self.kept) != len(self._entries) or any(
-            self._entries.get(name) is not entry for name, entry in self.kept.items()
-        )
+        return self.kept != self._entries
 
     def recall(self, definition: Definition, inputs: tuple[str, ...]) -> DatasetPlan | None:
         """The decision about a dataset whose inputs were decided already, if it still holds."""
@@ -107,12 +119,12 @@ class Memory:
         entry = self._standing.get(name)
         if (
             entry is None
-            or entry[_WATCH] != self._watches.get(name)
-            or entry[_INPUTS] != inputs
+            or entry.watch != self._watches.get(name)
+            or entry.inputs != inputs
             or (inputs and not self._upstream_is_the_same(entry, inputs))
         ):
             return None
-        self.kept[name] = entry
+        self.kept[name] = self._entries[name]
         self._recalled.add(name)
         return KeptPlan.of(self, definition, entry)
 
@@ -120,8 +132,8 @@ class Memory:
         """What a dataset that was decided already will bring to its readers."""
         name = name.lower()
         if name not in self._outlooks:
-            entry = self.kept.get(name)
-            self._outlooks[name] = self._thaw_outlook(entry) if entry is not None else None
+            plain = self.kept.get(name)
+            self._outlooks[name] = None if plain is None else self._outlook(Entry._make(plain))
         return self._outlooks[name]
 
     def learn(
@@ -145,69 +157,70 @@ class Memory:
         ):
             return
         pending = plan.pending
-        self.kept[name] = (
-            definition.key,
-            self.heads.get(name),
-            watch,
-            inputs,
-            self._heads_of(inputs, self._watches),
-            tuple(action.value for action in plan.actions),
-            None if plan.reasons is UP_TO_DATE else self._freeze_reasons(plan.reasons),
-            pending and tuple([getattr(pending, name) for name in _PENDING_FIELDS]),
-            _freeze_rest(plan),
-            outlook and self._freeze_outlook(outlook, plan.reasons),
+        entry = Entry(
+            key=definition.key,
+            head=self.heads.get(name),
+            watch=watch,
+            inputs=inputs,
+            input_heads=self._heads_of(inputs, self._watches),
+            actions=tuple(action.value for action in plan.actions),
+            reasons=None if plan.reasons == UP_TO_DATE else self._dump_reasons(plan.reasons),
+            pending=pending and tuple([getattr(pending, name) for name in _PENDING_FIELDS]),
+            rest=_dump_rest(plan),
+            outlook=outlook and self._dump_outlook(outlook, plan.reasons),
         )
+        self.kept[name] = tuple(entry)
 
     def _upstream_is_the_same(self, entry: Entry, inputs: tuple[str, ...]) -> bool:
         return self._recalled.issuperset(map(str.lower, inputs)) or (
             # What is not defined now must not have been then, and its head says all.
-            entry[_INPUT_HEADS] == self._heads_of(inputs, self._recalled)
+            entry.input_heads == self._heads_of(inputs, self._recalled)
             and all(
                 name in self._recalled or (name not in self._entries and name not in self._watches)
                 for name in map(str.lower, inputs)
             )
         )
 
-    def _freeze_reasons(self, reasons: tuple[Reason, ...]) -> bytes:
+    def _dump_reasons(self, reasons: tuple[Reason, ...]) -> bytes:
         # The causes of an input are told there: here they would repeat at each step downstream.
         return marshal.dumps(tuple(map(self._plain_reason, reasons)))
 
     def _plain_reason(self, reason: Reason) -> tuple[Any, bool]:
         if reason.children and reason.input is not None:
             told = self.outlook(reason.input)
-            if told is not None and told.causes is reason.children:
-                return _FORM.plain(changed(reason, children=())), True
-        return _FORM.plain(reason), False
+            if told is not None and told.causes == reason.children:
+                return _FORM.dump(changed(reason, children=())), True
+        return _FORM.dump(reason), False
 
-    def thaw_reasons(self, frozen: bytes | None) -> tuple[Reason, ...]:
+    def load_reasons(self, dumped: bytes | None) -> tuple[Reason, ...]:
         """The reasons of a recalled dataset."""
-        if frozen is None:
+        if dumped is None:
             return UP_TO_DATE
-        return tuple([self._reason(*each) for each in marshal.loads(frozen)])
+        return tuple([self._reason(*each) for each in marshal.loads(dumped)])
 
     def _reason(self, plain: Any, told_by_input: bool) -> Reason:
-        reason: Reason = _FORM.thaw(plain)
+        reason: Reason = _FORM.load(plain)
         if not told_by_input:
             return reason
         told = self.outlook(reason.input or "")
         return changed(reason, children=told.causes if told else ())
 
-    def _freeze_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
+    def _dump_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
         share = outlook.share
         known = (outlook.certain, outlook.records, outlook.exact, share and _values_of(share))
-        places = {id(reason): place for place, reason in enumerate(reasons)}
-        causes = tuple([places.get(id(cause)) for cause in outlook.causes])
         # Nearly always they are some of the reasons of the dataset itself.
-        return (*known, self._freeze_reasons(outlook.causes) if None in causes else causes)
+        if all(cause in reasons for cause in outlook.causes):
+            return (*known, tuple(map(reasons.index, outlook.causes)))
+        return (*known, self._dump_reasons(outlook.causes))
 
-    def _thaw_outlook(self, entry: Entry) -> ExpectedInput | None:
-        if entry[_OUTLOOK] is None:
+    def _outlook(self, entry: Entry) -> ExpectedInput | None:
+        if entry.outlook is None:
             return None
-        certain, records, exact, kept, causes = entry[_OUTLOOK]
+        certain, records, exact, kept, causes = entry.outlook
         share = kept and Share(*kept)
         if isinstance(causes, bytes):
-            return ExpectedInput(certain, records, exact, self.thaw_reasons(causes), share)
-        reasons = self.thaw_reasons(entry[_REASONS])
+            return ExpectedInput(certain, records, exact, self.load_reasons(causes), share)
+        reasons = self.load_reasons(entry.reasons)
         causes = tuple([reasons[place] for place in causes])
         return ExpectedInput(certain, records, exact, causes, share)
 
@@ -217,20 +230,17 @@ class Memory:
         return tuple([self.heads.get(n) for n in map(str.lower, names) if n not in without])
 
 
-def _freeze_rest(plan: DatasetPlan) -> bytes:
+def _dump_rest(plan: DatasetPlan) -> bytes:
     """The seldom fields; an event that stands in the definition too, as its position there."""
     events = plan.snapshot.metadata if plan.snapshot else ()
-    positions = {id(event): position for position, event in enumerate(events)}
     changes = [
-        (_FORM.plain(each.before), _position_or_plain(positions, each.after))
+        (
+            _FORM.dump(each.before),
+            events.index(each.after) if each.after in events else _FORM.dump(each.after),
+        )
         for each in plan.changes
     ]
-    return marshal.dumps((changes, *[_FORM.plain(getattr(plan, each)) for each in _REST]))
-
-
-def _position_or_plain(positions: Mapping[int, int], event: MetadataEvent) -> Any:
-    position = positions.get(id(event))
-    return _FORM.plain(event) if position is None else position
+    return marshal.dumps((changes, *[_FORM.dump(getattr(plan, each)) for each in _REST]))
 
 
 @cache
@@ -238,8 +248,8 @@ def _actions(values: tuple[str, ...]) -> tuple[Action, ...]:
     return tuple(map(Action, values))
 
 
-class KeptPlan(DatasetPlan):
-    """A recalled plan of a dataset: equal to the one made, thawed where it is looked at."""
+class KeptPlan(Deferred, DatasetPlan):
+    """A recalled plan of a dataset: equal to the one made, loaded where it is looked at."""
 
     __slots__ = ("_definition", "_entry", "_memory", "_rest")
 
@@ -253,27 +263,15 @@ class KeptPlan(DatasetPlan):
         """From an entry."""
         self = cls.__new__(cls)
         _put_name(self, definition.name)
-        _put_actions(self, _actions(entry[_ACTION_VALUES]))
+        _put_actions(self, _actions(entry.actions))
         _put_refusal(self, None)
         _put_memory(self, memory)
         _put_definition(self, definition)
         _put_entry(self, entry)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        # Only called for slots that are not filled yet.
-        thaw = _THAWED.get(name)
-        if thaw is None:
-            raise AttributeError(name)
-        value = thaw(self)
-        object.__setattr__(self, name, value)
-        return value
-
-    __eq__ = equality(DatasetPlan)
-    __hash__ = DatasetPlan.__hash__
-
-    def _thaw_pending(self) -> Pending | None:
-        plain = self._entry[_PENDING]
+    def _load_pending(self) -> Pending | None:
+        plain = self._entry.pending
         if plain is None:
             return None
         # Of all that run it is looked at: filling slots takes half the time of `__init__`.
@@ -282,40 +280,37 @@ class KeptPlan(DatasetPlan):
             put(pending, value)
         return pending
 
-    def _thaw_reasons(self) -> tuple[Reason, ...]:
-        return self._memory.thaw_reasons(self._entry[_REASONS])
-
-    def _thaw_changes(self) -> tuple[EventChange, ...]:
+    def _load_changes(self) -> tuple[EventChange, ...]:
         return tuple(
             EventChange(
-                before=_FORM.thaw(before),
+                before=_FORM.load(before),
                 after=self._definition.snapshot.metadata[after]
                 if isinstance(after, int)
-                else _FORM.thaw(after),
+                else _FORM.load(after),
             )
             for before, after in self._rest[0]
         )
 
 
 def _rest_at(position: int) -> Callable[[KeptPlan], Any]:
-    return lambda plan: _FORM.thaw(plan._rest[position])
+    return lambda plan: _FORM.load(plan._rest[position])
 
 
 _put_name, _put_actions, _put_refusal = setters(DatasetPlan, "name", "actions", "refusal")
 _put_definition, _put_entry, _put_memory, _ = setters(KeptPlan, *KeptPlan.__slots__)
 _put_pending = setters(Pending, *_PENDING_FIELDS)
 
-_THAWED: dict[str, Callable[[KeptPlan], Any]] = {
+KeptPlan.MAKERS = {
     "snapshot": lambda plan: plan._definition.snapshot,
-    "_rest": lambda plan: marshal.loads(plan._entry[_FROZEN_REST]),
-    "inputs": lambda plan: plan._entry[_INPUTS],
+    "_rest": lambda plan: marshal.loads(plan._entry.rest),
+    "inputs": lambda plan: plan._entry.inputs,
     "columns": lambda plan: None,
     "location": lambda plan: plan._definition.location,
     # What has no inputs has no transformation, so its definition need not be looked at.
     "mode": lambda plan: mode_of(plan._definition.snapshot, plan.actions) if plan.inputs else None,
-    "pending": KeptPlan._thaw_pending,
-    "reasons": KeptPlan._thaw_reasons,
-    "changes": KeptPlan._thaw_changes,
+    "pending": KeptPlan._load_pending,
+    "reasons": lambda plan: plan._memory.load_reasons(plan._entry.reasons),
+    "changes": KeptPlan._load_changes,
     # Put in after decisions are recalled, if at all.
     "renamed_from": lambda plan: None,
     **{name: _rest_at(position) for position, name in enumerate(_REST, start=1)},

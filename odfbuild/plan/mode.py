@@ -9,27 +9,14 @@ from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Choice
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.plan.model import Action, DatasetPlan
-from odfbuild.store.frozen import equality
+from odfbuild.store.kept_objects import Deferred
 
 
-class FreshPlan(DatasetPlan):
-    """A plan whose mode is told when somebody looks: of ten thousand datasets few are shown.
-
-    Equal to the plan with that mode.
-    """
+class FreshPlan(Deferred, DatasetPlan):
+    """A plan whose mode is told when somebody looks: of ten thousand datasets few are shown."""
 
     __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        # Only called for a slot that is empty, see `fresh`.
-        if name != "mode" or self.snapshot is None:
-            raise AttributeError(name)
-        mode = mode_of(self.snapshot, self.actions)
-        object.__setattr__(self, "mode", mode)
-        return mode
-
-    __eq__ = equality(DatasetPlan)
-    __hash__ = DatasetPlan.__hash__
+    MAKERS = {"mode": lambda plan: mode_of(plan.snapshot, plan.actions)}
 
 
 def fresh(**fields: Any) -> FreshPlan:
@@ -39,9 +26,9 @@ def fresh(**fields: Any) -> FreshPlan:
     return plan
 
 
-def mode_of(snapshot: DatasetSnapshot, actions: Collection[Action]) -> Choice | None:
+def mode_of(snapshot: DatasetSnapshot | None, actions: Collection[Action]) -> Choice | None:
     """How the transformation of a dataset will be carried out; `None` when there is none to do."""
-    if Action.RUN not in actions:
+    if snapshot is None or Action.RUN not in actions:
         return None
     for event in snapshot.metadata:
         if isinstance(event, SetTransform):

@@ -1,4 +1,4 @@
-"""Where the parts of a definition stand in the project's files.
+"""Places of the parts of a definition in the project's files.
 
 Planning reads no files; it names a place by its path, and what it was handed looks it up. Only
 refusals ask, so a plan without them costs nothing here.

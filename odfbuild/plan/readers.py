@@ -1,4 +1,4 @@
-"""Who consumed a dataset, as the chains say: what definitions say now does not count."""
+"""Downstream datasets that consumed a dataset, from their chains, not from definitions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Queries that were found right before, by all that this follows from.
+"""A cache of checked queries, by everything that the check depends on.
 
 To look at one takes milliseconds, so it is done once: for a query that is new or changed, or whose
-inputs have other columns. Errors are found anew each time, since their places may have moved.
+inputs have other columns. Errors are not cached, because their places may have moved.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class RightQueries:
 class QueryKeys:
     """Digests of all that a verdict on a definition follows from, its inputs' included.
 
-    `heads` are those of all chains by alias in lower case.
+    `heads` are those of all chains by alias in lower case, `alias_of` names what a reference stands
+    for. Whoever looks at other parts of a definition, or at other columns of its inputs, has other
+    digests: nobody trusts a verdict on less than what is asked.
     """
 
     def __init__(
@@ -71,24 +73,34 @@ class QueryKeys:
         definitions: Iterable[Definition],
         heads: Mapping[str, bytes],
         engines: Mapping[str, str],
+        alias_of: Callable[[str], str],
     ) -> None:
         self._definitions = {each.folded: each for each in definitions}
         self._heads = heads
         self._engines = repr(sorted(engines.items())).encode()
+        self._alias_of = alias_of
         self._found: dict[str, str] = {}
 
-    def of(self, folded: str) -> str:
-        """The digest of one dataset; a circle among inputs was refused before."""
+    def of_definition(self, folded: str) -> str:
+        """For all of a definition, over the columns that its inputs are defined with."""
+        return _digest("definition", self._of(folded))
+
+    def of_change(self, folded: str, coming: Sequence[object]) -> str:
+        """For what a plan changes of a dataset; `coming` are new columns of its inputs."""
+        return _digest("change", repr(coming), self._of(folded))
+
+    def of_checks(self, folded: str, asked: Sequence[Asked], *, complete: bool) -> str:
+        """For the checks of a dataset; `complete`: what is not defined is known."""
+        others = [each.check.to for each in asked if isinstance(each.check, Relationship)]
+        parts = map(self._of, (folded, *map(str.lower, others)))
+        return _digest("checks", repr((complete, asked)), *parts)
+
+    def _of(self, folded: str) -> str:
+        """Of one dataset and all upstream of it; a circle among inputs was refused before."""
         if folded not in self._found:
             text = b"\0".join(self._parts(folded))
             self._found[folded] = hashlib.sha256(text).hexdigest()
         return self._found[folded]
-
-    def of_checks(self, folded: str, asked: Sequence[Asked], *, complete: bool) -> str:
-        """The digest of the checks of a dataset; `complete`: what is not defined is known."""
-        others = [each.check.to for each in asked if isinstance(each.check, Relationship)]
-        parts = (repr((complete, asked)), *map(self.of, (folded, *map(str.lower, others))))
-        return hashlib.sha256("\0".join(("checks", *parts)).encode()).hexdigest()
 
     def _parts(self, folded: str) -> Iterator[bytes]:
         head = self._heads.get(folded, b"")
@@ -98,7 +110,12 @@ class QueryKeys:
         if definition is not None:
             # The key of a file that was written just now is not known yet.
             yield (head and definition.key) or _shape(definition)
-            yield from (self.of(each.lower()).encode() for each in definition.inputs)
+            for each in definition.inputs:
+                yield self._of(self._alias_of(each).lower()).encode()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _shape(definition: Definition) -> bytes:

@@ -57,7 +57,7 @@ def read_plan(data: Any, name: str) -> SavedPlan:
     document = {key: value for key, value in data.items() if key not in UNCOVERED}
     if digest_of(document) != data.get("plan_digest"):
         raise PlanError(
-            f"{name} was changed after it was made: its digest does not fit",
+            f"{name} was changed after it was saved: its digest does not match",
             code="E0361",
             notes=(f"it says {data.get('plan_digest')}", f"it holds {digest_of(document)}"),
             help=_NEW_PLAN,

@@ -1,4 +1,4 @@
-"""What a dataset gained since a block.
+"""New blocks and records of a dataset since a block.
 
 The one question that planning asks about the inside of a chain. Blocks are handed in by a function,
 so that nothing here knows where they are kept.

@@ -17,15 +17,15 @@ from odfbuild.plan.expected_input import ExpectedInput
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
 
-NOT_PROBED = SourceFacts("unknown", message="the source is not looked at before apply")
+NOT_PROBED = SourceFacts("unknown", message="apply will look at the source")
 """Stands for a source about which nothing was gathered."""
 
 _UNCHANGED = Verdict(
-    reasons=(Reason(code=ReasonCode.SOURCE_UNCHANGED, message="the source has nothing new"),)
+    reasons=(Reason(code=ReasonCode.SOURCE_UNCHANGED, message="the source has no new data"),)
 )
 
 _BY_CLOCK = Reason(
-    code=ReasonCode.WATERMARK_DUE, message="its watermark follows the clock, and is behind"
+    code=ReasonCode.WATERMARK_DUE, message="its watermark follows the clock and has to move"
 )
 
 _NEVER_RAN = Reason(code=ReasonCode.NEVER_RUN, message="it was never ingested")
@@ -50,7 +50,7 @@ def root_verdict(
     pending = _pending(source, projection, facts)
     reasons: tuple[Reason, ...] = () if ever_ran else (_NEVER_RAN,)
     if facts.status == "news":
-        message = facts.message or "the source has news"
+        message = facts.message or "the source has new data"
         reasons += (_reason(ReasonCode.SOURCE_HAS_NEWS, message),)
     else:
         message = facts.message or NOT_PROBED.message

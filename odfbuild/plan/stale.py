@@ -291,7 +291,9 @@ def _made_what_there_is(transform: TransformSql, projection: Projection | None) 
 def _planned(name: str, outlook: ExpectedInput | None) -> Reason:
     if outlook is None:
         raise AssertionError("only a planned input is a reason")
-    message = f"{name} will run" if outlook.certain else f"{name} will run if its source has news"
+    message = (
+        f"{name} will run" if outlook.certain else f"{name} will run if its source has new data"
+    )
     return Reason(
         code=ReasonCode.UPSTREAM_PLANNED, message=message, input=name, children=outlook.causes
     )
@@ -339,7 +341,7 @@ def _rewritten(name: str, each: Input, consumed: ExecuteTransformInput | None) -
             f"'{name}' consumed '{each.name}' up to block {block}",
             f"the head of '{each.name}', {state.head if state else None}, does not descend from it",
         ),
-        help=f"bring back the chain of '{each.name}' that holds that block, or compute '{name}' "
+        help=f"restore the chain of '{each.name}' that holds that block, or compute '{name}' "
         f"from the start: --allow rebuild:{name}+",
         dataset=name,
     )

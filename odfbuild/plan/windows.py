@@ -1,4 +1,4 @@
-"""What a plan can tell of records and the windows that they lie in."""
+"""What a plan knows about records in open and closed windows."""
 
 from __future__ import annotations
 

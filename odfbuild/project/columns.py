@@ -1,4 +1,4 @@
-"""What is wrong with the columns that a definition declares, each problem with its place.
+"""Errors in the columns that a definition declares, with their places.
 
 Told from the text alone, so that `validate` says what reading the source would fall over.
 """

@@ -150,7 +150,7 @@ def _owned_by_machine(data: Any, text: str) -> Iterator[ProjectError]:
             f"a project may not set `{name}`: {why}",
             code="E0170",
             location=locate(text, FILE, 0, ("content", *path)),
-            help=f"remove it here; on machines that shall have it, write it in {machine_file()}"
+            help=f"remove it here; on machines that need it, write it in {machine_file()}"
             + (f", or set {variable}" if variable else ""),
         )
 

@@ -1,4 +1,4 @@
-"""What to write here instead of what templates of dbt call."""
+"""Replacements for functions of dbt templates."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def decode_bytes(data: bytes, name: str) -> tuple[Decoded, ...]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"byte {error.start} is {error.object[error.start]:#04x}"
-        raise _unknown(name, f"it is no form that is known, nor text in UTF-8 ({where})") from None
+        raise _unknown(name, f"it is not a known format, nor text in UTF-8 ({where})") from None
     documents = read_documents(text, name)
     if not documents:
         raise _unknown(name, "it is empty")
@@ -119,7 +119,7 @@ def _binary(data: bytes, name: str) -> Decoded:
     found = block_hash(data)
     facts = [f"block {found}", f"Manifest version {version}, {len(data)} bytes"]
     if _claims_other(name, found):
-        facts.append("the name of the file is another hash: these bytes are not what was committed")
+        facts.append("the name of the file is another hash: these bytes were changed")
     if isinstance(block.event, SetDataSchema):
         facts += _columns(block.event)
     return Decoded(data={**to_manifest(block), "version": version}, facts=tuple(facts))
@@ -236,7 +236,7 @@ def _recognised(data: Any, name: str) -> Decoded:
 
 def _unknown(name: str, why: str) -> ProjectError:
     return ProjectError(
-        f"{name} is nothing that can be decoded: {why}",
+        f"{name} cannot be decoded: {why}",
         code="E0130",
         location=Location(name),
         notes=(_KNOWN,),

@@ -14,71 +14,74 @@ import marshal
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odfbuild.project.model import Config, Definition
 from odfbuild.store.disposable import RACY_NS, Buffer, code_stamp
-from odfbuild.store.frozen import equality, setters
 from odfbuild.store.incremental_cache import Kept
+from odfbuild.store.kept_objects import Deferred, setters
 
 if TYPE_CHECKING:
+    from odfbuild.odf.model import DatasetSnapshot
     from odfbuild.project.definitions import Decoded
 
-_DOCUMENT, _INSTANCE, _NAME, _FOLDED, _INPUTS, _ENGINES, _WINDOWED, _KEY, _START, _END = range(10)
-"""Positions in the plain values of a definition; the last two say where its document lies."""
+
+class _Entry(NamedTuple):
+    """The plain values of a definition; its document lies from `start` to `end`."""
+
+    document: int
+    instance: str | None
+    name: str
+    folded: str
+    inputs: tuple[str, ...]
+    engines: tuple[str, ...]
+    windowed: bool
+    key: bytes
+    start: int
+    end: int
+
 
 _SAME_BYTES = 2
 """The newest form of `marshal` whose bytes do not tell which values are shared in memory."""
 
 
-class KeptDefinition(Definition):
-    """A definition from the cache: equal to the one kept, thawed where it is looked at."""
+class KeptDefinition(Deferred, Definition):
+    """A definition from the cache: equal to the one kept, loaded where it is looked at."""
 
     # As slots, these cost a third of what the properties do that they stand for.
-    __slots__ = ("_cache", "_plain", "engines", "folded", "inputs", "key", "name", "windowed")
+    __slots__ = ("_cache", "_entry", "engines", "folded", "inputs", "key", "name", "windowed")
 
-    _plain: tuple[Any, ...]
+    _entry: _Entry
     _cache: Kept
+    MAKERS = {
+        "document": lambda kept: kept._entry.document,
+        "engines": lambda kept: kept._entry.engines,
+        "windowed": lambda kept: kept._entry.windowed,
+        "instance": lambda kept: kept._entry.instance,
+        "snapshot": lambda kept: kept._loaded(),
+    }
 
     @classmethod
-    def of(cls, file: str, plain: tuple[Any, ...], cache: Kept | None) -> KeptDefinition:
-        """From the plain values of an entry of `cache`, which has the bytes of its document."""
+    def of(cls, file: str, entry: _Entry, cache: Kept | None) -> KeptDefinition:
+        """From an entry of `cache`, which has the bytes of its document."""
         self = cls.__new__(cls)
-        _put_name(self, plain[_NAME])
-        _put_folded(self, plain[_FOLDED])
-        _put_inputs(self, plain[_INPUTS])
-        _put_key(self, plain[_KEY])
-        _put_plain(self, plain)
+        _put_name(self, entry.name)
+        _put_folded(self, entry.folded)
+        _put_inputs(self, entry.inputs)
+        _put_key(self, entry.key)
+        _put_entry(self, entry)
         _put_file(self, file)
         _put_cache(self, cache)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        # Only called for slots that are not filled yet.
-        if name == "document":
-            value: Any = self._plain[_DOCUMENT]
-        elif name == "engines":
-            value = self._plain[_ENGINES]
-        elif name == "windowed":
-            value = self._plain[_WINDOWED]
-        elif name == "instance":
-            value = self._plain[_INSTANCE]
-        elif name == "snapshot":
-            from odfbuild.project.definitions import snapshot_of
+    def _loaded(self) -> DatasetSnapshot:
+        from odfbuild.project.definitions import snapshot_of
 
-            frozen = self._cache.part(self._plain[_START], self._plain[_END])
-            value = snapshot_of(marshal.loads(frozen))
-        else:
-            raise AttributeError(name)
-        object.__setattr__(self, name, value)
-        return value
-
-    __eq__ = equality(Definition)
-    __hash__ = Definition.__hash__
+        return snapshot_of(marshal.loads(self._cache.part(self._entry.start, self._entry.end)))
 
 
 (_put_file,) = setters(Definition, "file")
-_put_cache, _put_plain, _, _put_folded, _put_inputs, _put_key, _put_name, _ = setters(
+_put_cache, _put_entry, _, _put_folded, _put_inputs, _put_key, _put_name, _ = setters(
     KeptDefinition, *KeptDefinition.__slots__
 )
 
@@ -101,9 +104,7 @@ class DefinitionCache:
             return None
         self._used[path] = entry
         _, file, plain = entry
-        if len(plain) == 1:
-            return (KeptDefinition.of(file, plain[0], self._cache),)
-        return tuple([KeptDefinition.of(file, each, self._cache) for each in plain])
+        return tuple([KeptDefinition.of(file, _Entry._make(each), self._cache) for each in plain])
 
     def put(self, path: str, found: tuple[Decoded, ...]) -> tuple[Definition, ...]:
         """Remember what a file defines, and give it back with its keys."""
@@ -113,11 +114,12 @@ class DefinitionCache:
         file = found[0].definition.file
         entries, kept = [], []
         for each in found:
-            frozen = marshal.dumps(each.data, _SAME_BYTES)
-            entries.append(_entry(each.definition, frozen, self._end))
-            self._new.append(frozen)
-            self._end += len(frozen)
-            now = KeptDefinition.of(file, entries[-1], None)
+            document = marshal.dumps(each.data, _SAME_BYTES)
+            entry = _entry(each.definition, document, self._end)
+            entries.append(tuple(entry))
+            self._new.append(document)
+            self._end = entry.end
+            now = KeptDefinition.of(file, entry, None)
             object.__setattr__(now, "snapshot", each.definition.snapshot)
             kept.append(now)
         self._used[path] = (mark, file, tuple(entries))
@@ -138,24 +140,32 @@ class DefinitionCache:
         for path, (mark, file, found) in entries.items():
             places = []
             for each in found:
-                start, end = each[_START:]
+                *values, start, end = each
                 if start < first:
                     parts.append(self._cache.part(start, end))
                 else:
                     parts.append(new[start - first : end - first])
-                places.append((*each[:_START], size, size + end - start))
+                places.append((*values, size, size + end - start))
                 size += end - start
             moved[path] = (mark, file, tuple(places))
         return moved, parts
 
 
-def _entry(definition: Definition, frozen: bytes, start: int) -> tuple[Any, ...]:
-    """The plain values of a definition whose document lies at `start` of those that are frozen."""
+def _entry(definition: Definition, document: bytes, start: int) -> _Entry:
+    """What is kept of a definition whose document lies at `start` of those that are kept."""
     place = f"{definition.file}\n{definition.document}\n{definition.instance}\n"
-    key = hashlib.blake2b(place.encode() + frozen, digest_size=16).digest()
-    where = (definition.document, definition.instance)
-    names = (definition.name, definition.folded, definition.inputs, definition.engines)
-    return (*where, *names, definition.windowed, key, start, start + len(frozen))
+    return _Entry(
+        definition.document,
+        definition.instance,
+        definition.name,
+        definition.folded,
+        definition.inputs,
+        definition.engines,
+        definition.windowed,
+        key=hashlib.blake2b(place.encode() + document, digest_size=16).digest(),
+        start=start,
+        end=start + len(document),
+    )
 
 
 def _stamp(config: Config) -> bytes:

@@ -1,4 +1,4 @@
-"""The JSON Schemas of a project's files, where editors find them: in its disposable folder.
+"""Write the JSON Schemas of a project's files into its disposable folder, for editors.
 
 They are those of the odfbuild at hand, so they are never committed; `init`, `new` and `validate`
 put them there again.

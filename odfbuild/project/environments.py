@@ -1,7 +1,7 @@
-"""Environments of a project: which there are, and where each keeps its chains.
+"""Environments of a project and the folders of their chains.
 
 Chains of two environments may share a folder, but none may lie within that of another: there they
-would look like datasets that nobody defines.
+would look like orphaned chains.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def nested_states(content: Content, text: str, file: str) -> Iterator[ProjectErr
             path = ("state",) if env is None else ("environments", env, "state")
             apart = outer / (other or "default")
             yield ProjectError(
-                f"the chains of {_named(env)} would lie within those of {_named(other)}: "
+                f"the chains of {_named(env)} would be inside those of {_named(other)}: "
                 f"{folder} is in {outer}",
                 code="E0380",
                 location=locate(text, file, 0, ("content", *path)),
                 help=f"give each a folder of its own, such as `state: {apart}` for "
-                f"{_named(other)}; chains that are there already move along",
+                f"{_named(other)}; move existing chains there",
             )
 
 

@@ -39,9 +39,7 @@ class Machine:
     ingest: Annotated[IngestSettings, Fits(**schema_of(IngestSettings, only=_OF_PROGRAMS))] = (
         setting(IngestSettings())
     )
-    folders: tuple[str, ...] = setting(
-        (), "Folders outside of a project that planning may look into"
-    )
+    folders: tuple[str, ...] = setting((), "Folders outside of a project that planning may read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,10 @@ def not_for_projects(
     engine, ingest = content.get("engine") or {}, content.get("ingest") or {}
     master = engine.get("master", "local[*]")
     if re.fullmatch(r"local(\[.*\])?", master) is None:
-        why = "a cluster runs the work, with what this machine lets it see"
+        why = "a cluster runs the work, with access to what this machine shares"
         yield ("engine", "master"), why, f"{MASTER}={master.split('/;')[0]}"
     if engine.get("sandbox") == Sandbox.OFF:
-        yield ("engine", "sandbox"), "it takes the fences around Spark away", f"{SANDBOX}=off"
+        yield ("engine", "sandbox"), "it disables the sandbox around Spark", f"{SANDBOX}=off"
     for name, value in (engine.get("conf") or {}).items():
         if not is_for_projects(name, value):
             yield ("engine", "conf", name), "Spark runs programs by some of its settings", ""

@@ -1,4 +1,4 @@
-"""What a project is once its files are read."""
+"""A project whose files were read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command was given to read a project with: the environment and values of variables."""
+"""Options for reading a project: environment and values of variables."""
 
 from __future__ import annotations
 

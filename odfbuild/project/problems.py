@@ -60,12 +60,12 @@ def old_form_problem(
     if not parts:
         return None
     return ProjectError(
-        "this definition is in a form of an earlier version of Open Data Fabric",
+        "this definition has the syntax of an earlier version of Open Data Fabric",
         code="E0111",
         location=place_of(parts[0].path),
         notes=tuple(dict.fromkeys(part.message for part in parts)),
-        help="a template is changed by hand: the notes say how"
+        help="templates have to be changed by hand: see the notes"
         if is_template
-        else f"`odfbuild migrate {file}` shows it in today's form, "
+        else f"`odfbuild migrate {file}` shows it in the current syntax, "
         f"`odfbuild migrate --write {file}` rewrites it",
     )

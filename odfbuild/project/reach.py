@@ -1,4 +1,4 @@
-"""Which files planning may open: those of the repository, and of folders that the machine names.
+"""Files that planning may open: those of the repository and of folders that the machine allows.
 
 Git brings links and paths that lead anywhere, and what is read shows in messages and plans.
 """
@@ -36,8 +36,8 @@ class Boundary:
             raise ProjectError(
                 f"{shown} leads out of the project, to {real}",
                 code="E0940",
-                help="keep it in the repository; where it is meant to lie outside, the owner of "
-                "the machine names its folder in ODFBUILD_FOLDERS",
+                help="keep it in the repository; if it must be outside, the owner of the "
+                "machine lists its folder in ODFBUILD_FOLDERS",
             )
 
     def _holds(self, folder: str) -> bool:

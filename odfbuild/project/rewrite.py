@@ -23,5 +23,5 @@ def replace_text(file: Path, text: str, command: str) -> None:
         raise ProjectError(
             f"{file} cannot be written: {error.strerror or error}",
             code="E0112",
-            help=f"mend its permissions, or make room, and run `{command}` again",
+            help=f"correct its permissions, or free disk space, and run `{command}` again",
         ) from None

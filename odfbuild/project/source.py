@@ -1,4 +1,4 @@
-"""The YAML texts that a definition file stands for: itself, or the instances of a template."""
+"""The YAML texts of a definition file: its own text, or the instances of a template."""
 
 from __future__ import annotations
 

@@ -161,13 +161,13 @@ def _render(
             f"there is no template file '{error.name}'",
             code="E0122",
             location=_line(body, file, _error_line(error), skipped),
-            help="files for include and import stand in macros/ or templates/",
+            help="files for include and import must be in macros/ or templates/",
         ) from None
     except TemplateSyntaxError as error:
         message = str(error.message or error)
         code, help_ = "E0123", "check the {{ … }} and {% … %} on this line"
         if "No filter named" in message:
-            code, help_ = "E0124", "only filters whose result never changes are available"
+            code, help_ = "E0124", "only deterministic filters are available"
         raise ProjectError(
             f"the template is wrong: {message.rstrip('.')}",
             code=code,

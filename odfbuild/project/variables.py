@@ -1,6 +1,6 @@
 """Values of variables: what files declare, and what is given for one command.
 
-From weak to strong: `vars` of odfbuild.yaml, `vars/<environment>.yaml`, `--vars-file`,
+Precedence, lowest to highest: `vars` of odfbuild.yaml, `vars/<environment>.yaml`, `--vars-file`,
 `ODFBUILD_VAR_<name>`, `--var`. What is given must be declared in a file, so that a misspelt name
 changes nothing unnoticed; the rest of the process environment is out of reach for templates.
 """

@@ -1,1 +1,1 @@
-"""What people and programs read: pure functions from values to text and JSON."""
+"""Reports: pure functions from values to text and JSON."""

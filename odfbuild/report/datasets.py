@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
@@ -11,6 +11,9 @@ from odfbuild.plan.model import Action, Plan, ReasonCode
 from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import size
+
+if TYPE_CHECKING:
+    from odfbuild.store.bin import Deleted
 
 _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})
@@ -105,3 +108,20 @@ def _data(name: str, state: Projection | None, kind: DatasetKind | None) -> dict
         "watermark": str(state.watermark) if state and state.watermark else None,
         "head": str(state.head) if state else None,
     }
+
+
+def render_deleted(deleted: Sequence[Deleted]) -> str:
+    """Datasets in the bin with the time of their deletion, and how to restore one."""
+    if not deleted:
+        return "The bin is empty: no deleted dataset can be restored."
+    rows = [(each.name, str(each.time), each.head.short) for each in deleted]
+    table = render_table(("NAME", "DELETED", "HEAD"), rows, frozenset())
+    return f"{table}\nTo restore one: odfbuild reset NAME --to HEAD"
+
+
+def deleted_to_data(deleted: Sequence[Deleted]) -> list[dict[str, Any]]:
+    """The same as plain values, with full hashes."""
+    return [
+        {"name": each.name, "deleted_at": str(each.time), "head": str(each.head)}
+        for each in deleted
+    ]

@@ -18,14 +18,14 @@ Every error has a code that keeps its meaning across releases, and ends with a w
 """
 
 _GROUPS = {
-    "00": "In general",
+    "00": "General",
     "01": "The files of a project",
     "02": "Names, inputs, selections",
-    "03": "What is asked for",
+    "03": "Plan, apply and other requests",
     "04": "Sources",
     "05": "Queries",
     "06": "Rules of the chain",
-    "07": "Somebody else was quicker",
+    "07": "Concurrent changes",
     "08": "Stored bytes",
     "09": "The machine",
 }

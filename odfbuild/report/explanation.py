@@ -22,7 +22,7 @@ _COLORS = {
     DatasetStatus.QUERY_WAITS: "yellow",
     DatasetStatus.UP_TO_DATE: None,
     DatasetStatus.REFUSED: "magenta",
-    DatasetStatus.FORGOTTEN: "red",
+    DatasetStatus.ORPHANED: "red",
 }
 
 
@@ -44,7 +44,7 @@ def explanation_to_data(explanation: Explanation) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "name": explanation.name,
-        "standing": explanation.status.name.lower(),
+        "status": explanation.status.name.lower(),
         "causes": [_cause(cause) for cause in explanation.causes],
         "settled": [{"what": each.what, "because": each.because} for each in explanation.settled],
         "last_failure": explanation.last_failure,
@@ -61,7 +61,7 @@ def render_history(name: str, base: PastRun, later: Sequence[PastRun]) -> str:
         lines.append(f"  {run.id}  {_ending(result)}")
         lines += [f"    {line}" for line in _reason_lines(result["reasons"], 0)]
     if not touched:
-        lines.append("  no run has touched it")
+        lines.append("  no later run included it")
     return "\n".join(lines)
 
 
@@ -80,7 +80,7 @@ def history_to_data(name: str, base: PastRun, later: Sequence[PastRun]) -> dict[
 
 def _ending(result: Mapping[str, Any] | None) -> str:
     if result is None:
-        return "it was not part of it"
+        return "not part of that run"
     added = f"{count(result['records'], 'record')} in {count(result['blocks'], 'block')}"
     parts = [result["status"], *([added] if result["blocks"] else [])]
     return " ".join(parts) + (f": {result['because']}" if result["because"] else "")
@@ -88,7 +88,7 @@ def _ending(result: Mapping[str, Any] | None) -> str:
 
 def _reason_lines(reasons: Sequence[Mapping[str, Any]], depth: int) -> Iterator[str]:
     for reason in reasons:
-        yield f"{'  ' * depth}{reason['code']}: {reason['message']}"
+        yield f"{'  ' * depth}{reason['message']}"
         yield from _reason_lines(reason["children"], depth + 1)
 
 
@@ -96,7 +96,7 @@ def _tree(causes: Sequence[Cause], margin: str) -> Iterator[str]:
     for number, cause in enumerate(causes, 1):
         last = number == len(causes)
         place = f", {cause.place}" if cause.place else ""
-        again = " (its causes are told above)" if cause.repeated else ""
+        again = " (see above)" if cause.repeated else ""
         commit = f", {cause.commit}" if cause.commit else ""
         line = reason_line(cause.reason, _number(cause.start), _number(cause.end))
         yield f"{margin}{'└─' if last else '├─'} {line}{place}{commit}{again}"

@@ -32,7 +32,7 @@ def render_collection(found: Collection, *, removed: bool) -> str:
         what = ", ".join(count(number, _NOUNS[kind]) for kind, number in kinds.items())
         total = size(sum(each.size for each in own))
         lines.append(f"  {name or 'beside the datasets'}: {what} ({total})")
-    lines += [f"  {name}: left alone, another process is at work on it" for name in found.held]
+    lines += [f"  {name}: skipped, another process holds its lock" for name in found.held]
     verb = "Removed" if removed else "Would remove"
     total = f"{verb} {count(len(found.garbage), 'file')}, {size(found.size)}."
     return "\n".join([*lines, *([""] if lines else []), total])

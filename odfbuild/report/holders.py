@@ -12,7 +12,7 @@ from odfbuild.store.lock_holders import LockHolder
 def render_holders(found: Sequence[LockHolder]) -> str:
     """A table with a line for each process."""
     if not found:
-        return "Nobody works on any dataset."
+        return "No dataset is locked."
     rows = [
         (
             str(each.pid),

@@ -51,7 +51,7 @@ def closing_lines(outcome: ApplyOutcome) -> str:
         told.append(f"{counts[Status.INTERRUPTED]} {_WORDS[Status.INTERRUPTED]}")
     lines = [f"Added {count(outcome.records, 'record')} in {lasting(outcome.seconds)}."]
     if outcome.interrupted:
-        lines.insert(0, "Interrupted: what is committed stays; run apply again to go on.")
+        lines.insert(0, "Interrupted: committed datasets stay; run apply again to continue.")
     return "\n".join([*lines, f"Apply: {', '.join(told)}."])
 
 

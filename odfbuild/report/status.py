@@ -1,4 +1,4 @@
-"""A project at a glance, as `status` prints it. Pure."""
+"""The status of a project, as `status` prints it. Pure."""
 
 from __future__ import annotations
 

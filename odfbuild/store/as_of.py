@@ -1,4 +1,4 @@
-"""Datasets as they were at a time: which block was the head, and what the chain said there.
+"""Datasets at an earlier time: the head, and the state of the chain there.
 
 System times of a chain never go back, so a dataset at a time is its newest block of that time or
 before. Reads the blocks after it, and those before it as far as nothing is cached. What a dataset

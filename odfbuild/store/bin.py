@@ -1,4 +1,4 @@
-"""Datasets that were deleted: kept beside the others until `gc` removes them for good.
+"""The bin of deleted datasets, which are kept until `gc` removes them.
 
 `<state>/.bin/<time>-<identity>/chain` is the folder of the dataset as it was. Its private key stays
 among the keys, and what a broker handed over for it lies beside the chain as `inbox`.
@@ -15,6 +15,7 @@ from pathlib import Path
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock, make_folder, sync_folder, write_file
 
@@ -30,6 +31,12 @@ class Deleted:
     name: str
     head: Multihash
     identity: str
+
+    @property
+    def time(self) -> Timestamp:
+        """When it was deleted."""
+        moment = datetime.strptime(self.folder.name.partition("-")[0], _TIME)
+        return Timestamp.parse(moment.replace(tzinfo=UTC).isoformat())
 
     @property
     def inbox(self) -> Path:

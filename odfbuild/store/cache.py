@@ -14,7 +14,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import Buffer, map_disposable, write_disposable
-from odfbuild.store.frozen import LAYOUT, FrozenProjection, freeze
+from odfbuild.store.kept_objects import LAYOUT, KeptProjection, dump_projection
 
 _STAMP = b"odfbuild projections 2\n" + LAYOUT
 
@@ -27,7 +27,7 @@ class ProjectionCache:
         self.file = folder / "projections.bin"
         # By alias: head, public key of the dataset, projection.
         self._entries: dict[str, tuple[bytes, bytes, Buffer | Projection]] = {}
-        self._live: dict[str, FrozenProjection] = {}
+        self._live: dict[str, KeptProjection] = {}
         self._changed = False
         self._loaded = False
 
@@ -87,7 +87,7 @@ class ProjectionCache:
             parts: list[Buffer] = []
             end = 0
             for alias, (head, key, kept) in self._entries.items():
-                parts.append(freeze(kept) if isinstance(kept, Projection) else kept)
+                parts.append(dump_projection(kept) if isinstance(kept, Projection) else kept)
                 start, end = end, end + len(parts[-1])
                 places[alias] = (head, key, start, end)
             if write_disposable(self.file, _STAMP, places, parts):
@@ -98,7 +98,7 @@ class ProjectionCache:
             return kept
         live = self._live.get(alias)
         if live is None:
-            live = self._live[alias] = FrozenProjection.of(kept)
+            live = self._live[alias] = KeptProjection.of(kept)
         return live
 
 

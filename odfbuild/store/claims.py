@@ -1,4 +1,4 @@
-"""Which process works on which dataset: locks that the kernel frees when a process dies.
+"""Locks on datasets, which the operating system releases when a process ends.
 
 A few lock files for all datasets, one byte for each (file and offset drawn from the alias): ten
 thousand claims need sixteen file descriptors. Record locks exclude processes from each other and

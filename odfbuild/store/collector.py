@@ -1,4 +1,4 @@
-"""Keep the garbage collector out of the way while thousands of objects are made that all stay."""
+"""Pause Python's garbage collector while thousands of permanent objects are created."""
 
 from __future__ import annotations
 

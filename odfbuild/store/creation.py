@@ -1,4 +1,4 @@
-"""Bring a dataset into being: a key pair, a Seed, its first events, and then a head.
+"""Create a dataset: a key pair, a Seed, its first events, and then a head.
 
 A marker file in the folder names the identity that is being made, from before the key is stored
 until after the head is there, so that an attempt that died can be told from anything else and
@@ -119,7 +119,7 @@ def rename_dataset(state: Path, old: str, new: str) -> None:
 
 
 def prepare_state_folder(state: Path) -> None:
-    """Create the folder of all chains, with what Git shall not see of it."""
+    """Create the folder of all chains, with a `.gitignore` for its data."""
     make_folder(state)
     ignore = state / ".gitignore"
     if not ignore.exists():
@@ -140,7 +140,7 @@ def reserve(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
                     stack.enter_context(folder_lock(store.path, wait=False))
                 except BlockingIOError:
                     raise StaleHeadError(
-                        f"'{store.name}' is being created by someone else right now",
+                        f"'{store.name}' is being created by another process",
                         code="E0701",
                         dataset=store.name,
                         help="wait until it is done, then run `odfbuild plan` again",
@@ -192,14 +192,14 @@ def _check_free(state: Path, store: DatasetStore) -> None:
     twin = _twin(state, account) or _twin(parent, name, datasets=True)
     if twin is not None:
         raise ChainError(
-            f"'{store.name}' and '{twin.relative_to(state)}' are the same but for case",
+            f"'{store.name}' and '{twin.relative_to(state)}' differ only in letter case",
             code="E0620",
             dataset=store.name,
-            help="use the name that exists, or another one",
+            help="use the existing name, or another one",
         )
     if account and (parent / "refs" / "head").exists():
         raise ChainError(
-            f"'{store.name}' cannot lie in '{account}', which is a dataset itself",
+            f"'{store.name}' cannot be inside '{account}', which is a dataset itself",
             code="E0621",
             dataset=store.name,
             help="choose another account name",

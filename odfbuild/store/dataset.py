@@ -269,7 +269,7 @@ class DatasetStore:
         actual = self.head()
         if actual != expected:
             raise StaleHeadError(
-                f"'{self.name}' was changed by someone else in the meantime",
+                f"'{self.name}' was changed by another writer in the meantime",
                 code="E0701",
                 dataset=self.name,
                 notes=(
@@ -376,7 +376,7 @@ class DatasetStore:
             code=code,
             dataset=self.name,
             notes=(*notes, f"file: {self.block_path(block)}"),
-            help="restore that file (git checkout, a backup, or pull from a peer); "
+            help="restore that file (git checkout, a backup, or a copy from a peer); "
             f"`odfbuild verify {self.name}` lists all damage",
         )
 

@@ -1,4 +1,4 @@
-"""Files that are either not there or whole, also after a power cut, and locks on folders.
+"""Atomic file writes, also across power failures, and locks on folders.
 
 A file appears under its name by rename, after its bytes are on disk; the folder that lists it is
 synced next. Staging files are called `.pending-…` and stand in the same folder as their target.

@@ -65,7 +65,7 @@ class Kept:
         Where all is written anew, `moved` gives entries and bytes without those nobody points to.
         """
         changes: dict[str, Entry | None] = {
-            key: entry for key, entry in entries.items() if self._base.get(key) is not entry
+            key: entry for key, entry in entries.items() if self._base.get(key) != entry
         }
         changes |= dict.fromkeys(self._base.keys() - entries.keys())
         new: tuple[Buffer, ...] = (self._new_bytes, *more)

@@ -1,4 +1,4 @@
-"""Ed25519 keys: one of each dataset, which is its identity, and one to sign answers with.
+"""Ed25519 keys: one for each dataset, which is its identity, and one to sign proofs.
 
 Private keys are PKCS8 PEM files that nobody but their owner may read, in a folder outside Git.
 Source: Open Data Fabric, "Dataset Identity".
@@ -50,8 +50,8 @@ def signing_key(keys: Path) -> Ed25519PrivateKey:
         raise EnvironmentProblem(
             f"{file} is not an Ed25519 key in PEM form",
             code="E0931",
-            help="bring the key back; without it, move the file away and a new one is made, "
-            "which others have to be told",
+            help="restore the key; without a copy, move the file away: a new key is created, "
+            "and you have to tell others its did:key",
         )
     return key
 

@@ -1,4 +1,4 @@
-"""Cards of processes that hold claims: who they are, and a heartbeat, for those who wait.
+"""Information about processes that hold locks: command, start time and heartbeat.
 
 A card is a file `PID@HOST` beside the lock files: JSON of `since` and `command`, touched every few
 seconds. It tells people what the kernel does not; who holds what is the kernel's answer alone.

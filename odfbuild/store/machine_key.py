@@ -1,4 +1,4 @@
-"""The key of this user on this machine, by which a cache tells what it wrote itself.
+"""The key of this user on this machine, which seals cache files.
 
 A checksum proves that a file is whole, not who wrote it: anyone can commit a cache with the right
 one. So what a cache keeps is sealed with a key that lies outside of every project. Losing the key

@@ -1,4 +1,4 @@
-"""Datasets whose history must not be given up, as the last apply left them.
+"""Protected datasets, as recorded by the last apply.
 
 A file beside the alias says so, not the chain: it binds whoever builds here, not the peers of the
 dataset. It travels with the chain, so that no edit of a project takes protection away by itself.

@@ -38,9 +38,8 @@ class _Place(Protocol):
     def get(self, name: str, file: Path) -> None: ...
 
 
-_FOLDER = (
-    "check `storage` in odfbuild.yaml: it names a folder, which must be one and be yours to use"
-)
+_FOLDER = "check `storage` in odfbuild.yaml: it names a folder, which must be a folder that you "
+"may write to"
 
 
 class Storage:
@@ -92,7 +91,7 @@ class Storage:
                     f"object {hash} in the storage is not what was committed",
                     code="E0813",
                     notes=(f"storage: {self.address}", f"its bytes hash to {found}"),
-                    help="remove it there, and run `odfbuild storage push` where a whole copy is",
+                    help="remove it there, and run `odfbuild storage push` where an intact copy is",
                 )
             move_file(staged, target)
         finally:

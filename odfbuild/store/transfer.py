@@ -1,7 +1,7 @@
 """Which objects of datasets are in their folders and which in the storage; copies between the two.
 
 `apply` does this for what it commits and reads. The rest is for a project that gets a storage after
-its first apply, and for a machine that shall work without one.
+its first apply, and for a machine that works offline.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
                 code="E0813",
                 dataset=each.dataset,
                 notes=(f"file: {file}", f"its bytes hash to {actual}"),
-                help="it was not pushed: remove the file, and push from a clone that has it whole",
+                help="it was not pushed: remove the file, and push from a clone with an intact "
+                "copy",
             )
         storage.put(each.kind, each.hash, file)
 

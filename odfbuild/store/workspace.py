@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 SAME_IDENTITY = "'{}' and '{}' have one identity: a chain was copied"
-MEND_IDENTITY = (
-    "bring the chain that was there back (git checkout, a backup), or take the copy out of the "
+IDENTITY_HELP = (
+    "restore the original chain (git checkout, a backup), or move the copy out of the "
     "folder of chains"
 )
 
@@ -416,7 +416,7 @@ def _not_apart(identities: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
                 code="E0381",
                 dataset=alias,
                 notes=(str(DatasetId(key)),),
-                help=MEND_IDENTITY,
+                help=IDENTITY_HELP,
             )
             faults.setdefault(other, faults[alias])
     return faults

@@ -1,4 +1,4 @@
-"""A plan that was saved and reviewed: read it, take a part of it, refuse what has moved since.
+"""A saved plan: read it, select a part of it, refuse datasets that have moved since.
 
 Definitions are not planned again: what the file says is what will be done.
 """
@@ -50,7 +50,7 @@ def check_digest(actual: str, approved: str) -> None:
         "this is not the plan that was approved",
         code="E0363",
         notes=(f"approved: {wanted}", f"now: {actual}"),
-        help="review the plan of now with `odfbuild plan`, and approve its digest",
+        help="review the current plan with `odfbuild plan`, and approve its digest",
         exit_code=5,
     )
 

@@ -1,7 +1,7 @@
-"""Who made a chain say other than its definition: a run of ours, or something else.
+"""Find out whether a run or something else made a chain differ from its definition.
 
 A block is ours when the log of runs has it, or when the definition at the commit that it belongs to
-says the same. Anything else was appended by another hand.
+says the same. Anything else was appended by another program.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ def _differs(name: str, kind: str, link: Link, place: object) -> ChainDrift:
     return ChainDrift(
         dataset=name,
         cause=DriftCause.DIFFERS,
-        message=f"{kind} in block #{link[1].sequence_number} {link[0].short} is not what its "
-        "definition says, and nothing tells which of the two moved",
-        help=_mend(name),
+        message=f"{kind} in block #{link[1].sequence_number} {link[0].short} differs from its "
+        "definition, and there is no record of which of the two changed",
+        help=_help(name),
         block=link[0],
         sequence_number=link[1].sequence_number,
         file=_text(place),
@@ -191,9 +191,9 @@ def _elsewhere(
     return ChainDrift(
         dataset=name,
         cause=DriftCause.CHANGED_ELSEWHERE,
-        message=f"{link[1].event.KIND} in block #{link[1].sequence_number} {link[0].short} was "
-        f"appended by something else than its definition, after {since.rstrip(',')}",
-        help=_mend(name),
+        message=f"{link[1].event.KIND} in block #{link[1].sequence_number} {link[0].short} was not "
+        f"appended from its definition; it came after {since.rstrip(',')}",
+        help=_help(name),
         block=link[0],
         sequence_number=link[1].sequence_number,
         commit=commit,
@@ -201,10 +201,10 @@ def _elsewhere(
     )
 
 
-def _mend(name: str) -> str:
+def _help(name: str) -> str:
     return (
-        f"`odfbuild apply -s {name}` puts the definition back; "
-        f"`odfbuild import {name}` writes down what the chain says"
+        f"`odfbuild apply -s {name}` restores the definition; "
+        f"`odfbuild import {name}` prints the definition of the chain"
     )
 
 

@@ -1,4 +1,4 @@
-"""The drift that a plan finds on its way: of histories, and of definitions that it would revert."""
+"""The drift that a plan shows: of histories, and of definitions that it would revert."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def read_elsewhere(source: str, reader: str) -> ChainDrift:
         dataset=source,
         cause=DriftCause.READ_ELSEWHERE,
         message=f"its history no longer holds the block that '{reader}' consumed",
-        help=f"bring that chain back (`odfbuild reset {source} --to BLOCK`), "
-        f"or compute '{reader}' anew: `odfbuild apply --allow rebuild:{reader}+`",
+        help=f"restore that chain (`odfbuild reset {source} --to BLOCK`), "
+        f"or compute '{reader}': `odfbuild apply --allow rebuild:{reader}+`",
     )

@@ -1,4 +1,4 @@
-"""Look at definitions side by side: two revisions in Git, or the files and the chains."""
+"""Compare definitions: two Git revisions, or the files and the chains."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The files of the cache in which a plan finds the decisions of the last one.
+"""The cache files with the decisions of the last plan.
 
-Another release, another configuration or another engine begins with none.
+It is empty for another release, configuration or engine.
 """
 
 from __future__ import annotations

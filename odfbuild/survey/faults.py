@@ -1,4 +1,4 @@
-"""What keeps datasets from being planned, one by one: the others go on.
+"""Errors of single datasets: the others are planned.
 
 A fault is of one dataset: its definition, its place in the graph, its chain, or a defect of ours
 that shows with it. What concerns all of a project, such as `odfbuild.yaml`, is no fault but raised.

@@ -1,4 +1,4 @@
-"""Heads that datasets are known to have had, and whether their chains still descend from them.
+"""Recorded heads of datasets, and whether their chains still descend from them.
 
 Who knows, the best first: notes that runs left on commits of Git, the chains that lie in Git, the
 log of runs on this machine.
@@ -53,7 +53,7 @@ def known_heads(config: Config) -> dict[str, KnownHead]:
 def _heads_in_git(config: Config) -> dict[str, KnownHead]:
     """Heads of the chains as they are committed in Git, where they lie there."""
     try:
-        with repository(config.root, "no heads lie there") as repo:
+        with repository(config.root, "no heads are there") as repo:
             folder = inside(repo, config.state)
             if folder is None or not repo.head.is_valid():
                 return {}
@@ -108,7 +108,7 @@ def gone(name: str, known: KnownHead) -> ChainDrift:
         dataset=name,
         cause=DriftCause.GONE,
         message=f"it has no chain; {known.by} left its head at {known.head.short}",
-        help="bring the chain back (git checkout, a backup), or let apply begin it anew",
+        help="restore the chain (git checkout, a backup), or let apply create a new one",
         block=known.head,
         commit=known.commit,
     )
@@ -130,7 +130,7 @@ def _descends(store: DatasetStore, head: Multihash, ancestor: Multihash) -> bool
 
 
 def _way_back(store: DatasetStore, known: Multihash) -> str:
-    accept = "`odfbuild git anchor` notes the heads of now where they are right"
+    accept = "`odfbuild git anchor` records the current heads if they are correct"
     if not store.block_path(known).exists():
-        return f"bring the chain back (git checkout, a backup, or pull it from a peer); {accept}"
-    return f"`odfbuild reset {store.name} --to {known}` brings it back; {accept}"
+        return f"restore the chain (git checkout, a backup, or pull it from a peer); {accept}"
+    return f"`odfbuild reset {store.name} --to {known}` restores it; {accept}"

@@ -1,4 +1,4 @@
-"""What people call datasets and blocks, and which ones they mean."""
+"""Find datasets and blocks by the names and hashes that users give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def existing(workspace: Workspace, name: str) -> str:
         aliases,
         name,
         what="chain of",
-        help="`odfbuild ls` lists all datasets; new ones get a chain by `odfbuild apply`",
+        help="`odfbuild ls` lists all datasets; `odfbuild apply` creates the chains of new ones",
     )
     ambiguous = same_but_for_case(each for each in aliases if each.lower() == found.lower())
     if ambiguous:

@@ -1,4 +1,4 @@
-"""What became of each dataset of an apply, and what that means for the exit code."""
+"""The outcome of each dataset of an apply, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where changed events stand in the project's files, as exactly as can be told."""
+"""Places of changed events in the project's files."""
 
 from __future__ import annotations
 

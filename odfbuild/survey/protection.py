@@ -1,6 +1,6 @@
-"""Protected datasets: neither what stands in odfbuild.yaml now nor the last apply lets them go.
+"""Protected datasets: by odfbuild.yaml, or by the last apply.
 
-So protection cannot be taken away by the change that it is meant to stop.
+So a single change cannot remove both the protection and the history.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def check_unprotected(
     pattern = refusing(config.policies, name, KIND)
     if pattern is not None:
         note = f"`{KIND}: refuse` holds for `{pattern}` in odfbuild.yaml"
-        help = "change the policy, run `odfbuild apply`, and ask again"
+        help = "change the policy, run `odfbuild apply`, then repeat the command"
     elif is_protected(workspace.dataset(lies_at or name)):
         note = "the policy of the last apply protects it; the one in odfbuild.yaml no longer does"
-        help = "run `odfbuild apply` for the changed policy first, and ask again"
+        help = "run `odfbuild apply` with the changed policy first, then repeat the command"
     else:
         return
     raise PlanError(

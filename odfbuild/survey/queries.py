@@ -1,4 +1,4 @@
-"""What is wrong with the queries and keys of all definitions, as far as their text tells."""
+"""Errors in the queries and keys of all definitions, found from their text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from odfbuild.engine.translate.runnable import SPARK
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.columns.known import KnownColumns
 from odfbuild.plan.engines import refused_queries
+from odfbuild.plan.inputs import ChainIdentities
 from odfbuild.plan.queries.subjects import errors_in, subjects_of
 from odfbuild.plan.right_queries import QueryKeys, RightQueries
 from odfbuild.project.locate import DefinitionPlace
@@ -26,13 +27,14 @@ def wrong_queries(found: Definitions) -> dict[str, tuple[OdfbuildError, ...]]:
     file = right_queries_file(project.config)
     right = RightQueries(file.load)
     heads = {name.lower(): head for name, head in found.workspace.heads().items()}
-    keys = QueryKeys(project.definitions, heads, project.config.engines)
+    alias_of = ChainIdentities(found.projections).alias
+    keys = QueryKeys(project.definitions, heads, project.config.engines, alias_of)
     known = KnownColumns(project.definitions, found.projections)
     wrong: dict[str, tuple[OdfbuildError, ...]] = {}
     by_name = {each.name: each for each in project.definitions}
     for definition in (by_name[name] for name in found.graph.order if name in by_name):
         try:
-            key = keys.of(definition.folded)
+            key = keys.of_definition(definition.folded)
             # Not part of what is remembered: plans remember, too, and look at engines elsewhere.
             errors = _of_other_engines(project, definition)
             errors += right.errors(key, partial(_look, project, definition, known))

@@ -1,4 +1,4 @@
-"""What is known of past runs: the results that `run_log.py` keeps in `.odfbuild/runs/<id>/`.
+"""Results of past runs, which `run_log.py` writes to `.odfbuild/runs/<id>/`.
 
 They serve people, `status` and `explain --since`; no decision depends on them.
 """

@@ -1,4 +1,4 @@
-"""What the selection grammar can ask about a project: names, files, keywords, states, reasons."""
+"""Properties of datasets for selections: names, files, keywords, states, reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfbuild.project.model import Config, Definition, Project
 
 STATES = (
-    *("new", "modified", "cosmetic", "forgotten", "refused"),
+    *("new", "modified", "cosmetic", "orphaned", "refused"),
     *("metadata", "additive", "forward-only", "breaking", "rebuild"),
 )
 """Values of `state:`; `modified` is any change to the definition of a dataset that exists."""
@@ -211,7 +211,7 @@ def _states(plan: Plan) -> dict[str, list[str]]:
         if kind not in (None, "new", "cosmetic"):
             labels.append("modified")
         if Action.FORGET in dataset.actions:
-            labels.append("forgotten")
+            labels.append("orphaned")
         if dataset.refusal is not None:
             labels.append("refused")
         found[dataset.name] = labels

@@ -1,8 +1,8 @@
-"""Files of sources that no run reads, or reads again: late ones, and ones that were edited.
+"""Source drift: files that arrived too late or were edited, which no run reads.
 
 A source of files remembers the last one only. Which ones were read is told by the whole chain, what
-they were by marks in the cache of the machine that read them. Times of modification say nothing:
-Git sets them anew with each checkout.
+they were by marks in the cache of the machine that read them. Times of modification are not used:
+Git changes them with each checkout.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def edited_files(definition: Definition, files: Sequence[str], last: str, root: 
         cause=DriftCause.EDITED,
         message=f"{_some(files, root)} {'were' if many else 'was'} changed after being read, and "
         f"{'are' if many else 'is'} not read again",
-        help=f"put what is new into a file whose name comes after '{last}', or bring back what was "
-        "read",
+        help=f"put new records into a file whose name comes after '{last}', or restore the file "
+        "as it was read",
         file=str(definition.location),
     )
 
@@ -64,7 +64,7 @@ def _passed_over(definition: Definition, late: Sequence[str], last: str, root: s
     return ChainDrift(
         dataset=definition.name,
         cause=DriftCause.PASSED_OVER,
-        message=f"{_some(late, root)} came when {last} had been read, and "
+        message=f"{_some(late, root)} arrived after {last} was read, and "
         f"{'are' if late[1:] else 'is'} never read",
         help=f"give it a name that comes after '{last}', and the next apply reads it",
         file=str(definition.location),

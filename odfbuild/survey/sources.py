@@ -1,4 +1,4 @@
-"""Look at the polling sources of a project, at those that may have news since the last plan."""
+"""Probe the polling sources of a project that may have changed since the last plan."""
 
 from __future__ import annotations
 

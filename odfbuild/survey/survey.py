@@ -1,4 +1,4 @@
-"""Look before deciding: read the project, its chains and its local sources, and make the plan.
+"""Read the project, its chains and its local sources, and make the plan.
 
 Reads files only: no JVM, no network. Writes nothing but the cache.
 """

@@ -1,1 +1,1 @@
-"""Checks that stored history is what was committed."""
+"""Verify committed histories."""

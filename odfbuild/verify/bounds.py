@@ -1,4 +1,4 @@
-"""Whether a Parquet file claims no more than it can hold, told before anything is unpacked.
+"""Check that sizes in a Parquet file are possible, before anything is unpacked.
 
 Footers and headers of pages come from whoever wrote the file: a few bytes can claim gigabytes. The
 headers are read here, without a library, as far as is needed to add up what they claim.

@@ -1,4 +1,4 @@
-"""Verify datasets: first that they are whole, then that derivatives follow from their inputs."""
+"""Verify datasets: first integrity, then reproducibility of derivatives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from odfbuild.verify.reproduce import (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All that is wrong, and what was done again; `None` when only integrity was asked for."""
+    """All findings, and what was recomputed; `None` if only integrity was checked."""
 
     findings: tuple[Finding, ...]
     reproduction: Reproduction | None = None
@@ -38,8 +38,8 @@ def verify(
 ) -> Verdict:
     """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
 
-    What steps have read has to be whole, too, so that the inputs of `names` are looked at. A
-    dataset that is damaged, or whose inputs are, is not done again.
+    What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
+    datasets, and those downstream of them, are not recomputed.
     """
     if factory is None:
         return Verdict(verify_integrity(workspace, names, logical=logical))

@@ -1,4 +1,4 @@
-"""What verification reports: a thing that is wrong, where it is, and how to mend it."""
+"""Findings of verification: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ValueDifference:
 class Finding:
     """One thing that is wrong with a dataset.
 
-    `message` is a sentence, `help` how to mend it, `code` stable. `block` and `sequence_number`
+    `message` is a sentence, `help` how to fix it, `code` stable. `block` and `sequence_number`
     name the block concerned, `path` the file, `offset` and `differences` the first record that
     differs and its values, where there is one.
     """

@@ -1,4 +1,4 @@
-"""A chain read once: what lies between two of its blocks, and what was in force at each."""
+"""A chain in memory: blocks in an interval, and the state at each block."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Check that chains are whole: heads, blocks, links, rules, and every object they refer to.
+"""Verify integrity: heads, blocks, links, rules, and all objects.
 
-Reads everything anew, never the cache. Finds all damage it can: behind a broken block the chain is
-taken up again at the one block that can precede it. Changes nothing; what is wrong is returned.
-Sources: Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
+Reads all files, never the cache. Finds all damage it can: behind a broken block the chain is taken
+up again at the one block that can precede it. Changes nothing; what is wrong is returned. Sources:
+Open Data Fabric, "Metadata Chain"; reference behaviour, "verify".
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
 from odfbuild.store.storage import ObjectKind
-from odfbuild.store.workspace import MEND_IDENTITY, SAME_IDENTITY, same_but_for_case
+from odfbuild.store.workspace import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
 from odfbuild.verify.finding import Finding, fault
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-_MEND_BLOCK = "restore the file as it was committed: git checkout, a backup, or pull it from a peer"
-_MEND_OBJECT = (
-    "restore the file as it was committed: from a backup, from the clone that has it, "
-    "or pull it from a peer"
+_RESTORE_BLOCK = "restore the file: git checkout, a backup, or a copy from a peer"
+_RESTORE_OBJECT = (
+    "restore the file: from a backup, from the clone that has it, or a copy from a peer"
 )
 _RENAME = "rename or remove one of the two folders"
-_MEND_CHAIN = (
-    "the chain was written by something that does not keep its rules; "
-    "go back to a head before this block (git checkout), or pull the dataset from a peer"
+_BROKEN_CHAIN = (
+    "the program that wrote the chain broke its rules; "
+    "go back to a head before this block (git checkout), or copy the dataset from a peer"
 )
 
 
@@ -80,7 +79,7 @@ def _copied(
         other = owners.setdefault(seed.dataset_id, store.name)
         if other != store.name:
             message = SAME_IDENTITY.format(other, store.name)
-            yield _finding(store, "E0381", message, MEND_IDENTITY, path=store.path)
+            yield _finding(store, "E0381", message, IDENTITY_HELP, path=store.path)
 
 
 def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
@@ -89,7 +88,7 @@ def read_chain(store: DatasetStore) -> tuple[list[Finding], list[Link]]:
         head = store.head()
     except IntegrityError as error:
         path = store.path / "refs" / "head"
-        return [_finding(store, error.code, error.message, _MEND_BLOCK, path=path)], []
+        return [_finding(store, error.code, error.message, _RESTORE_BLOCK, path=path)], []
     if head is None:
         message = f"'{store.name}' has no head: there is no such dataset"
         return [_finding(store, "E0804", message, "`odfbuild ls` lists them all")], []
@@ -140,8 +139,8 @@ def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, Me
                 _finding(
                     store,
                     "E0801",
-                    f"block {name} is not what was committed: its bytes hash to {actual}",
-                    _MEND_BLOCK,
+                    f"block {name} does not match its hash: its bytes hash to {actual}",
+                    _RESTORE_BLOCK,
                     block=name,
                     number=block.sequence_number if block else None,
                     path=path,
@@ -152,8 +151,8 @@ def _check_files(store: DatasetStore) -> tuple[list[Finding], dict[Multihash, Me
                 _finding(
                     store,
                     "E0803",
-                    f"block {name} was written as it is, but cannot be read: {reason}",
-                    _MEND_CHAIN,
+                    f"block {name} was written like this, but cannot be read: {reason}",
+                    _BROKEN_CHAIN,
                     block=name,
                     path=path,
                 )
@@ -169,7 +168,7 @@ def _missing(store: DatasetStore, block: Multihash, after: MetadataBlock | None)
         store,
         "E0802",
         f"block {block} is missing; {referrer} refers to it",
-        _MEND_BLOCK,
+        _RESTORE_BLOCK,
         block=block,
         number=after.sequence_number - 1 if after else None,
         path=store.block_path(block),
@@ -208,7 +207,7 @@ def _replay(store: DatasetStore, chain: list[Link]) -> list[Finding]:
                     store,
                     error.code,
                     f"block {hash} breaks a rule of the chain: {error.message}",
-                    _MEND_CHAIN,
+                    _BROKEN_CHAIN,
                     block=hash,
                     number=block.sequence_number,
                     path=store.block_path(hash),
@@ -265,12 +264,12 @@ def _check_object(
             store.bring(kind, hash)
         fault = check()
     except IntegrityError as error:
-        code, message, help = error.code, error.message, error.help or _MEND_OBJECT
+        code, message, help = error.code, error.message, error.help or _RESTORE_OBJECT
     else:
         if fault is None:
             return None
         noun = "data" if kind == "data" else "checkpoint"
-        code, message, help = fault.code, f"{noun} object {hash} {fault.what}", _MEND_OBJECT
+        code, message, help = fault.code, f"{noun} object {hash} {fault.what}", _RESTORE_OBJECT
     return _finding(
         store,
         code,

@@ -78,7 +78,7 @@ def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
         return Fault("E0812", f"has {found} bytes; {size} were committed")
     actual = Multihash.of(SHA3_256, digest.digest())
     if actual != hash:
-        return Fault("E0813", f"is not what was committed: its bytes hash to {actual}")
+        return Fault("E0813", f"does not match its hash: its bytes hash to {actual}")
     return None
 
 
@@ -95,7 +95,7 @@ def _check_offsets(path: Path, expected: DataSlice, column: str) -> Fault | None
             return Fault("E0814", f"has no offset column '{column}'")
         kind = file.schema_arrow.field(column).type
         if not pa.types.is_integer(kind):
-            return Fault("E0814", f"has offsets of type {kind}, which are no whole numbers")
+            return Fault("E0814", f"has offsets of type {kind}, which are not integers")
         if file.metadata.num_rows != interval.end - interval.start + 1:
             return Fault(
                 "E0814",
@@ -145,7 +145,7 @@ def _check_logical(path: Path, expected: DataSlice) -> Fault | None:
     if actual != expected.logical_hash:
         return Fault(
             "E0816",
-            f"holds other records than were committed: its logical hash is {actual}, "
+            f"contains other records than were committed: its logical hash is {actual}, "
             f"the block says {expected.logical_hash}",
         )
     return None

@@ -1,4 +1,4 @@
-"""Whether a chain and its objects are there, told without reading the objects.
+"""Check that a chain and its objects exist, without reading the objects.
 
 Blocks are read (they are small and name the objects); of objects only presence and size are looked
 at. `verify.integrity` hashes them as well.
@@ -16,7 +16,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
 from odfbuild.verify.finding import Finding
 
-_RESTORE = "restore the file as it was committed: from a backup, or pull it from a peer"
+_RESTORE = "restore the file: from a backup, or a copy from a peer"
 
 
 def missing_parts(store: DatasetStore) -> list[Finding]:
@@ -67,7 +67,7 @@ def _object(
             return None  # clones need not have what they never read
         code, text = "E0811", "is missing"
     except OSError as error:
-        code, text = "E0811", f"cannot be looked at: {error.strerror}"
+        code, text = "E0811", f"cannot be read: {error.strerror}"
     else:
         if actual == size:
             return None

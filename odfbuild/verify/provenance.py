@@ -1,7 +1,7 @@
-"""Where records of a dataset come from, step by step down to the roots.
+"""Provenance of records, step by step down to the roots.
 
 Chains tell which blocks a step read, and the engine which records of them a record was made of,
-when it does the step again. Nothing is kept for it, and nothing changes. Source: Open Data Fabric,
+when it recomputes the step. Nothing is kept for it, and nothing changes. Source: Open Data Fabric,
 "Provenance", "Derive Provenance".
 """
 
@@ -70,7 +70,7 @@ class TracedRecords:
     `whole`: why these are all records that were read, and not those that were needed. `sample` are
     the first few of the records, with the system columns, which `vocab` names. `before`: a record
     among them takes another one back, and `inputs` tell what that one came from. `untold`: why the
-    steps cannot be done again here.
+    steps cannot be recomputed here.
     """
 
     dataset: str

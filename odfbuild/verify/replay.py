@@ -1,8 +1,8 @@
-"""What has to be done again to check the steps of a derivative, and what counts as the same.
+"""Steps to recompute for a derivative, and when their results count as the same.
 
-Each recorded step is done again with what was in force at its block: transformation, schema and
-vocabulary of the derivative and of its inputs. Sources: Open Data Fabric, "Dataset
-Validation"; reference behaviour, "verify".
+Each committed step is recomputed with what was in force at its block: transformation, schema and
+vocabulary of the derivative and of its inputs. Sources: Open Data Fabric, "Dataset Validation";
+reference behaviour, "verify".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A step to be done again. `before` is what the derivative said just before `block`."""
+    """A step to recompute. `before` is the state of the derivative just before `block`."""
 
     block: Multihash
     sequence_number: int
@@ -120,23 +120,24 @@ def _input(
             f"input {recorded.dataset_id} of '{name}' has no chain here",
             code="E0822",
             dataset=name,
-            help="pull it from where it is published, or check this dataset with --integrity only",
+            help="copy its chain from where it is published, or check this dataset with "
+            "--integrity only",
         )
     interval = source.history.interval(recorded.prev_block_hash, recorded.new_block_hash)
     end = recorded.new_block_hash or recorded.prev_block_hash
     at_end = source.history.state(end) if interval is not None and end is not None else None
     if interval is None or at_end is None or at_end.schema is None:
         raise IntegrityError(
-            f"'{name}' read '{source.store.name}' between blocks that its history does not hold",
+            f"'{name}' read '{source.store.name}' at blocks that are not in its history",
             code="E0823",
             dataset=name,
             notes=(
                 f"from {recorded.prev_block_hash or 'the start'} "
                 f"to {recorded.new_block_hash or 'the same block'}",
             ),
-            help=f"the history of '{source.store.name}' was rewritten: bring the old one back, or "
-            f"compute '{name}' again (odfbuild apply --allow rebuild:{name}+); if nothing defines "
-            f"it any more, delete it (--allow delete:{name}+)",
+            help=f"the history of '{source.store.name}' was rewritten: restore the old one, or "
+            f"rebuild '{name}' (odfbuild apply --allow rebuild:{name}+); if its definition was "
+            f"removed, delete it (--allow delete:{name}+)",
         )
     step = recorded_step(recorded, interval)
     return StepInput(alias or source.store.name, source.store, step, at_end.schema, at_end.vocab)

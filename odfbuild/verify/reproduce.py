@@ -1,4 +1,4 @@
-"""Do recorded steps of derivatives again, in scratch space, and compare what comes out.
+"""Recompute committed steps of derivatives in scratch space, and compare the results.
 
 Finds records that do not follow from the inputs, also when whoever changed them recomputed every
 hash. Changes nothing. Source: Open Data Fabric, "Dataset Validation".
@@ -42,17 +42,17 @@ from odfbuild.verify.replay import (
 )
 from odfbuild.wording import count
 
-_MEND = (
-    "the records do not follow from the inputs: pull the dataset from a peer that you trust, "
-    "or compute it again (odfbuild apply --allow rebuild:{name}+)"
+_HELP = (
+    "the records do not follow from the inputs: copy the dataset from a peer that you trust, "
+    "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """Which steps to do again: those after the block `since`, and at most `sample` of each dataset.
+    """The steps to recompute: those after block `since`, at most `sample` of each dataset.
 
-    A sample is drawn anew each time, so that nobody can know which steps will not be looked at.
+    A sample is random, so that nobody can know which steps will not be looked at.
     """
 
     since: Multihash | None = None
@@ -61,7 +61,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What came of it: `steps` were done again, of so many `derivatives`."""
+    """The result: `steps` were recomputed, of so many `derivatives`."""
 
     findings: tuple[Finding, ...]
     steps: int
@@ -210,7 +210,7 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
             f"the step now has a result of another schema: {'; '.join(differences)}",
             code="E0820",
             dataset=store.name,
-            help=_MEND.format(name=store.name),
+            help=_HELP.format(name=store.name),
         )
     return write_slice(
         result,
@@ -275,11 +275,11 @@ def _releases(replay: Replay) -> str:
     transform = replay.transform.transform
     if not ran_on_spark(transform):
         by = " ".join(filter(None, (transform.engine, transform.version)))
-        return f" (computed by {by}, done again by Spark)"
+        return f" (computed by {by}, recomputed by Spark)"
     recorded, now = transform.version, release_for(transform, engine_version())
     if recorded in (None, now):
         return ""
-    return f" (computed by release {recorded}, done again by {now})"
+    return f" (computed by release {recorded}, recomputed by {now})"
 
 
 def _count(data: DataSlice | None) -> str:
@@ -293,7 +293,7 @@ def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
     if error.code == "E0820":
         return _finding(name, replay, "E0820", error.message)
     return replace(
-        _finding(name, replay, "E0824", f"its step cannot be done again: {error.message}"),
+        _finding(name, replay, "E0824", f"its step cannot be recomputed: {error.message}"),
         help=error.help or "",
     )
 
@@ -312,7 +312,7 @@ def _finding(
         dataset=name,
         code=code,
         message=message,
-        help=_MEND.format(name=name),
+        help=_HELP.format(name=name),
         block=replay.block,
         sequence_number=replay.sequence_number,
         path=path,

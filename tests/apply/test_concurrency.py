@@ -16,7 +16,7 @@ def test_a_dataset_that_another_process_holds_is_named_and_left_alone(tmp_path: 
     with tiny.workspace().claim(["root", "derived"]):
         done = tiny.run("apply", "-y", "--lock-timeout", "0")
     assert done.returncode == 9
-    assert "another process is at work on 'root'" in done.stderr
+    assert "another process holds the lock of 'root'" in done.stderr
     assert tiny.workspace().aliases() == []
 
 

@@ -38,7 +38,7 @@ def applied(tiny: Tiny, odfbuild: Program) -> Program:
 
 def test_without_consent_a_chain_without_definition_stays(tiny: Tiny, applied: Program) -> None:
     undefine(tiny, "second")
-    assert "forgotten: its definition is gone" in applied.ok("plan").out
+    assert "orphaned: its definition was removed" in applied.ok("plan").out
     applied.apply()
     assert tiny.ids("second") == [1, 2, 3]
 
@@ -91,6 +91,24 @@ def test_what_is_deleted_is_restored_whole_until_gc_empties_the_bin(
     applied.ok("verify", "--integrity")
 
 
+def test_the_bin_is_listed_with_the_commands_that_restore(tiny: Tiny, applied: Program) -> None:
+    assert applied.ok("ls", "--deleted").out.startswith("The bin is empty")
+    head = everything(tiny, "second")["refs/head"].decode()
+    undefine(tiny, "second")
+    applied.ok("apply", "-y", "--allow", "delete:second")
+    assert "second" not in applied.ok("ls").out
+    (listed,) = applied.ok("ls", "--deleted", "--json").data
+    assert (listed["name"], listed["head"]) == ("second", head)
+    assert listed["deleted_at"].startswith("20")
+    _, row, help_ = applied.ok("ls", "--deleted").out.splitlines()
+    assert help_ == "To restore one: odfbuild reset NAME --to HEAD"
+    name, _, short = row.split()
+    assert name == "second"
+    assert applied.ok("reset", name, "--to", short).out == "Restored 'second', which was deleted.\n"
+    assert applied.ok("ls", "--deleted", "--json").data == []
+    assert applied("ls", "--deleted", "second").code == 64
+
+
 def test_a_deleted_dataset_does_not_replace_one_that_has_its_name_now(
     tiny: Tiny, applied: Program
 ) -> None:
@@ -121,7 +139,7 @@ def test_what_is_allowed_by_name_goes_and_its_key_when_the_bin_is_emptied(
     undefine(tiny, "second")
     said = applied.ok("plan", "--allow", "delete:second")
     assert "  - second  deleted: its chain and its records\n" in said.out
-    assert "asked for: 3 records and their history are gone then" in said.out
+    assert "--allow delete is given: 3 records and their history are removed" in said.out
     assert said.out.endswith("0 to run, 0 to reset, 1 to delete.\n")
     assert tiny.ids("second") == [1, 2, 3]
     done = applied.ok("apply", "-y", "--allow", "delete:second")
@@ -254,12 +272,12 @@ def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
         assert keys_of(tiny) == keys
 
 
-def test_a_rebuild_never_leaves_a_forgotten_reader_behind(tiny: Tiny, applied: Program) -> None:
+def test_a_rebuild_never_leaves_an_orphaned_reader_behind(tiny: Tiny, applied: Program) -> None:
     undefine(tiny, "second")
     said = applied("apply", "-y", "--allow", "rebuild:derived+")
     assert said.code == 1
     assert "E0337" in said.err
-    assert "help: define it again, or delete it along: --allow delete:second\n" in said.err
+    assert "help: define it again, or delete it too: --allow delete:second\n" in said.err
     both = ("--allow", "rebuild:derived+", "--allow", "delete:second")
     assert "1 to reset, 1 to delete." in applied.ok("plan", *both).out
     applied.ok("apply", "-y", *both)

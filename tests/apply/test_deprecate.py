@@ -67,7 +67,7 @@ def test_another_release_makes_nothing_stale(tiny: Tiny, odfbuild: Program) -> N
 def test_another_release_goes_on_and_the_chain_says_so(tiny: Tiny, odfbuild: Program) -> None:
     tiny.arrive(2)
     said = odfbuild.ok("plan")
-    assert f"engine_changed: {OLD} computed it so far, {NEW} goes on" in said.out
+    assert f"because {OLD} computed it until now, {NEW} continues" in said.out
     odfbuild.apply()
     assert releases(tiny) == [OLD, NEW]
     assert "No changes" in odfbuild.ok("plan").out
@@ -93,7 +93,7 @@ def test_a_release_that_computes_otherwise_is_not_recorded(
     share(Other(), monkeypatch)
     said = odfbuild("engine", "deprecate")
     assert said.code == EXIT_MISMATCH
-    assert f"(computed by release {OLD}, done again by {NEW})" in said.out
+    assert f"(computed by release {OLD}, recomputed by {NEW})" in said.out
     assert f"! derived: {NEW} does not stand in for {OLD}" in said.out
     assert releases(tiny) == [OLD]
 

@@ -40,8 +40,7 @@ def program(
     said = program.ok("plan").out
     way = "--allow correct:derived does that now"
     assert (
-        f"the next step may correct up to 2 records: it computes the whole history anew; {way}"
-        in said
+        f"the next step may correct up to 2 records: it recomputes the whole history; {way}" in said
     )
     return program
 
@@ -59,21 +58,24 @@ def test_it_is_not_called_up_to_date_until_it_follows_its_query(program: Program
     assert values(program, "derived") == BEFORE
     plan = program.ok("plan", "--detailed-exitcode").out
     assert plan.splitlines() == [
-        "  = derived  its records follow the query of block #1 until an input brings something "
-        "new; to correct them now: odfbuild apply --allow correct:derived",
+        "  = derived  its records are results of the query of block #1 until there is new input; "
+        "to correct them now: odfbuild apply --allow correct:derived",
         "",
-        "No changes. 1 dataset of an earlier query, all others up to date.",
+        "No changes. 1 dataset with results of an earlier query; all others are up to date.",
     ]
     assert program.ok("plan").out == plan, "what was remembered says the same"
     listed = {each["name"]: each["status"] for each in program.ok("ls", "--json").data}
     assert listed == {"derived": "earlier query", "reader": "up to date", "root": "up to date"}
     assert "earlier query (1):\n  derived" in program.ok("status").out
-    assert "derived  follows an earlier query" in program.ok("explain", "derived").out
+    assert "derived  has results of an earlier query" in program.ok("explain", "derived").out
 
     planned = program.ok("plan", "--allow", "correct:derived").out
     assert "  > derived  no new records; reads 3 in all\n" in planned
-    assert "may correct up to 2 records: the whole history is computed anew" in planned
-    assert "correct: asked for: its records are to follow the query in force" in planned
+    assert "may correct up to 2 records: the whole history is recomputed" in planned
+    assert (
+        "because --allow correct is given: its records are corrected to match the current query"
+        in planned
+    )
     program.ok("apply", "-y", "--allow", "correct:derived")
     assert values(program, "derived") == CORRECTED
     assert values(program, "reader")[2:] == [(op, id, 10 * n) for op, id, n in CORRECTED[2:]]
@@ -123,8 +125,6 @@ def test_what_cannot_be_corrected_is_refused_with_what_can_be_done(program: Prog
         assert "error[E0352]" in said.err
         return said.err.partition("help: ")[2].strip()
 
-    assert help_for("correct:reader").startswith(
-        "compute it again from the start: --allow rebuild:"
-    )
+    assert help_for("correct:reader").startswith("rebuild it from the start: --allow rebuild:")
     assert help_for("correct:deriveds").splitlines()[0] == "did you mean 'derived'?"
-    assert "leave the `+` out" in help_for("correct:derived+")
+    assert "remove the `+`" in help_for("correct:derived+")

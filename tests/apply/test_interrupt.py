@@ -52,7 +52,7 @@ def test_a_program_that_would_run_for_hours_ends_at_the_second_interrupt_or_when
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     said = ""
-    while "finishing what has begun" not in said:  # two signals at once would be one
+    while "finishing running datasets" not in said:  # two signals at once would be one
         line = process.stderr.readline()
         assert line, said
         said += line

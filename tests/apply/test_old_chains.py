@@ -80,13 +80,13 @@ def test_chains_in_manifest_2_are_read_and_extended_without_touching_a_byte(
     before = _blocks(old)
     assert {manifest_version(data) for data in before.values()} == {2}
     assert program.ok("plan").out.startswith("No changes.")
-    assert "all blocks and objects are what was committed" in program.ok("verify").out
+    assert "all blocks and objects are intact" in program.ok("verify").out
 
     old.derive("derived", QUERY.replace("10", "20"))
     old.arrive(2)
     planned = program.ok("plan").out
     assert "~ derived  forward-only: SetTransform" in planned
-    assert "3 records stay with the query of block #" in planned
+    assert "3 existing records are not recomputed: made by the query of block #" in planned
     program.apply()
 
     after = _blocks(old)
@@ -96,7 +96,7 @@ def test_chains_in_manifest_2_are_read_and_extended_without_touching_a_byte(
     assert set(new.values()) == {3}
     assert old.ids("derived") == [1, 2, 3, 4]
     assert program.ok("plan").out.startswith("No changes.")
-    assert "all blocks and objects are what was committed" in program.ok("verify").out
+    assert "all blocks and objects are intact" in program.ok("verify").out
 
     for name in ("root", "derived"):
         logged = program.ok("log", name).out

@@ -65,7 +65,7 @@ def test_events_become_records_once_and_in_order(tmp_path, monkeypatch, capsys, 
         mint(1)
         mint(2)
         asked = len(node.requests)
-        assert "asked for new blocks at apply" in program.ok("plan", "--json").out
+        assert "polled for new blocks at apply" in program.ok("plan", "--json").out
         assert len(node.requests) == asked
         program.apply()
         records = tiny.records("minted")

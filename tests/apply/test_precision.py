@@ -180,7 +180,7 @@ def test_a_chain_of_an_earlier_release_goes_on_in_milliseconds_and_says_so(
         odfbuild.apply()
     add(tiny, "2", f"2024-01-01 00:00:00,{SEEN[2]},2")
     said = odfbuild.apply()
-    assert "milliseconds are kept of seen, as in its first records" in said.out
+    assert "milliseconds are kept for seen, as in its first records" in said.out
     assert values(tiny, "root", "seen") == [moment("2024-01-01T00:00:00.123Z")] * 2
 
 

@@ -66,7 +66,7 @@ def test_each_source_reads_and_merges_in_its_own_way(tiny: Tiny, odfbuild: Progr
     pushed = odfbuild.ok("push", "root", "[1].csv", "--source", "till")
     assert pushed.out.startswith("  committed  root  2 blocks, 2 records (")
     said = odfbuild.ok("push", "root", "--source", "till", "--json", stdin=_TWO).data
-    assert said["datasets"][0]["because"] == "the data holds nothing new"
+    assert said["datasets"][0]["because"] == "the data has no new records"
     assert said["summary"]["noop"] == 1
 
     line = b'{"id": 2, "value": 5}\n'
@@ -229,7 +229,7 @@ def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
     with tiny.workspace().claim(["root"]):
         held = odfbuild("push", "root", "-s", "till", "--json", "--lock-timeout=0", stdin=_ONE)
     assert (held.code, held.data["exit_code"]) == (9, 9)
-    assert "another process is at work on 'root'" in held.err
+    assert "another process holds the lock of 'root'" in held.err
     assert tiny.state() == before
 
 

@@ -48,9 +48,9 @@ def test_what_only_data_can_tell_is_said(tiny: Tiny, odfbuild: Program) -> None:
     root.write_text(text[:start] + text[end:])
     said = odfbuild.ok("validate", "--engine")
     assert "0 queries were checked" in said.out
-    assert said.err == "Checked but for their columns, which only data tell: derived.\n"
+    assert said.err == "Not checked for columns, because their inputs have no data yet: derived.\n"
 
-    # What no data can mend is found all the same, and before any of them are fetched.
+    # What no data can repair is found all the same, and before any of them are fetched.
     for query, why in (
         ("SELECT event_time, nwo() AS x FROM source", "there is no function nwo()"),
         ("SELECT event_time, now() AS x FROM source", "now() reads the clock"),

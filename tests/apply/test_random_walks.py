@@ -129,7 +129,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
         assert program.ok("plan").out == before
 
     def reset() -> None:
-        if (name := some()) is not None and not forgotten_readers(program):
+        if (name := some()) is not None and not orphaned_readers(program):
             walk.unsettle(name)
             program.ok("reset", name, "-r", "-y")
 
@@ -139,7 +139,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
             program("apply", "-y", "--allow", f"rebuild:{name}+")
 
     def delete_what_nothing_defines() -> None:
-        for name in forgotten_readers(program):
+        for name in orphaned_readers(program):
             if (program.root / "chains" / name).exists():
                 program("apply", "-y", "--allow", f"delete:{name}+")
 
@@ -165,7 +165,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
     ]
 
 
-def forgotten_readers(program: Program) -> list[str]:
+def orphaned_readers(program: Program) -> list[str]:
     """Chains without a definition; they cannot be taken along when what they read goes back."""
     return [each["name"] for each in program.ok("plan", "--json").data["forgotten"]]
 

@@ -1,7 +1,7 @@
 """Every kind of read and prepare step, from files into a chain, however runs end.
 
 What did not change writes nothing; what is new comes exactly once; a file that cannot be read
-leaves the chain as it was, and once it is mended, the next run brings what is missing.
+leaves the chain as it was, and once it is corrected, the next run brings what is missing.
 """
 
 from __future__ import annotations

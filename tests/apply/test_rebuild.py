@@ -47,7 +47,7 @@ def test_a_rebuilt_dataset_has_all_its_records_by_the_query_of_now(
     tiny.derive("other", NEW_QUERY)
     said = odfbuild.ok("plan", "--allow", "rebuild:other")
     assert "-/+ other" in said.out
-    assert "rebuild: asked for: 3 records are dropped and computed again" in said.out
+    assert "because --allow rebuild is given: 3 records are dropped and recomputed" in said.out
     assert "value * 100" in said.out
     assert said.out.endswith("0 to create, 0 to change, 1 to run, 1 to reset, 0 to delete.\n")
     assert tiny.workspace().projection("other") == before

@@ -55,8 +55,8 @@ def test_a_history_grows_by_optional_columns_and_by_nothing_else(
     tiny.derive("derived", QUERY.replace("FROM", ", upper(note) AS loud FROM"))
     tiny.derive("through", "SELECT event_time, id, note FROM source", source="all")
     planned = tiny.run("plan", env=NO_JVM).stdout
-    assert planned.count("SetDataSchema adds columns, empty in the records that exist: note") == 3
-    assert planned.count("SetDataSchema adds columns, empty in the records that exist: loud") == 1
+    assert planned.count("SetDataSchema adds columns, NULL in existing records: note") == 3
+    assert planned.count("SetDataSchema adds columns, NULL in existing records: loud") == 1
     tiny.apply()
     kinds = [type(event) for event in tiny.events("root")]
     assert kinds[-3:-1] == [SetPollingSource, SetDataSchema]

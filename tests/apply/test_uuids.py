@@ -106,6 +106,9 @@ def test_uuids_are_keys_of_every_merge(odfbuild: Program, merge: str) -> None:
     odfbuild.apply()
     assert sorted(tiny.ids("root")) == [1, 2, 3]
     assert schema_of_last(tiny, "root").field("seen").type == pa.uuid()
+    # Keys are looked up in an index: the history is not read for them.
+    index = list((tiny.root / ".odfbuild" / "side-cars" / "root").glob("keys-*/*.arrow"))
+    assert bool(index) == (merge != "Snapshot")
 
 
 def test_uuids_of_parquet_are_uuids_and_text_that_is_none_is_a_bad_record(

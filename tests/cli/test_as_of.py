@@ -133,7 +133,7 @@ def test_what_was_known_and_what_was_true(odfbuild: Program) -> None:
         "2024-01             1          1     0",
     ]
     assert "price 20 → 21" in "\n".join(text)
-    assert "Nothing that was said then" in odfbuild.ok("corrections", "root", "--since", then).out
+    assert "No record was corrected" in odfbuild.ok("corrections", "root", "--since", then).out
 
     # A record of a time before the watermark of then comes late.
     (tiny.root / "data" / "3.csv").write_text("event_time,id,value\n2024-01-02 00:00:00,9,9\n")

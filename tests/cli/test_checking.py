@@ -38,7 +38,7 @@ def test_dbt_core_6035_bad_data_is_never_public(tiny: Tiny, odfbuild: Program) -
     declare(tiny, "{match: [derived], acceptedValues: {value: [10, 20]}}")
     said = odfbuild("apply", "-y")
     assert said.code == 4
-    assert "error[E0540]: the new records of 'derived' do not keep to its checks" in said.err
+    assert "error[E0540]: the new records of 'derived' violate its checks" in said.err
     assert "= note: acceptedValues: value: 1 record, such as offset 2, 30" in said.err
     assert tiny.workspace().aliases() == ["root"]
     # What was wrong is kept for whoever wants to see it.

@@ -84,7 +84,7 @@ def test_bazel_3026_every_run_has_a_reason_and_so_has_none(tiny: Tiny, applied: 
     assert (causes[0]["code"], causes[0]["message"]) == ("source_has_news", "data/2.csv is new")
     applied.apply()
     idle = applied.ok("explain", "further", "--json").data
-    assert idle["standing"] == "up_to_date"
+    assert idle["status"] == "up_to_date"
     assert [each["what"] for each in idle["settled"]] == ["the definition", "derived"]
 
 
@@ -253,7 +253,7 @@ def test_dbt_core_15979_a_changed_column_is_followed_to_the_columns_made_from_it
     assert causes(applied, "further") == [
         {"column": "value", "by": "derivation", "input": "derived", "input_column": "value"}
     ]
-    assert "reaches further: value (derivation)" in applied.ok("plan").out
+    assert "affects further: value (derivation)" in applied.ok("plan").out
 
 
 def test_terraform_17599_a_definition_that_goes_deletes_nothing(
@@ -262,7 +262,7 @@ def test_terraform_17599_a_definition_that_goes_deletes_nothing(
     before = heads(tiny)
     (tiny.root / "datasets" / "further.yaml").unlink()
     said = applied.ok("plan")
-    assert ". further  forgotten: its definition is gone; the chain stays" in said.out
+    assert ". further  orphaned: its definition was removed; its chain stays" in said.out
     assert applied("plan", "--detailed-exitcode").code == 0
     applied.apply()
     assert heads(tiny) == before
@@ -277,7 +277,7 @@ def test_dbt_core_2079_what_a_run_will_read_is_known_before_it(
     assert (pending["records"], pending["exact"]) == (1, True)
     event = tiny.events("root")[-1]
     assert pending["bytes"] == event.new_data.size
-    total = "Will read 2 records of datasets; 1.8 KB of new input are on disk now."
+    total = "Will read 2 records of datasets; 1.8 KB of new input on disk."
     assert total in applied.ok("plan").out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import urllib.error
@@ -122,7 +123,7 @@ def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> No
     listed = {each["name"]: each["owners"] for each in odfbuild.ok("ls", "--json").data}
     assert listed == {"root": ["@data/all", "ann@example.org"], "derived": ["@data/derived"]}
     text = odfbuild.ok("plan", "--md", "-o", "plan.json").out
-    asked = text[text.index("Whom to ask:") :].splitlines()
+    asked = text[text.index("Owners:") :].splitlines()
     assert asked[2:5] == [
         "- `@data/all`: `root`",
         "- `@data/derived`: `derived`",
@@ -144,13 +145,17 @@ def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
             with refused:
                 return refused.code, refused.read().decode()
 
-    with subprocess.Popen(
-        [BINARY, "docs", "serve", "--port", "0"],
-        cwd=tiny.root,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
+    with (
+        subprocess.Popen(
+            [BINARY, "docs", "serve", "--port", "0"],
+            cwd=tiny.root,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as server,
+        contextlib.ExitStack() as at_end,
+    ):
+        at_end.callback(server.kill)  # a failure must not wait for it
         assert server.stdout is not None
         address = server.stdout.readline().split()[1]
         status, page = fetched()
@@ -159,8 +164,15 @@ def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
         assert fetched()[1].count("<section") == 3
         tiny.derive("further", QUERY, "nowhere")
         status, page = fetched()
+        assert (status, page.count("<section")) == (200, 3)
+        assert "<td>refused</td>" in page
+        config = tiny.root / "odfbuild.yaml"
+        right = config.read_text()
+        config.write_text("kind: [")
+        status, page = fetched()
         assert status == 500
-        assert page.startswith("error[E0202]: ")
+        assert page.startswith("error[E")
+        config.write_text(right)
         assert fetched("evil.example:80")[0] == 403
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=120) == 0

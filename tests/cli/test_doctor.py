@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with a machine or a project is told, with what mends it."""
+"""`doctor`: what is wrong with a machine or a project is told, with what fixes it."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def examined(odfbuild: Program, *options: str) -> dict[str, dict[str, Any]]:
     assert len(checks) == len(said.data["checks"])
     failed = any(each["status"] == "fail" for each in checks.values())
     assert (said.code, said.data["ok"]) == (int(failed), not failed)
-    assert all((each["mend"] is None) == (each["status"] == "ok") for each in checks.values())
+    assert all((each["help"] is None) == (each["status"] == "ok") for each in checks.values())
     return checks
 
 
-def mend(check: dict[str, Any]) -> None:
+def fix(check: dict[str, Any]) -> None:
     """Do what the line of help says."""
-    subprocess.run(check["mend"], shell=True, check=True)
+    subprocess.run(check["help"], shell=True, check=True)
 
 
 def test_where_all_is_well_nothing_warns(tiny: Tiny, odfbuild: Program, machine: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_missing_java_fails(
     monkeypatch.setenv("ODFBUILD_JAVA_HOME", "/nonexistent")
     check = examined(odfbuild)["java"]
     assert check["status"] == "fail"
-    assert "pip install 'odfbuild[jre]'" in check["mend"]
+    assert "pip install 'odfbuild[jre]'" in check["help"]
 
 
 def test_keys_that_others_may_read_fail_and_the_command_mends_it(
@@ -120,12 +120,12 @@ def test_keys_that_others_may_read_fail_and_the_command_mends_it(
     keys.chmod(0o755)
     check = examined(odfbuild)["keys"]
     assert check["detail"] == "the folder of private keys is open to others (mode 755)"
-    mend(check)
+    fix(check)
     key = next(each for each in keys.iterdir() if each.name != ".gitignore")
     key.chmod(0o644)
     check = examined(odfbuild)["keys"]
     assert (check["status"], key.name in check["detail"]) == ("fail", True)
-    mend(check)
+    fix(check)
     check = examined(odfbuild)["keys"]
     assert (check["status"], check["detail"][:2]) == ("ok", "2,")
 
@@ -135,14 +135,14 @@ def test_keys_in_git_fail(tiny: Tiny, odfbuild: Program) -> None:
     git(tiny, "add", "--force", ".odfbuild-keys")
     check = examined(odfbuild)["keys in git"]
     assert check["status"] == "fail"
-    assert "make new keys" in check["mend"]
+    assert "make new keys" in check["help"]
 
 
 def test_a_repository_that_is_not_set_up_warns_until_it_is(tiny: Tiny, odfbuild: Program) -> None:
     check = examined(odfbuild)["git set-up"]
     assert check["status"] == "warn"
     assert "odfbuild.notes" in check["detail"]
-    assert check["mend"] == "odfbuild git install"
+    assert check["help"] == "odfbuild git install"
     odfbuild.ok("git", "install")
     assert examined(odfbuild)["git set-up"]["status"] == "ok"
     git(tiny, "config", "odfbuild.notes", "false")
@@ -153,7 +153,7 @@ def test_a_project_outside_of_git_warns(tiny: Tiny, odfbuild: Program) -> None:
     shutil.rmtree(tiny.root.parent / ".git")
     check = examined(odfbuild)["git"]
     assert check["status"] == "warn"
-    mend(check)
+    fix(check)
     assert examined(odfbuild)["git"]["status"] == "ok"
 
 
@@ -180,7 +180,7 @@ def test_a_wrong_configuration_fails_and_the_machine_is_looked_at_all_the_same(
         file.write("  engin: {}\n")
     checks = examined(odfbuild)
     assert checks["project"]["detail"] == "odfbuild.yaml:7:3: unknown key 'engin'"
-    assert checks["project"]["mend"] == "did you mean 'engine'?"
+    assert checks["project"]["help"] == "did you mean 'engine'?"
     assert checks["java"]["status"] == "ok"
 
 
@@ -251,7 +251,7 @@ def test_what_killed_runs_left_warns(tiny: Tiny, odfbuild: Program) -> None:
     two_days_ago = time.time() - 2 * 24 * 3600
     os.utime(left, (two_days_ago, two_days_ago))
     check = examined(odfbuild)["cache"]
-    assert (check["status"], check["mend"]) == ("warn", "odfbuild gc")
+    assert (check["status"], check["help"]) == ("warn", "odfbuild gc")
     assert "5 KB was left by runs that were killed" in check["detail"]
 
 
@@ -279,7 +279,7 @@ def test_completion_that_is_not_installed_warns(
     tiny: Tiny, odfbuild: Program, machine: Path
 ) -> None:
     (machine / "home" / ".zfunc" / "_odfbuild").unlink()
-    assert examined(odfbuild)["completion"]["mend"] == "odfbuild --install-completion"
+    assert examined(odfbuild)["completion"]["help"] == "odfbuild --install-completion"
 
 
 def test_the_text_has_a_line_for_each_check_and_what_mends_it(

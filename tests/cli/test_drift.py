@@ -114,7 +114,7 @@ def test_a_chain_that_another_hand_changed(tiny: Tiny, odfbuild: Program) -> Non
     append_elsewhere(tiny, "A better text")
     assert drift(odfbuild) == [("root", "definition", "changed_elsewhere")]
     said = odfbuild.ok("drift").out
-    assert "SetInfo in block #" in said and "appended by something else than its" in said
+    assert "SetInfo in block #" in said and "not appended from its" in said
     # What belongs to nobody's definition is nobody's drift.
     file = tiny.root / "datasets" / "root.yaml"
     file.write_text(file.read_text().partition("    - kind: SetInfo")[0])
@@ -158,7 +158,7 @@ def test_a_head_that_was_moved_back(tiny: Tiny, odfbuild: Program) -> None:
         ("root", "history", "read_elsewhere"),
     ]
     found = odfbuild.ok("drift", "--json", "root").data["drift"][0]
-    assert found["help"].startswith(f"`odfbuild reset root --to {first[0]}` brings it back")
+    assert found["help"].startswith(f"`odfbuild reset root --to {first[0]}` restores it")
     odfbuild.ok("reset", "root", "--to", first[0], "-y")
     assert drift(odfbuild) == []
 
@@ -245,12 +245,12 @@ def test_a_file_that_came_too_late_is_never_read(tiny: Tiny, odfbuild: Program) 
     assert drift(odfbuild) == [("root", "source", "passed_over")]
     said = odfbuild.ok("drift").out
     assert (
-        "data/0.csv came when 2.csv had been read, and is never read\n"
+        "data/0.csv arrived after 2.csv was read, and is never read\n"
         "      --> datasets/root.yaml\n"
         "      help: give it a name that comes after '2.csv', and the next apply reads it\n"
     ) in said
     (tiny.root / "data" / "00.csv").write_text("")
-    assert "data/0.csv and 1 more came when 2.csv had been read" in odfbuild.ok("drift").out
+    assert "data/0.csv and 1 more arrived after 2.csv was read" in odfbuild.ok("drift").out
 
 
 def sources_in_plan(odfbuild: Program) -> list[tuple[str, str]]:
@@ -273,7 +273,8 @@ def test_a_file_that_was_edited_after_it_was_read_is_told(tiny: Tiny, odfbuild: 
     said = odfbuild.ok("plan").out
     assert "No changes." in said
     told = "data/1.csv was changed after being read, and is not read again"
-    help = "put what is new into a file whose name comes after '2.csv', or bring back what was read"
+    help = "put new records into a file whose name comes after '2.csv', or restore the file as "
+    "it was read"
     assert f"drift of source (edited): {told}\n" in said
     assert help in said
     assert f"`root` drift of source (edited): {told}\n" in odfbuild.ok("plan", "--md").out

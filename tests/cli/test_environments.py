@@ -86,14 +86,14 @@ def test_chains_of_an_environment_do_not_lie_within_those_of_another(
         said = odfbuild(*verb)
         assert said.code == 1
         assert said.err == (
-            "error[E0380]: the chains of environment 'prod' would lie within those of the project: "
+            "error[E0380]: the chains of environment 'prod' would be inside those of the project: "
             "chains/prod is in chains\n"
             "  --> odfbuild.yaml:12:7\n"
             "   |\n"
             "12 |       state: chains/prod\n"
             "   |       ^^^^^\n"
             "help: give each a folder of its own, such as `state: chains/default` for the project; "
-            "chains that are there already move along\n"
+            "move existing chains there\n"
             "see: odfbuild explain E0380\n"
         )
     config.write_text(text.replace("  state: chains\n", "  state: chains/default\n"))

@@ -12,12 +12,12 @@ from odfbuild.report.errors import error_to_data, render_error
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 
-A = OdfbuildError("one", code="E0101", help="mend it")
+A = OdfbuildError("one", code="E0101", help="fix it")
 B = OdfbuildError("two", code="E0102")
 
 
 def test_an_error_ends_with_the_command_that_explains_it() -> None:
-    assert render_error(A) == "error[E0101]: one\nhelp: mend it\nsee: odfbuild explain E0101\n"
+    assert render_error(A) == "error[E0101]: one\nhelp: fix it\nsee: odfbuild explain E0101\n"
 
 
 def test_of_several_errors_each_code_is_named_once_at_the_end() -> None:

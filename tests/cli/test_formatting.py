@@ -27,8 +27,8 @@ def test_files_are_formatted_once(odfbuild: Program, tiny: Tiny) -> None:
     template = (tiny.root / "datasets" / "t.yaml.j2").read_bytes()
     said = odfbuild.ok("fmt")
     assert said.out == "datasets/orders.yaml\n"
-    assert "1 template is left as written." in said.err
-    assert "1 file was formatted, 2 in form already." in said.err
+    assert "1 template is not formatted." in said.err
+    assert "1 file was formatted, 2 already formatted." in said.err
     assert orders.read_text() == TIDY
     assert orders.stat().st_mode & 0o777 == 0o640
     assert (tiny.root / "datasets" / "t.yaml.j2").read_bytes() == template
@@ -55,7 +55,7 @@ def test_what_comes_in_goes_out_formatted(odfbuild: Program) -> None:
     anchored = b"a: &x 1\nb:  *x\n"
     said = odfbuild.ok("fmt", "-", stdin=anchored)
     assert said.out.encode() == anchored
-    assert "Left as it is: anchors and aliases" in said.err
+    assert "Not changed: anchors and aliases" in said.err
 
 
 def test_broken_files_do_not_keep_others_from_being_formatted(

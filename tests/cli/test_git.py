@@ -39,7 +39,7 @@ def test_installing_again_changes_nothing(tiny: Tiny, odfbuild: Program) -> None
     odfbuild.ok("git", "install")
     files = [tiny.root / ".gitattributes", tiny.root.parent / ".git" / "config"]
     before = [file.read_bytes() for file in files]
-    assert odfbuild.ok("git", "install").out == "Everything was set up already.\n"
+    assert odfbuild.ok("git", "install").out == "Git is configured already.\n"
     assert [file.read_bytes() for file in files] == before
 
 
@@ -57,7 +57,7 @@ def committed(tiny: Tiny, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_head_is_not_committed_without_its_blocks(tiny: Tiny, odfbuild: Program) -> None:
-    assert ".git/hooks/pre-commit: a head is not" in odfbuild.ok("git", "install").out
+    assert ".git/hooks/pre-commit: it rejects heads" in odfbuild.ok("git", "install").out
     odfbuild.apply()
     git(tiny, "add", "-A")
     assert committed(tiny).returncode == 0
@@ -74,7 +74,7 @@ def test_a_head_is_not_committed_without_its_blocks(tiny: Tiny, odfbuild: Progra
     # What the help says.
     assert "help: `git add :/project/chains`, and commit again" in said.stderr
     git(tiny, "add", ":/project/chains")
-    assert odfbuild.ok("git", "check").out == "Every head is staged with its blocks.\n"
+    assert odfbuild.ok("git", "check").out == "All staged heads have their blocks.\n"
     assert committed(tiny, "-a").returncode == 0
 
 
@@ -98,7 +98,7 @@ def test_commits_without_heads_do_not_ask_odfbuild(tiny: Tiny, odfbuild: Program
     odfbuild.apply()
     git(tiny, "add", "-A")
     assert "/nowhere/odfbuild" in committed(tiny).stderr
-    # Installing again, in the environment that there is now, mends it.
+    # Installing again, in the environment that there is now, repairs it.
     assert "pre-commit" in odfbuild.ok("git", "install").out
     assert committed(tiny).returncode == 0
 
@@ -107,14 +107,14 @@ def test_hooks_of_others_are_left_alone(tiny: Tiny, odfbuild: Program) -> None:
     hook = tiny.root.parent / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\nexit 0\n")
     said = odfbuild.ok("git", "install").out
-    assert "pre-commit is not of odfbuild and was left alone; let it run `" in said
+    assert "pre-commit was not installed by odfbuild and was not changed; make it run `" in said
     assert hook.read_text() == "#!/bin/sh\nexit 0\n"
     # Where it asks by itself, or pre-commit does, nothing is said.
     hook.write_text("#!/bin/sh\nodfbuild -C project git check\n")
-    assert odfbuild.ok("git", "install").out == "Everything was set up already.\n"
+    assert odfbuild.ok("git", "install").out == "Git is configured already.\n"
     hook.write_text("#!/bin/sh\nexec pre-commit\n")
     (tiny.root.parent / ".pre-commit-config.yaml").write_text("hooks: [{id: odfbuild-chains}]\n")
-    assert odfbuild.ok("git", "install").out == "Everything was set up already.\n"
+    assert odfbuild.ok("git", "install").out == "Git is configured already.\n"
 
 
 def test_histories_that_parted_are_a_conflict_for_a_person(tiny: Tiny, odfbuild: Program) -> None:

@@ -116,7 +116,7 @@ def test_who_pushes_second_is_refused_by_name_when_the_same_dataset_moved(
     git(other.root, "checkout", "--theirs", ":/chains")
     assert "No changes" in there.apply().out
     refused = there("git", "commit")
-    assert "conclude what Git is at" in refused.err
+    assert "finish the operation in progress in Git" in refused.err
     git(other.root, "add", "--all")
     git(other.root, "commit", "-q", "-m", "Merge")
     there.ok("git", "commit", "--push")

@@ -152,7 +152,7 @@ def test_what_is_safe_is_mended(odfbuild: Program, tiny: Tiny) -> None:
     root = tiny.root / "datasets" / "root.yaml"
     before = root.read_text()
     said = odfbuild("lint", "--fix", "--json")
-    assert "Mended datasets/root.yaml" in said.err
+    assert "Fixed datasets/root.yaml" in said.err
     assert root.read_text() == before.replace("nullValue: NO", 'nullValue: "NO"')
     assert "ambiguous-text" not in said.out
     assert not odfbuild("lint", "--fix").err
@@ -171,7 +171,7 @@ def test_nothing_is_wrong_with_the_example(odfbuild: Program, tmp_path: Path) ->
     example = tmp_path / "example"
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("chains", ".odfbuild*"))
     said = odfbuild.ok("-C", str(example), "lint", "--strict")
-    assert said.out == "Nothing to complain about.\n"
+    assert said.out == "No issues found.\n"
 
 
 @pytest.mark.parametrize(

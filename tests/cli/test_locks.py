@@ -55,7 +55,7 @@ def held(root: Path, *names: str, host: str = "") -> Iterator[subprocess.Popen[s
 
 
 def test_who_works_on_what_is_listed(odfbuild: Program) -> None:
-    assert odfbuild.ok("lock", "list").out == "Nobody works on any dataset.\n"
+    assert odfbuild.ok("lock", "list").out == "No dataset is locked.\n"
     with held(odfbuild.root, "derived", "elsewhere") as process:
         (holder,) = odfbuild.ok("lock", "list", "--json").data
         assert (holder["pid"], holder["datasets"]) == (process.pid, ["derived"])
@@ -75,7 +75,8 @@ def test_a_dataset_that_is_held_is_left_alone_with_its_own_exit_code(odfbuild: P
         said = odfbuild("apply", "-y", "--lock-timeout", "0")
         assert said.code == 9
         assert (
-            f"error[E0702]: another process is at work on 'root' (process {process.pid}" in said.err
+            f"error[E0702]: another process holds the lock of 'root' (process {process.pid}"
+            in said.err
         )
         assert Tiny(odfbuild.root).workspace().aliases() == []
     with held(odfbuild.root, "derived"):
@@ -148,7 +149,10 @@ def test_of_thirty_pushes_at_once_all_are_committed(odfbuild: Program) -> None:
     for number, file in enumerate(files):
         file.write_text(_ROW % (100 + number))
     command = [sys.executable, "-c", _PUSHES, str(odfbuild.root), *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    here = Path(__file__).parents[2]
+    done = subprocess.run(
+        command, cwd=here, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(Tiny(odfbuild.root).ids("pushed")) == [100 + n for n in range(30)]
     odfbuild.ok("verify", "--integrity", "pushed")
@@ -164,12 +168,12 @@ def test_terraform_28710_a_lock_does_not_outlive_its_process(odfbuild: Program) 
 
 def test_a_holder_is_asked_to_stop(odfbuild: Program) -> None:
     odfbuild.apply()
-    assert odfbuild.ok("lock", "break", "root").out == "Nobody works on 'root'.\n"
+    assert odfbuild.ok("lock", "break", "root").out == "'root' is not locked.\n"
     with held(odfbuild.root, "root", "derived") as process:
         said = odfbuild.ok("lock", "break", "Root", "--auto-approve")
-        assert said.out == "'root' is free.\n"
+        assert said.out == "The lock of 'root' is released.\n"
         assert said.err.startswith(f"process {process.pid}, since 20")
-        assert said.err.endswith(" UTC (odfbuild test) works on 'root'.\n")
+        assert said.err.endswith(" UTC (odfbuild test) holds the lock of 'root'.\n")
         assert process.wait(timeout=120) == -signal.SIGINT
     assert odfbuild.ok("lock", "list", "--json").data == []
     odfbuild.apply()
@@ -182,7 +186,7 @@ def test_a_holder_that_does_not_listen_is_ended(odfbuild: Program) -> None:
         said = odfbuild("lock", "break", "root", "--auto-approve", "--lock-timeout", "0.2")
         assert said.code == 9
         assert "error[E0347]: the lock of 'root' was not broken: process" in said.err
-        assert "has not let go of it in 0.2 seconds" in said.err
+        assert "did not release it within 0.2 seconds" in said.err
         assert "--now" in said.err
         process.send_signal(signal.SIGCONT)
         odfbuild.ok("lock", "break", "root", "--auto-approve", "--now")

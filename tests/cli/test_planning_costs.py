@@ -87,7 +87,7 @@ def broken_file(project: Path) -> None:
     (project / "datasets" / "broken.yaml").write_text("kind: [\n")
 
 
-def mended_file(project: Path) -> None:
+def corrected_file(project: Path) -> None:
     (project / "datasets" / "broken.yaml").unlink()
 
 
@@ -114,7 +114,15 @@ def chains(project: Path) -> None:
 
 
 CHANGES = (
-    *(chains, changed_query, changed_description, changed_name, new_file, broken_file, mended_file),
+    *(
+        chains,
+        changed_query,
+        changed_description,
+        changed_name,
+        new_file,
+        broken_file,
+        corrected_file,
+    ),
     *(new_records, moved_source, a_variable, lost_source),
 )
 

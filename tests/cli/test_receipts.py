@@ -38,7 +38,7 @@ def test_an_advanced_input_names_numbers_of_blocks_and_the_commit_of_the_last(
     odfbuild.ok("apply", "-y", "-s", "root")
     made = commit(tiny, "More records")
     said = odfbuild.ok("explain", "derived").out
-    assert "└─ input_advanced: root has 1 new record, offsets 3 to 3, block #3 " in said
+    assert "└─ root has 1 new record, offsets 3 to 3, block #3 " in said
     assert " → #4 " in said
     assert f', commit {made[:10]} "More records" (Ann)' in said
     (cause,) = odfbuild.ok("explain", "derived", "--json").data["causes"]

@@ -124,7 +124,7 @@ def test_without_a_declaration_a_new_name_is_a_new_dataset(tiny: Tiny, odfbuild:
     [
         (
             {"derived": "tidy"},
-            "'derived' is declared to be renamed to 'tidy', and is still defined",
+            "'derived' is declared as renamed to 'tidy', and is still defined",
         ),
         ({"gone": "nowhere"}, "and nothing defines 'nowhere'"),
         ({"gone": "further"}, "'gone' cannot be renamed to 'further': both have a chain"),

@@ -143,12 +143,12 @@ def test_explain_tells_what_happened_since_a_run(tiny: Tiny, odfbuild: Program) 
         + re.search(r"(  the definition: .*\n  root: .*\n)", said)[1]
         + f"\nSince run {first} (committed 3 records in 4 blocks):\n"
         f"  {second}  committed 1 record in 1 block\n"
-        "    upstream_planned: root will run\n"
-        "      source_has_news: data/2.csv is new\n"
+        "    root will run\n"
+        "      data/2.csv is new\n"
     )
     data = odfbuild.ok("explain", "derived", "--since", "last", "--json").data
     assert (data["since"]["run_id"], data["since"]["runs"]) == (second, [])
-    assert data["standing"] == "up_to_date"
+    assert data["status"] == "up_to_date"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_cannot_be_explained_is_refused(
 
 def test_error_codes_are_explained(odfbuild: Program) -> None:
     said = odfbuild.ok("explain", "e0364")
-    assert said.out.startswith("E0364: No such run\n\nRuns are kept in")
+    assert said.out.startswith("E0364: No such run\n\nThe newest hundred runs are kept in")
     assert odfbuild.ok("explain", "E0364", "--json").data["title"] == "No such run"
     assert odfbuild("explain", "E9999").code == 64
 

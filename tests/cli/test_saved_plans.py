@@ -100,7 +100,7 @@ def test_a_saved_plan_of_which_a_part_is_stale_shows_what_is_refused_and_no_chan
     assert "None" not in shown
     assert "  ! derived  refused\n      error[E0701]: 'derived' moved" in shown
     assert "  ~ other    forward-only: SetTransform\n" in shown
-    assert "1 dataset refused; apply does the others.\nPlan: 0 to create, 1 to change" in shown
+    assert "1 dataset refused; apply runs the others.\nPlan: 0 to create, 1 to change" in shown
 
 
 def test_terraform_15185_a_part_of_a_saved_plan_can_be_applied(
@@ -109,8 +109,8 @@ def test_terraform_15185_a_part_of_a_saved_plan_can_be_applied(
     save(odfbuild)
     said = odfbuild.ok("apply", "plan.json", "-y", "-s", "derived")
     assert set(heads(tiny)) == {"root", "derived"}
-    assert "Also applied, because others read it: root.\n" in said.err
-    assert "Left for later: other, further.\n" in said.err
+    assert "Also applied, as inputs of selected datasets: root.\n" in said.err
+    assert "Not applied: other, further.\n" in said.err
 
 
 def test_terraform_39139_what_is_excluded_from_a_saved_plan_takes_its_readers_along(
@@ -119,7 +119,7 @@ def test_terraform_39139_what_is_excluded_from_a_saved_plan_takes_its_readers_al
     save(odfbuild)
     said = odfbuild.ok("apply", "plan.json", "-y", "--exclude", "derived")
     assert set(heads(tiny)) == {"root", "other"}
-    assert "Left for later: derived, further.\n" in said.err
+    assert "Not applied: derived, further.\n" in said.err
 
 
 def test_a_selection_that_a_saved_plan_cannot_answer_is_refused(
@@ -220,5 +220,5 @@ def test_fail_fast_begins_nothing_more(tiny: Tiny, odfbuild: Program) -> None:
     assert begun["--keep-going"] == ["root", "zoo"]
     (first,) = begun["--fail-fast"]
     (left,) = {"root", "zoo"} - {first}
-    because = f"not begun: '{first}' did not complete, and that ends this run"
+    because = f"not started: '{first}' did not complete, and that ends this run"
     assert ended["--fail-fast"][left] == ("skipped", because)

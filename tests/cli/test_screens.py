@@ -180,13 +180,13 @@ def test_an_interrupted_apply_counts_and_names_what_did_not_begin(tiny: Tiny, co
 
 def test_an_apply_that_is_stopped_at_once_names_what_did_not_end(tiny: Tiny) -> None:
     keys = Typing(
-        (r"(?s)Starting Spark.*\S root ", "\x03"), (r"Once more to stop at once\.", "\x03")
+        (r"(?s)Starting Spark.*\S root ", "\x03"), (r"Press Ctrl-C again to stop at once\.", "\x03")
     )
     seen = record(PROGRAM, tiny.root, "apply", "-y", columns=120, keys=keys)
     assert seen.code == 130
     last = " ".join(seen.screen(120).text.replace("^C", "").split("Stopped: ")[1].split())
     assert last.startswith(f"3 of 3 datasets were not finished: 'root', 'derived', '{LONG}'. ")
-    assert last.endswith("What is committed stays; run apply again to go on.")
+    assert last.endswith("Committed datasets stay; run apply again to continue.")
     assert seen.text.count("\x1b[?25h") == 1  # the cursor is visible again
 
 

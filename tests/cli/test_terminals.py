@@ -181,7 +181,7 @@ def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> No
         assert process.stderr is not None
         process.send_signal(signal.SIGINT)
         said = ""
-        while "finishing what has begun" not in said:  # two signals at once would be one
+        while "finishing running datasets" not in said:  # two signals at once would be one
             line = process.stderr.readline()
             assert line, said
             said += line

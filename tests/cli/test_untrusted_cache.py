@@ -270,5 +270,5 @@ def test_doctor_says_where_nothing_can_be_cached(
     odfbuild.apply()
     nowhere(monkeypatch, tmp_path)
     said = odfbuild("doctor").out
-    assert "there is no place for the key that seals it" in said
+    assert "there is no place for its key" in said
     assert "set XDG_STATE_HOME" in said

@@ -135,7 +135,7 @@ def test_what_a_file_that_cannot_be_read_may_define_is_not_said_to_be_missing(
         ("SELECT «ids»(id) FROM slice", "there is no function ids()"),
         ("SELECT «upper»(id, id) FROM slice", "upper() takes 1 argument, not 2"),
         ("SELECT «(»id FROM slice", "`(` is not closed"),
-        ("SELECT id FROM slice; «SELECT» id FROM slice", "a query is one statement"),
+        ("SELECT id FROM slice; «SELECT» id FROM slice", "a query must be a single statement"),
         ("«DELETE» FROM slice", "DELETE is not allowed in a query"),
         ("SELECT «{{ ref(x) }}» FROM slice", "the query holds a template"),
     ],

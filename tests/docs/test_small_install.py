@@ -154,7 +154,7 @@ def test_what_needs_spark_names_the_extra_and_the_command(
 
 def test_doctor_says_that_this_installation_plans_only(planner: Path, project: Path) -> None:
     done = odfbuild(planner, project, "doctor")
-    assert "not installed: odfbuild plans here, and cannot apply" in done.stdout
+    assert "not installed: odfbuild can plan, but not apply" in done.stdout
     assert INSTALL in done.stdout
 
 

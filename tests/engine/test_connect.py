@@ -196,7 +196,7 @@ def test_a_project_is_built_on_the_server_and_verified_without_it(
         tiny.arrive(2)
         assert "2 committed" in program.apply().out
     share(spark_engine, monkeypatch)
-    assert "gave the same records" in program.ok("verify").out
+    assert "all records are identical" in program.ok("verify").out
 
 
 def test_what_no_text_says_is_computed_here_and_told(

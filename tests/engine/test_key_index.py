@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from odfbuild.engine import key_index as module
 from odfbuild.engine.key_hash import comparable_type, hash_rows
 from odfbuild.engine.key_index import KeyIndex, key_index
+from odfbuild.engine.uuids import from_text, to_text
 from odfbuild.errors import IntegrityError
 from odfbuild.store.committed import Committed
 from odfbuild.store.workspace import Workspace
@@ -155,6 +157,23 @@ def test_no_index_where_none_can_be_kept(space: Workspace) -> None:
     assert key_index(committed(space), ARROW_SCHEMA, ["value"]) is None
     nested = pa.schema([("k", pa.list_(pa.int64()))])
     assert key_index(committed(space), nested, ["k"]) is None
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(values=st.lists(st.none() | st.uuids()), cut=st.integers(0, 5))
+def test_uuids_are_found_by_the_text_that_queries_see(values: list[UUID | None], cut: int) -> None:
+    packed = pa.array([each and each.bytes for each in values], pa.binary(16))
+    texts = [None if each is None else str(each) for each in values[cut:]]
+    assert to_text(packed.slice(cut)).to_pylist() == texts
+    column = pa.ExtensionArray.from_storage(pa.uuid(), packed).slice(cut)
+    assert to_text(column).to_pylist() == texts
+    assert from_text(pa.array(texts, pa.string()), pa.uuid()).to_pylist() == values[cut:]
+    kind = comparable_type(pa.uuid())
+    kept = pa.schema([("k", kind)])
+    in_file = module._comparable(pa.table({"k": column}), kept)
+    in_batch = module._comparable(pa.table({"k": pa.array(texts, pa.string())}), kept)
+    assert in_file == in_batch
+    assert hash_rows(in_file).tolist() == hash_rows(in_batch).tolist()
 
 
 # --- Hashes ---

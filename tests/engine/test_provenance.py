@@ -357,7 +357,7 @@ def test_a_record_that_does_not_follow_from_the_inputs_has_no_records_of_its_own
     )
     pq.write_table(forged, derived.files[0])
     origins = asked(derived)
-    assert origins[1] == Origin({}, {"trades": "the step, done again, gives no such record"})
+    assert origins[1] == Origin({}, {"trades": "the recomputed step gives no such record"})
     assert told(origins)[2] == {"trades": [2]}
 
 

@@ -1,4 +1,4 @@
-"""Sources that are wrong in one way each, with what mends them."""
+"""Sources that are wrong in one way each, with the edit that corrects them."""
 
 from __future__ import annotations
 

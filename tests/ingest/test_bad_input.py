@@ -78,10 +78,10 @@ MIXED = {
 
 @dataclass(frozen=True)
 class Runs:
-    """What became of all sources while they were bad, and once they were mended."""
+    """What became of all sources while they were bad, and once they were corrected."""
 
     bad: dict[str, DatasetOutcome]
-    mended: dict[str, DatasetOutcome]
+    corrected: dict[str, DatasetOutcome]
     heads: tuple[dict[str, bytes], ...]
     data: dict[str, list[pa.Table]]
 
@@ -110,10 +110,10 @@ def runs(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Runs
         after = heads(root)
         for case in CASES:
             arrive(root, case, "2" if case.code else "3", case.good)
-        mended = apply(root, spark_engine)
+        corrected = apply(root, spark_engine)
     return Runs(
         {d.name: d for d in bad.datasets},
-        {d.name: d for d in mended.datasets},
+        {d.name: d for d in corrected.datasets},
         (before, after, heads(root)),
         {
             case.name: [pq.read_table(f) for f in root.glob(f"chains/{case.name}/data/*")]
@@ -128,9 +128,9 @@ def test_bad_input_is_named_with_its_place_and_leaves_the_chain_as_it_was(
 ) -> None:
     outcome = runs.bad[case.name]
     before, after, _ = (heads.get(case.name) for heads in runs.heads)
-    mended = runs.mended[case.name]
-    assert (mended.status, mended.error) == (Status.COMMITTED, None)
-    assert mended.records > 0
+    corrected = runs.corrected[case.name]
+    assert (corrected.status, corrected.error) == (Status.COMMITTED, None)
+    assert corrected.records > 0
     if case.code is None:
         assert outcome.error is None
         return
@@ -168,7 +168,7 @@ def test_bad_records_are_skipped_and_counted_where_the_project_says_so(
     shown = [f"{bad.location}: {bad.reason}" for bad in outcome.skipped.examples]
     for each in said:
         assert any(line.startswith(f"data/{name}/1") and each in line for line in shown), shown
-    assert name not in runs.mended
+    assert name not in runs.corrected
 
 
 SYSTEM = ("offset", "op", "system_time", "event_time")

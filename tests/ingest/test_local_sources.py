@@ -240,11 +240,45 @@ def test_records_are_counted_through_archives_and_in_parquet(tmp_path):
 @example([b"a\n \nb\n"])
 def test_lines_are_counted_alike_however_the_bytes_arrive(chunks):
     data = b"".join(chunks)
-    expected = sum(1 for line in data.split(b"\n") if line.strip())
-    assert _lines(iter(chunks)) == expected
     packed = gzip.compress(data, mtime=0)
     pieces = [packed[i : i + 3] for i in range(0, len(packed), 3)]
-    assert _lines(_gunzip(iter(pieces))) == expected
+    for any_end, text in (
+        (False, data),
+        (True, data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")),
+    ):
+        expected = sum(1 for line in text.split(b"\n") if line.strip())
+        assert _lines(iter(chunks), any_end) == expected
+        assert _lines(_gunzip(iter(pieces)), any_end) == expected
+
+
+@pytest.mark.parametrize(
+    ("encoding", "end", "records"),
+    [
+        (None, "\r", 2),
+        (None, "\r\n", 2),
+        ("iso-8859-1", "\r", 2),
+        ("utf-8-sig", "\n", 2),
+        ("utf-16", "\n", None),
+        ("cp037", "\n", None),
+        ("no encoding", "\n", None),
+    ],
+)
+def test_records_of_csv_are_counted_whatever_ends_its_lines(tmp_path, encoding, end, records):
+    text = end.join(("a,b", "1,x", "2,y", ""))
+    codec = "utf-8" if encoding == "no encoding" else encoding or "utf-8"
+    (tmp_path / "a.csv").write_bytes(text.encode(codec))
+    step = source(
+        FetchStepFilesGlob(path="a.csv"), read=ReadStepCsv(header=True, encoding=encoding)
+    )
+    assert probe(step, None, tmp_path).records == records
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_large_files_of_any_line_end_are_counted_whole(tmp_path, end):
+    lines = 400_000
+    (tmp_path / "a.csv").write_bytes(end.join(f"{n}" for n in range(lines)).encode())
+    step = source(FetchStepFilesGlob(path="a.csv"), read=ReadStepCsv())
+    assert probe(step, None, tmp_path).records == lines
 
 
 def test_probing_a_small_file_is_quick(tmp_path):

@@ -134,5 +134,5 @@ def test_a_plan_does_not_ask_the_store(tmp_path: Path, monkeypatch: pytest.Monke
     )
     facts = probe(source, None, tmp_path)
     assert facts.status == "unknown"
-    assert facts.message == "the store is asked for new objects at apply"
+    assert facts.message == "the object store is checked for new objects at apply"
     assert look(source, str(tmp_path)) == NOTHING_TO_WATCH

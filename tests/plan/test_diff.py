@@ -240,7 +240,7 @@ def test_an_input_that_is_added_is_a_change_that_goes_forward():
         ReasonCode.INPUT_ADDED,
         ReasonCode.INPUT_ADVANCED,
     ]
-    assert planned.reasons[1].message == "b becomes an input, and is read from its beginning"
+    assert planned.reasons[1].message == "b is a new input, read from its beginning"
 
 
 def test_the_last_input_can_go():

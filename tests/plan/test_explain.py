@@ -66,7 +66,7 @@ def test_every_leaf_of_the_tree_is_a_root_cause() -> None:
     assert json.loads(json.dumps(data)) == data
 
 
-def test_every_standing_is_told_from_the_plan() -> None:
+def test_every_status_follows_from_the_plan() -> None:
     world = changed()
     world.root("push.only")
     world.root("gone")
@@ -74,13 +74,13 @@ def test_every_standing_is_told_from_the_plan() -> None:
     del world.definitions["gone"]
     projections = {each: chain.now for each, chain in world.chains.items()}
     plan = world.plan()
-    standings = {d.name: explain(plan, d.name, projections).status for d in plan.datasets}
-    assert standings == {
+    statuses = {d.name: explain(plan, d.name, projections).status for d in plan.datasets}
+    assert statuses == {
         "flights": DatasetStatus.STALE,
         "late": DatasetStatus.STALE,
         "worst": DatasetStatus.STALE,
         "push.only": DatasetStatus.NEW,
-        "gone": DatasetStatus.FORGOTTEN,
+        "gone": DatasetStatus.ORPHANED,
     }
 
 
@@ -91,4 +91,4 @@ def test_a_graph_with_many_paths_is_told_in_one_pass() -> None:
             world.derivative(f"d{layer}-{number}", f"d{layer - 1}-0", f"d{layer - 1}-1")
     text = explained(world, "d29-0")
     assert len(text.splitlines()) < 400
-    assert "its causes are told above" in text
+    assert "(see above)" in text

@@ -99,11 +99,11 @@ def test_the_plan_lists_the_readers_below_the_change() -> None:
     plan = changed(LATE.replace("name FROM", "lower(name) AS name FROM"))
     (row,) = (row for row in view(plan).rows if row.name == "late")
     assert row.notes[:5] == (
-        "computes differently: name",
-        "reaches shown: name (derivation)",
-        "reaches early: records (filter)",
-        "reaches strange: everything, since it cannot be told from its query",
-        "reaches far: name (copy)",
+        "columns with other values: name",
+        "affects shown: name (derivation)",
+        "affects early: records (filter)",
+        "affects strange: everything, because its query cannot be analysed",
+        "affects far: name (copy)",
     )
 
 
@@ -114,8 +114,8 @@ def test_a_long_list_of_readers_is_cut() -> None:
         made.commit(f"r{number}").run(5, made.chains["late"])
     made.derivative("late", "flights", query=LATE.replace("id > 0", "id > 1"))
     (row,) = (row for row in view(made.plan()).rows if row.name == "late")
-    reaching = [note for note in row.notes if note.startswith("reaches")]
-    assert reaching[-1] == "reaches 18 more datasets"
+    reaching = [note for note in row.notes if note.startswith("affects")]
+    assert reaching[-1] == "affects 18 more datasets"
     assert len(reaching) == 9
 
 
@@ -127,13 +127,13 @@ def test_a_refused_change_names_whom_it_would_break() -> None:
     assert late.refusal is not None
     assert late.refusal.notes == (
         "column 'name' is missing",
-        "cost: a new name computes 20 records once more; the old history keeps its readers: early,"
+        "cost: a new name recomputes 20 records; still reading the old history: early,"
         " far, further, ids, shown and 1 more",
-        "cost: computing again drops 20 records, and 30 records of 6 readers",
-        "reaches shown: name (derivation)",
-        "reaches early: records (filter)",
-        "reaches strange: everything, since it cannot be told from its query",
-        "reaches far: name (copy)",
+        "cost: a rebuild drops 20 records, and 30 records of 6 downstream datasets",
+        "affects shown: name (derivation)",
+        "affects early: records (filter)",
+        "affects strange: everything, because its query cannot be analysed",
+        "affects far: name (copy)",
     )
     # Nothing happens, so nobody is affected.
     assert effects(plan) == {}
@@ -144,17 +144,17 @@ def test_a_refused_source_names_whom_it_would_break() -> None:
     made.root("flights", source("id STRING", "name STRING"))
     (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
     assert root.refusal is not None
-    assert root.refusal.notes[1].startswith("cost: a new name begins without the ")
-    assert root.refusal.notes[1].endswith("its readers: early, far, further, ids, late and 2 more")
-    assert "reaches late: id (copy), records (filter)" in root.refusal.notes
-    assert "reaches ids: id (copy), records" in root.refusal.notes
+    assert root.refusal.notes[1].startswith("cost: a new name starts without ")
+    assert root.refusal.notes[1].endswith("old history: early, far, further, ids, late and 2 more")
+    assert "affects late: id (copy), records (filter)" in root.refusal.notes
+    assert "affects ids: id (copy), records" in root.refusal.notes
     for number in range(20):
         made.derivative(f"r{number}", "late", query=READERS["shown"])
         made.commit(f"r{number}").run(5, made.chains["late"])
     (root,) = (dataset for dataset in made.plan().datasets if dataset.name == "flights")
     assert root.refusal is not None
-    assert [note[:7] for note in root.refusal.notes].count("reaches") == 9
-    assert root.refusal.notes[-1] == "reaches more datasets"
+    assert [note[:7] for note in root.refusal.notes].count("affects") == 9
+    assert root.refusal.notes[-1] == "affects more datasets"
 
 
 def test_the_document_holds_causes_and_fits_its_schema() -> None:

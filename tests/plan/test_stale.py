@@ -267,7 +267,7 @@ def test_a_rewritten_input_is_refused_and_named():
     assert not world.planned("worst").actions
 
 
-def test_a_chain_without_definition_is_forgotten_and_never_deleted():
+def test_a_chain_without_definition_is_orphaned_and_never_deleted():
     world = pipeline()
     del world.definitions["worst"]
     plan = world.planned("worst")
@@ -275,21 +275,21 @@ def test_a_chain_without_definition_is_forgotten_and_never_deleted():
     assert not world.plan().has_changes
 
 
-def test_who_reads_a_forgotten_dataset_is_named():
+def test_who_reads_an_orphaned_dataset_is_named():
     world = pipeline()
     del world.definitions["flights"]
     assert said(world.planned("flights"))[1:] == [
-        ("still_read", "late reads it and gets nothing new from it")
+        ("still_read", "late reads it and gets no new records from it")
     ]
 
 
-def test_a_new_dataset_that_is_defined_like_a_forgotten_one_may_be_that_one():
+def test_a_new_dataset_that_is_defined_like_an_orphaned_one_may_be_that_one():
     world = pipeline()
     for old, new in (("flights", "air.flights"), ("worst", "air.worst")):
         snapshot = world.definitions.pop(old).snapshot
         world.define(new, snapshot.kind, *snapshot.metadata)
     hint = (
-        "air.{0} is defined like it and begins a new history; to go on with this one, write "
+        "air.{0} has the same definition and starts a new history; to continue this one, add "
         "`moved: {{{0}: air.{0}}}` in odfbuild.yaml"
     )
     assert said(world.planned("flights"))[2:] == [("looks_renamed", hint.format("flights"))]

@@ -71,7 +71,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     assert run(["migrate"]) == 0
     shown = capsys.readouterr()
     assert "+  name: ca.metro.stations\n" in shown.out
-    assert "datasets/stations.yaml:23:7: look at this: `enforceSchema`" in shown.err
+    assert "datasets/stations.yaml:23:7: check this: `enforceSchema`" in shown.err
     assert "`odfbuild migrate --write` does it" in shown.err
     assert listing(project / "datasets") == before
 
@@ -82,7 +82,7 @@ def test_a_project_of_old_files_is_rewritten_and_valid(
     names = {definition.name for definition in load_project(project).definitions}
     assert names == {"between", "ca.metro.busy", "ca.metro.stations", "ca.metro.trips", "cities"}
     assert run(["migrate", "--check"]) == 0
-    assert "Every definition is in today's form." in capsys.readouterr().err
+    assert "All definitions have the current syntax." in capsys.readouterr().err
 
 
 def test_a_file_may_come_through_a_pipe(
@@ -96,7 +96,7 @@ def test_a_file_may_come_through_a_pipe(
     assert shown.out.startswith(
         "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: ca.metro.trip"
     )
-    assert shown.err.startswith("standard input:10:7: look at this: `multiLine`")
+    assert shown.err.startswith("standard input:10:7: check this: `multiLine`")
 
 
 def test_decode_names_the_command_that_mends_an_old_definition(
@@ -202,7 +202,7 @@ def test_a_pattern_of_dates_or_times_is_taken_out_and_named_with_what_to_write_i
     file.write_text(before.replace("        header: true\n", f"        header: true\n{line}"))
     assert run(["migrate", str(file)]) == 0
     told = " ".join(capsys.readouterr().err.split())
-    assert f"{file}:15:9: look at this: `{option}: {pattern}`: no equivalent, declare the " in told
+    assert f"{file}:15:9: check this: `{option}: {pattern}`: no equivalent, declare the " in told
     assert _PATTERNS[option][pattern] in told
     assert run(["migrate", "--check", str(file)]) == 1
     assert run(["migrate", "-y", "--write", str(file)]) == 0

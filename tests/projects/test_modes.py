@@ -155,7 +155,7 @@ def test_each_batch_appends_what_it_changes_and_all_of_it_is_reproduced(
     )
     assert elsewhere.returncode == 0, elsewhere.stdout + elsewhere.stderr
     count = f"{3 * len(EXPECTED)} steps of {len(EXPECTED)} derivatives"
-    assert f"{count} done again gave the same records" in elsewhere.stdout
+    assert f"recomputed {count}, all records are identical" in elsewhere.stdout
 
 
 def test_all_batches_at_once_amount_to_the_same(

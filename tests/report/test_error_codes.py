@@ -60,7 +60,7 @@ def test_a_code_is_told_from_the_name_of_a_dataset(text: str, is_code: bool) -> 
 
 def test_explain_prints_the_entry_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "e0202"]) == 0
-    assert capsys.readouterr().out.startswith("E0202: Unknown input\n\nNo dataset of the project,")
+    assert capsys.readouterr().out.startswith("E0202: Unknown input\n\nThe input is neither")
     assert run(["explain", "E0202", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["code"] == "E0202"
 

@@ -103,7 +103,7 @@ def test_records_as_json_look_like_this():
 
 
 def outcome() -> ApplyOutcome:
-    error = IngestError("line 3 has 2 columns, 5 are declared", code="E0401", help="mend it")
+    error = IngestError("line 3 has 2 columns, 5 are declared", code="E0401", help="fix it")
     return ApplyOutcome(
         datasets=(
             DatasetOutcome(
@@ -165,7 +165,7 @@ def test_damage_as_json_looks_like_this():
 
 def test_whole_datasets_are_said_to_be_whole():
     text = render_findings(["a"], [])
-    assert text == "Verified 1 dataset: all blocks and objects are what was committed."
+    assert text == "Verified 1 dataset: all blocks and objects are intact."
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_of_thousands_of_datasets_only_some_are_listed():
 def test_a_comment_stays_within_its_budget_whatever_there_is_to_say():
     """A service refuses a comment that is too long, and nobody reads the plan then."""
     world = World()
-    for number in range(300):
+    for number in range(400):
         world.define(f"d{number}", DatasetKind.Root, polling()).has(f"d{number}", news(1))
     gone = ChainDrift(
         dataset="d1", cause=DriftCause.GONE, message="gone " * 10, help="bring it back"

@@ -43,7 +43,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.frozen import FrozenProjection, freeze
+from odfbuild.store.kept_objects import KeptProjection, dump_projection
 from tests.store.chains import NOW, SCHEMA, create, info, workspace
 
 
@@ -107,24 +107,24 @@ def full(store: DatasetStore) -> Projection:
     return state
 
 
-def test_a_thawed_projection_equals_the_frozen_one_and_every_field_of_it() -> None:
+def test_a_loaded_projection_equals_the_kept_one_and_every_field_of_it() -> None:
     before = rich()
-    thawed = FrozenProjection.of(freeze(before))
-    assert thawed == before
-    assert before == thawed
-    assert thawed != replace(before, blocks=8)
-    assert repr(thawed.push_sources) == repr(before.push_sources)
-    assert thawed.schema.schema.fields[0].extra == before.schema.schema.fields[0].extra
+    loaded = KeptProjection.of(dump_projection(before))
+    assert loaded == before
+    assert before == loaded
+    assert loaded != replace(before, blocks=8)
+    assert repr(loaded.push_sources) == repr(before.push_sources)
+    assert loaded.schema.schema.fields[0].extra == before.schema.schema.fields[0].extra
 
 
-def test_a_thawed_projection_can_be_replaced_advanced_pickled_and_frozen_again() -> None:
+def test_a_loaded_projection_can_be_replaced_advanced_pickled_and_kept_again() -> None:
     import pickle
 
     before = rich()
-    thawed = FrozenProjection.of(freeze(before))
-    assert replace(thawed, blocks=9) == replace(before, blocks=9)
-    assert FrozenProjection.of(freeze(replace(thawed, blocks=9))).blocks == 9
-    assert pickle.loads(pickle.dumps(thawed)) == before
+    loaded = KeptProjection.of(dump_projection(before))
+    assert replace(loaded, blocks=9) == replace(before, blocks=9)
+    assert KeptProjection.of(dump_projection(replace(loaded, blocks=9))).blocks == 9
+    assert pickle.loads(pickle.dumps(loaded)) == before
 
 
 def test_projections_are_the_same_with_a_cold_a_warm_and_an_extended_cache(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_blocks_are_done_again_by_what_was_in_force_and_a_forged_one_is_named(
     modes = {each["name"]: each["mode"]["mode"] for each in planned if each["name"] in NAMES}
     assert modes == {"derived": "map", "counted": "changelog", "daily": "stream"}
     said = odfbuild.ok("verify")
-    assert "12 steps of 3 derivatives done again gave the same records." in said.out
+    assert "recomputed 12 steps of 3 derivatives, all records are identical." in said.out
 
     for name, column in NAMES.items():
         tamper_slice(tiny.workspace(), name, last_with_data(tiny, name), column, 666, tiny.root)

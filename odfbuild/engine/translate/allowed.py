@@ -1,4 +1,4 @@
-"""What means the same in another engine and in Spark, and so may be written anew.
+"""The list of expressions that mean the same in another engine and in Spark.
 
 Kinds of expressions go by the names that the parser gives them. Whatever stands in no list here is
 refused: also functions that have one name and two meanings.

@@ -1,4 +1,4 @@
-"""What is spelled in another way in Spark, node by node."""
+"""Rewrite expressions that have another form in Spark, node by node."""
 
 from __future__ import annotations
 

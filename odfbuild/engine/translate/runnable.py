@@ -1,4 +1,4 @@
-"""A transformation in the SQL that Spark runs, and the words by which a chain says that it did.
+"""A transformation in Spark SQL, and the version that the chain records for it.
 
 Imports nothing heavy while engines are Spark: plans of ten thousand datasets ask.
 """

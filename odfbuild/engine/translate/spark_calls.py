@@ -1,4 +1,4 @@
-"""Calls of Spark's own functions that stand in place of what another engine calls otherwise."""
+"""Calls of Spark functions that replace functions of other engines."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def fetch(step: FetchStep, state: SourceState | None, context: FetchContext) -> 
     """Yield what is new since `state`, to be committed one after the other; nothing: unchanged.
 
     Whoever takes the next one says by that that the last one is committed: only then is what was
-    kept for another attempt let go. Raises `IngestError`; a location without line is relative to
-    the source (`fetch`).
+    kept for another attempt let go. Raises `IngestError`; where it is about the definition, its
+    location is a path in the source (`fetch`).
     """
     try:
         for fetched in _steps(step, state, context):

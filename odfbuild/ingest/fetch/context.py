@@ -1,4 +1,4 @@
-"""What every fetch step is given besides its definition."""
+"""The context of a fetch step."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Downloads that outlive the run that began them.
+"""Downloads that later runs can resume.
 
 A folder of the cache for each dataset holds `part`, the bytes so far, or `data`, all of them, and
-`about.bin`: what the server said they are. The next run goes on where the last one stopped, and
-asks for a finished download only whether it is still current. What belongs to another address is
-thrown away; of the address, which may hold a secret, only a seal is stored.
+`about.bin`: what the server said they are. The next run resumes a partial download, and only checks
+whether a finished one is still current. The download of another address is discarded; of the
+address, which may hold a secret, only a seal is stored.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class KeptDownload:
 
     @property
     def size(self) -> int:
-        """Bytes of an unfinished download with which it may go on; 0 to start anew."""
+        """Bytes of an unfinished download that can be resumed; 0 to start again."""
         if not self.about.resumable or not self.part.exists():
             return 0
         return self.part.stat().st_size
 
     def begin(self, about: ResponseValidators) -> None:
-        """Start anew, with bytes that are what `about` says."""
+        """Start again, with bytes as described by `about`."""
         self.forget()
         self.folder.mkdir(parents=True, exist_ok=True)
         write_disposable(self._about_file, _STAMP, (self._sealed_address, *astuple(about)))

@@ -1,4 +1,4 @@
-"""Event time of records that carry none: from the name of a file, or what its source tells.
+"""Event time of records without one: from the name of a file, or from its source.
 
 `timestampFormat` is either in the letters of `strptime` (it has a `%`) or in those of Java's
 `SimpleDateFormat`: `y M d H h a m s S` repeated, zones `X` and `Z`, and 'quoted' text. A time

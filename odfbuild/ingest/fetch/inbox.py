@@ -1,4 +1,4 @@
-"""Messages that were taken from a broker and that no chain holds yet.
+"""Messages from a broker that are not committed yet.
 
 Each batch is a journal with one line for each message: its packet identifier, a tab, the payload.
 A message is acknowledged to the broker only once its line is on disk, and a journal is settled only

@@ -1,4 +1,4 @@
-"""What a fetch step hands on."""
+"""The result of a fetch step."""
 
 from __future__ import annotations
 

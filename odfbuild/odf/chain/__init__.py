@@ -1,1 +1,1 @@
-"""The rules of a chain, and what it amounts to at its head."""
+"""The rules of a chain, and its state at the head."""

@@ -1,4 +1,4 @@
-"""What a chain says at its head: the latest of each kind of event, offsets, watermark, schema.
+"""The state of a chain at its head: latest event of each kind, offsets, watermark, schema.
 
 A projection is a pure function of the blocks up to a head, so it can be cached under that head's
 hash and never be stale.

@@ -1,4 +1,4 @@
-"""What the rules of the chain need to know of the blocks so far, carried from block to block.
+"""The state that the rules of the chain need, updated from block to block.
 
 So a chain of n blocks is validated in n steps, whether it is appended to, planned or verified.
 """

@@ -1,8 +1,7 @@
-"""What one step of a transformation reads of its inputs, and the watermark that it ends with.
+"""The input of one step of a transformation, and its output watermark.
 
-Planning counts with it, applying carries it out, verifying does it again: one decision for all
-three. Pure: chains come in as lists of blocks. Sources: Open Data Fabric, "Derivative
-Transformations" (batch step), "Watermark", `ExecuteTransformInput`.
+Plan, apply and verify share this decision. Pure: chains come in as lists of blocks. Sources: Open
+Data Fabric, "Derivative Transformations" (batch step), "Watermark", `ExecuteTransformInput`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Blocks out of bytes: a reader of FlatBuffers that is made once for each class.
+"""Decode blocks: a reader of FlatBuffers, generated once for each class.
 
 It needs no heavy import, and reads whole layouts of tables at once, since the chains of a project
 are thousands of small blocks. Bytes that are no block give an error (see `flatbuffers_tables`).

@@ -1,4 +1,4 @@
-"""What a block says of data: slices, checkpoints, progress of sources and inputs."""
+"""Data in blocks: slices, checkpoints, source states, consumed inputs."""
 
 from __future__ import annotations
 

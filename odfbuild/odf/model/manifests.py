@@ -1,4 +1,4 @@
-"""What is kept as a file of its own: links of the chain, definitions of datasets."""
+"""Manifests: blocks of the chain, definitions of datasets."""
 
 from __future__ import annotations
 

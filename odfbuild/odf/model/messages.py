@@ -92,7 +92,7 @@ class RawQueryResponseSuccess:
 
 @record
 class RawQueryResponseInvalidQuery:
-    """The query was refused: its author has to mend it."""
+    """The query was refused: its author has to correct it."""
 
     KIND: ClassVar[str] = "InvalidQuery"
 
@@ -137,7 +137,7 @@ class TransformResponseSuccess:
 
 @record
 class TransformResponseInvalidQuery:
-    """The query was refused: its author has to mend it."""
+    """The query was refused: its author has to correct it."""
 
     KIND: ClassVar[str] = "InvalidQuery"
 

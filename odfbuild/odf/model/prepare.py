@@ -1,4 +1,4 @@
-"""What is done to raw data before it is read."""
+"""Prepare steps: processing of raw data before it is read."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What definitions and chains say differently, and which kind of change that is. Pure."""
+"""Differences between definitions and chains, and their kinds. Pure."""

@@ -1,4 +1,4 @@
-"""Changes that a history does not survive: refused, with the ways out.
+"""Breaking changes: refused, with help.
 
 A chain only grows, and its rules bind later blocks to earlier ones. What is refused here would
 either be rejected by those rules or leave records that contradict their definition.
@@ -100,7 +100,7 @@ def _of_event(change: EventChange, projection: Projection, path: Path) -> list[_
         case SetPollingSource() | AddPushSource(), SetPollingSource() | AddPushSource() if has_data:
             return _merge(before.merge, after.merge, (*path, "merge"))
         case _, SetVocab() if has_data:
-            problem = "its system columns would be renamed under existing records"
+            problem = "the system columns of existing records would be renamed"
             return [
                 _Found(
                     "E0304", problem, path, (f"{projection.records} records have the old names",)
@@ -108,7 +108,7 @@ def _of_event(change: EventChange, projection: Projection, path: Path) -> list[_
             ]
         case SetDataSchema(), SetDataSchema() if has_data and not only_redescribes(before, after):
             note = "only descriptions and other attributes of its columns may change here"
-            return [_Found("E0309", "its schema is fixed by the records that exist", path, (note,))]
+            return [_Found("E0309", "its schema is fixed by existing records", path, (note,))]
     return []
 
 
@@ -125,15 +125,15 @@ def _inputs(before: SetTransform, after: SetTransform, path: Path) -> list[_Foun
         "every transaction goes on where the one before stopped, input by input, in their order; "
         "inputs can be added, and the last ones removed",
     )
-    problem = "an input goes that others stand behind"
+    problem = "an input that is not the last one was removed or replaced"
     return [_Found("E0315", problem, path, notes)]
 
 
 def _ways_out(snapshot: DatasetSnapshot, projection: Projection) -> str:
-    new_name = "give the dataset a new name: it then starts a new history, and the old one stays"
+    new_name = "give the dataset a new name: it starts a new history, and the old dataset stays"
     if DatasetKind.Root in (snapshot.kind, projection.kind):
         return f"undo the change, or {new_name} as it is"
-    again = f"compute all records again: --allow rebuild:{snapshot.name}+"
+    again = f"rebuild it from the start: --allow rebuild:{snapshot.name}+"
     return f"undo the change, {new_name}, or {again}"
 
 
@@ -147,7 +147,7 @@ def _merge(before: MergeStrategy, after: MergeStrategy, path: Path) -> list[_Fou
     old, new = describe_merge(before), describe_merge(after)
     if old == new:
         return []
-    problem = "records that were merged one way cannot be continued another way"
+    problem = "the merge strategy cannot change once there are records"
     return [_Found("E0303", problem, path, (f"committed: {old}", f"defined: {new}"))]
 
 

@@ -17,7 +17,7 @@ class Category(StrEnum):
 
     `METADATA` is appended and runs nothing. `COSMETIC` appends nothing. `ADDITIVE` brings new
     columns and leaves all others as they are computed. `FORWARD_ONLY` makes new records in another
-    way than those that stay. `REBUILD` gives up history and makes it anew. `BREAKING` is refused.
+    way than those that stay. `REBUILD` drops the history and recomputes it. `BREAKING` is refused.
     """
 
     NEW = "new"

@@ -1,4 +1,4 @@
-"""The definition that a chain amounts to: the latest event of each kind, inputs by alias. Pure."""
+"""The definition in a chain: the latest event of each kind, inputs by alias. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consent, by name, to what drops records."""
+"""`--allow` options: consent by name to dropping records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Changelogs whose records are to follow a changed query now, because somebody asked by name.
+"""`--allow correct`: apply a changed query to the existing records of a changelog.
 
-Without that they follow it when an input brings something new.
+Without it, they are corrected when an input has new records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from odfbuild.project.model import Definition
 from odfbuild.wording import did_you_mean
 
 ASKED_FOR = Reason(
-    code=ReasonCode.CORRECT, message="asked for: its records are to follow the query in force"
+    code=ReasonCode.CORRECT,
+    message="--allow correct is given: its records are corrected to match the current query",
 )
 
 
@@ -47,14 +48,15 @@ def to_correct(
         if request.readers:
             raise _cannot(
                 name,
-                f"'correct:{name}+' asks for the readers of '{name}', too",
-                f"leave the `+` out: they get the corrections as new records, as in correct:{name}",
+                f"'correct:{name}+' includes the downstream datasets of '{name}', too",
+                "remove the `+`: downstream datasets get the corrections as new records: "
+                f"correct:{name}",
             )
         if not _is_changelog(definition):
             raise _cannot(
                 name,
                 f"the records of '{name}' cannot be corrected: it is not kept as a changelog",
-                f"compute it again from the start: --allow rebuild:{name}+",
+                f"rebuild it from the start: --allow rebuild:{name}+",
             )
         if name in left_out:
             raise not_selected(name, "corrected")
@@ -75,8 +77,9 @@ def waiting(name: str, state: Projection) -> Reason:
     """The reason why nothing happens while they do."""
     return Reason(
         code=ReasonCode.QUERY_WAITS,
-        message=f"its records follow the query of block #{state.last_query} until an input brings "
-        f"something new; to correct them now: odfbuild apply --allow correct:{name}",
+        message=f"its records are results of the query of block #{state.last_query} until there "
+        "is new "
+        f"input; to correct them now: odfbuild apply --allow correct:{name}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the ways out of a breaking change cost: records and readers. Pure."""
+"""Costs of the alternatives to a breaking change: records and downstream datasets. Pure."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def with_costs(
     by_name = {alias: (alias, each) for alias, each in states.items()}
     readers = sorted(all_readers(state.dataset_id, consumers_of(states), by_name))
     own = count(state.records, "record")
-    many = count(len(readers), "reader")
-    stay = f"; the old history keeps its readers: {_listed(readers)}" if readers else ""
+    many = count(len(readers), "downstream dataset")
+    stay = f"; still reading the old history: {_listed(readers)}" if readers else ""
     if state.kind is DatasetKind.Root:
-        costs = [f"a new name begins without the {own} that there are{stay}"]
+        costs = [f"a new name starts without {own}{stay}"]
     else:
-        costs = [f"a new name computes {own} once more{stay}"]
+        costs = [f"a new name recomputes {own}{stay}"]
         theirs = sum(states[reader].records for reader in readers)
         of_readers = f", and {count(theirs, 'record')} of {many}" if readers else ""
-        costs.append(f"computing again drops {own}{of_readers}")
+        costs.append(f"a rebuild drops {own}{of_readers}")
     return refusal.noted(*(f"cost: {each}" for each in costs))
 
 

@@ -1,7 +1,7 @@
-"""Chains without a definition that are deleted, because somebody asked for it by name.
+"""`--allow delete`: delete orphaned chains by name.
 
-To take a definition away deletes nothing: that would be too easily done. What is asked for is
-refused as long as anything defines the dataset, or has consumed it and stays.
+Removing a definition deletes nothing. A deletion is refused while the dataset has a definition, or
+while a dataset that stays has consumed its records.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def as_deletion(name: str, state: Projection) -> DatasetPlan:
     """The plan of a chain that goes."""
     asked = Reason(
         code=ReasonCode.DELETE,
-        message=f"asked for: {count(state.records, 'record')} and their history are gone then",
+        message=f"--allow delete is given: {count(state.records, 'record')} and their history "
+        "are removed",
     )
     return DatasetPlan(
         name=name,
@@ -83,11 +84,11 @@ def _unknown(name: str, known: list[str]) -> PlanError:
 
 def _is_defined(definition: Definition) -> PlanError:
     return PlanError(
-        f"'{definition.name}' has a definition, so the next apply would make it again",
+        f"'{definition.name}' has a definition, so the next apply would create it again",
         code="E0391",
         location=definition.location,
         dataset=definition.name,
-        help="remove its definition, and what reads it, then ask again",
+        help="remove its definition and those of its downstream datasets, then repeat the command",
     )
 
 
@@ -97,6 +98,6 @@ def still_read(name: str, readers: list[str]) -> PlanError:
         f"'{name}' cannot be deleted alone: {named(readers)} consumed its records",
         code="E0392",
         dataset=name,
-        notes=("what they hold could never be reproduced again",),
+        notes=("their records could no longer be reproduced",),
         help=f"delete all of them: --allow delete:{name}+",
     )

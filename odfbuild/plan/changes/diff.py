@@ -1,4 +1,4 @@
-"""What the definition of a dataset adds to its chain.
+"""The events that a definition adds to its chain.
 
 Input: a definition in normal form and the projection of the committed chain. Output: the events to
 append with the reasons for them, or a refusal when the change would break the history. An event
@@ -98,7 +98,7 @@ def diff(
         if projection is None
         else _diff_committed(snapshot, projection, ids, place)
     )
-    if difference is NO_DIFFERENCE or difference.refusal is not None:
+    if difference == NO_DIFFERENCE or difference.refusal is not None:
         return difference
     refusal = source_conflict(snapshot, place) or _against_the_rules(
         snapshot, difference, projection, place
@@ -270,17 +270,18 @@ def _input_reasons(
     for ref, each in new.items() if left else ():
         if ref not in old:
             known = left.get(ref) if isinstance(ref, DatasetId) else None
-            start = "where it was left" if known else "its beginning"
+            start = "where reading stopped" if known else "its beginning"
             yield Reason(
                 code=ReasonCode.INPUT_ADDED,
-                message=f"{each.alias or ref} becomes an input, and is read from {start}",
+                message=f"{each.alias or ref} is a new input, read from {start}",
                 input=each.alias,
             )
     for ref, each in old.items() if left else ():
         if ref not in new:
             yield Reason(
                 code=ReasonCode.INPUT_REMOVED,
-                message=f"{each.alias or ref} is no input any more; what was read of it stays",
+                message=f"{each.alias or ref} is no longer an input; records that were read from "
+                "it stay",
                 input=each.alias,
             )
 

@@ -1,4 +1,4 @@
-"""Whether two definition events say the same.
+"""Compare two definition events.
 
 Three answers: the same, the same but for white space and comments in SQL, different. Absent fields
 equal the defaults that the protocol gives them. Reads no files, resolves no names.

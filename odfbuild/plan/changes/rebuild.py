@@ -1,7 +1,7 @@
-"""Derivatives that are computed again from the start, because somebody asked for it by name.
+"""`--allow rebuild`: rebuild derivatives from the start, by name.
 
-The history of a rebuilt dataset begins anew after its seed, so that whoever consumed it must begin
-anew, too. That is never done silently: all of them have to be named.
+The history of a rebuilt dataset starts over after its seed, so its downstream datasets must be
+rebuilt, too; all of them have to be named.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ def to_rebuild(
         missing = sorted(states[r][0] for r in readers if r in defined)
         if missing:
             raise _readers_missing(alias, missing)
-        forgotten = sorted({states[r][0] for r in readers}.difference(deleted))
-        if forgotten:
-            raise _forgotten_readers(alias, forgotten)
+        orphaned = sorted({states[r][0] for r in readers}.difference(deleted))
+        if orphaned:
+            raise _orphaned_readers(alias, orphaned)
     return wanted
 
 
 def as_rebuild(fresh: DatasetPlan, state: Projection) -> DatasetPlan:
-    """The plan of a dataset that begins anew, from what would be planned if it had no chain yet."""
+    """The plan of a rebuild, from what would be planned if the dataset had no chain yet."""
     if fresh.refusal is not None:
         return replace(fresh, id=state.dataset_id, expected_head=state.head)
     again = Reason(
         code=ReasonCode.REBUILD,
-        message=f"asked for: {state.records:,} records are dropped and computed again",
+        message=f"--allow rebuild is given: {state.records:,} records are dropped and recomputed",
     )
     implied = (ReasonCode.NEW, ReasonCode.NEVER_RUN)
     return replace(
@@ -94,11 +94,11 @@ def _unknown(name: str, known: list[str]) -> PlanError:
 
 def _is_root(name: str) -> PlanError:
     return PlanError(
-        f"'{name}' is a root: it cannot be computed again from its inputs",
+        f"'{name}' is a root: it cannot be recomputed from inputs",
         code="E0336",
         dataset=name,
         notes=("what its source no longer offers would be lost",),
-        help=f"`odfbuild reset {name}` drops its records, if you want that",
+        help=f"`odfbuild reset {name}` drops its records, if that is intended",
     )
 
 
@@ -121,13 +121,13 @@ def _readers_missing(name: str, missing: list[str]) -> PlanError:
     )
 
 
-def _forgotten_readers(name: str, forgotten: list[str]) -> PlanError:
-    consents = " ".join(f"--allow delete:{each}" for each in forgotten)
+def _orphaned_readers(name: str, orphaned: list[str]) -> PlanError:
+    consents = " ".join(f"--allow delete:{each}" for each in orphaned)
     return PlanError(
-        f"'{name}' cannot be rebuilt as long as there is {named(forgotten)}, which nothing defines "
+        f"'{name}' cannot be rebuilt as long as there is {named(orphaned)}, which nothing defines "
         "and which consumed its records",
         code="E0337",
         dataset=name,
-        notes=("what it holds could never be reproduced again",),
-        help=f"define it again, or delete it along: {consents}",
+        notes=("its records could no longer be reproduced",),
+        help=f"define it again, or delete it too: {consents}",
     )

@@ -1,4 +1,4 @@
-"""Datasets that get new names: declared in `moved:` of odfbuild.yaml, the chain stays the same.
+"""Renames of datasets: declared in `moved:` of odfbuild.yaml; the chain stays the same.
 
 A dataset is its chain, and its name is where the chain lies. A rename is pending while the chain
 lies under the old name; a declaration that was carried out may stay, for others who have not
@@ -63,12 +63,12 @@ def _problem(
         return f"'{new}' is not a dataset name", "correct it in `moved` of odfbuild.yaml"
     if old.lower() in names:
         return (
-            f"'{old}' is declared to be renamed to '{new}', and is still defined",
+            f"'{old}' is declared as renamed to '{new}', and is still defined",
             "remove the definition with the old name, or the line in `moved` of odfbuild.yaml",
         )
     if new.lower() not in names:
         return (
-            f"'{old}' is declared to be renamed to '{new}', and nothing defines '{new}'",
+            f"'{old}' is declared as renamed to '{new}', and nothing defines '{new}'",
             f"give a definition the name '{new}', or correct `moved` in odfbuild.yaml",
         )
     if new.lower() in committed:
@@ -81,7 +81,7 @@ def _problem(
 
 def _twice(old: str, other: str, new: str, place: Location | None) -> ProjectError:
     return ProjectError(
-        f"'{old}' and '{other}' are both declared to be renamed to '{new}'",
+        f"'{old}' and '{other}' are both declared as renamed to '{new}'",
         code="E0350",
         dataset=new,
         location=place,

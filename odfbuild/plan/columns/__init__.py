@@ -1,1 +1,1 @@
-"""What a change does to columns: those of results, where they come from, who reads them. Pure."""
+"""Effects of a change on columns: results, lineage, downstream datasets. Pure."""

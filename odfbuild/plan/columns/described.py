@@ -1,4 +1,4 @@
-"""Descriptions and other attributes of columns that a changed source declares otherwise.
+"""Changed descriptions and other attributes of the columns of a source.
 
 They change nothing but the schema of the dataset, so the plan appends that schema and shows it.
 """

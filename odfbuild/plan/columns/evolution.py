@@ -1,4 +1,4 @@
-"""What a changed query or source does to the columns of a dataset, told before anything runs.
+"""Effects of a changed query or source on the columns of a dataset, before anything runs.
 
 New optional columns pass; a column that goes, moves or changes its type breaks readers and is
 refused, with the line that does it. What only the engine can tell is left to it, and said so.
@@ -216,24 +216,26 @@ def _breaking(
 ) -> PlanError:
     name = snapshot.name
     event_time = vocabulary_of(projection.vocab).event_time
-    code, problem = "E0314", "columns that its records have would go or change"
+    code, problem = "E0314", "columns of existing records would be removed or changed"
     ways = [
-        "keep these columns as they are and add new ones beside them",
-        f"give the result a new name, such as '{name}.v2': it then starts a new history, "
-        "and the old one stays",
+        "keep these columns as they are and add new ones",
+        f"give the result a new name, such as '{name}.v2': it starts a new history, "
+        "and the old dataset stays",
     ]
     again = f"`odfbuild reset {name} --schema`"
     if f"column '{event_time}' is missing" in growth.problems:
         # No new name and no second run can give records that have no time.
         code, problem = "E0515", f"the result has no column '{event_time}'"
-        ways = [f"select {event_time}: every record has a time at which it was true"]
+        ways = [f"select {event_time}: every record needs the time at which its event happened"]
     elif snapshot.kind is DatasetKind.Derivative:
-        ways.append(f"compute all records again: --allow rebuild:{name}+")
+        ways.append(f"rebuild it from the start: --allow rebuild:{name}+")
     elif projection.records:
-        ways.append(f"fetch all records again ({again}): what the source has no more is lost")
+        ways.append(
+            f"fetch all records again ({again}): data that the source no longer offers is lost"
+        )
     else:
-        problem = "its schema has other columns, which no record has"
-        ways[0] = f"take it back to its definition, and the schema with it ({again})"
+        problem = "its committed schema has other columns, but no records"
+        ways[0] = f"reset it to its definition, including the schema ({again})"
     return PlanError(
         f"'{name}' cannot be changed: {problem}",
         code=code,

@@ -153,12 +153,12 @@ class BrokenReaders:
         refused = dict.fromkeys(each for i in inputs for each in self._refused[i])
         self._refused[name.lower()] = tuple(refused)
         for each in refused:
-            self._told[each].append(f"reaches {name}: {describe(effect.causes)}")
+            self._told[each].append(f"affects {name}: {describe(effect.causes)}")
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Whom the refused change of a dataset would have reached."""
+        """The datasets that the refused change of a dataset would have affected."""
         told = self._told.get(name, [])
-        return (*told[:LISTED], *(["reaches more datasets"] if len(told) > LISTED else []))
+        return (*told[:LISTED], *(["affects more datasets"] if len(told) > LISTED else []))
 
 
 def describe(causes: Iterable[ColumnCause]) -> str:
@@ -172,7 +172,7 @@ def _described(causes: Iterable[ColumnCause]) -> Iterator[str]:
     deciding: list[str] = []
     for cause in causes:
         if cause.by is Influence.UNKNOWN:
-            yield "everything, since it cannot be told from its query"
+            yield "everything, because its query cannot be analysed"
             return
         ways = by_column.setdefault(cause.column, []) if cause.column is not None else deciding
         if cause.by.value not in ways:

@@ -1,4 +1,4 @@
-"""The columns that queries can name, as far as definitions and chains tell them.
+"""The columns that queries can use, from definitions and chains.
 
 For whoever writes a query: of datasets that have no data yet, too. Runs nothing.
 """
@@ -24,7 +24,10 @@ from odfbuild.project.model import Definition
 
 
 class KnownColumns:
-    """Columns of the datasets that are defined, or have chains; `projections` by alias."""
+    """Columns of the datasets that are defined, or have chains; `projections` by alias.
+
+    Datasets are asked for by name or DID.
+    """
 
     def __init__(
         self, definitions: Iterable[Definition], projections: Mapping[str, Projection]
@@ -33,6 +36,7 @@ class KnownColumns:
         self._projections = projections
         self._aliases = {name.lower(): name for name in projections}
         self._found: dict[str, Columns | None] = {}
+        self._by_id: dict[str, str] | None = None
 
     def names(self, dataset: str) -> tuple[str, ...] | None:
         """Its columns without those that odfbuild adds; `None` when only data can tell."""
@@ -45,9 +49,10 @@ class KnownColumns:
 
     def vocabulary(self, dataset: str) -> Vocabulary:
         """What its system columns are called."""
-        events = self._events(dataset.lower())
+        name = self._alias(dataset)
+        events = self._events(name)
         vocab = next((each for each in reversed(events) if isinstance(each, SetVocab)), None)
-        projection = self._chain(dataset.lower())
+        projection = self._chain(name)
         return vocabulary_of(vocab or (projection.vocab if projection else None))
 
     def types(self, dataset: str) -> dict[str, str | None] | None:
@@ -73,8 +78,17 @@ class KnownColumns:
             *(each for each in renamed if each.name not in given),
         )
 
+    def _alias(self, dataset: str) -> str:
+        """The name in lower case of what a name or DID stands for."""
+        if dataset.startswith("did:"):
+            if self._by_id is None:
+                states = self._projections.items()
+                self._by_id = {str(state.dataset_id): name.lower() for name, state in states}
+            return self._by_id.get(dataset, dataset)
+        return dataset.lower()
+
     def _of(self, dataset: str) -> Columns | None:
-        name = dataset.lower()
+        name = self._alias(dataset)
         if name not in self._found:
             self._found[name] = None  # a circle ends here
             with suppress(RecursionError):  # very many datasets may stand behind each other

@@ -1,4 +1,4 @@
-"""The lineage of queries, remembered by their content.
+"""A cache of the lineage of queries, by content.
 
 Told from the text alone, with the columns of the inputs known; a query that is not understood
 gives `None`, and whoever asks has to take everything for affected. Parsing costs milliseconds, so
@@ -35,11 +35,11 @@ class Lineages:
         for known in (self.kept, self._before):
             if key in known:
                 self.kept[key] = known[key]
-                return _thawed(known[key])
+                return _loaded(known[key])
         from odfbuild.plan.columns.query_lineage import lineage_of
 
         found = lineage_of(transform, inputs)
-        self.kept[key] = _frozen(found)
+        self.kept[key] = _dumped(found)
         return found
 
     @property
@@ -54,7 +54,7 @@ def _key(transform: TransformSql, inputs: Names) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _frozen(lineage: Lineage | None) -> Any:
+def _dumped(lineage: Lineage | None) -> Any:
     if lineage is None:
         return None
     columns = [(name, _plain(origins)) for name, origins in lineage.columns.items()]
@@ -65,7 +65,7 @@ def _plain(origins: Origins) -> list[tuple[str, str, str]]:
     return sorted((alias, column, kind.value) for alias, column, kind in origins)
 
 
-def _thawed(plain: Any) -> Lineage | None:
+def _loaded(plain: Any) -> Lineage | None:
     if plain is None:
         return None
     columns, records = plain

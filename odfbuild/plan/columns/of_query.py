@@ -1,4 +1,4 @@
-"""The columns of a query's result, told from its text and the columns that it reads.
+"""The result columns of a query, from its text and its input columns.
 
 Answers only what is certain: a form that is not understood gives `None`, a type that only the
 engine knows is `None`, and then the engine decides when it runs. Parses SQL, which is slow, so it

@@ -1,4 +1,4 @@
-"""A query in Spark's SQL as a tree in which names and calls stand as they were written.
+"""Parse Spark SQL to a tree that keeps names and calls as they were written.
 
 Every call is a call by its name: nothing is turned into what other dialects have for it. Imports
 sqlglot, so it is imported where a query is looked at.

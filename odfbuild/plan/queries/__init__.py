@@ -1,1 +1,1 @@
-"""What is wrong with a query, as far as its text and the columns of its inputs tell."""
+"""Check queries by their text and the columns of their inputs."""

@@ -1,4 +1,4 @@
-"""Which queries a plan looks at: those of definitions that are new or changed, and of checks."""
+"""Select the queries that a plan checks: those of new or changed definitions, and of checks."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class ChangedQueries:
         events = [each.after for each in difference.changes] if state is not None else None
         if events is not None and not any(isinstance(each, Shaping) for each in events):
             return ()
-        return right.errors(
-            self._keys.of(definition.folded), partial(self._look, definition, events, place)
-        )
+        inputs = map(self._given.identities.alias, definition.inputs)
+        coming = [(each, self._columns.coming(each)) for each in inputs]
+        key = self._keys.of_change(definition.folded, coming)
+        return right.errors(key, partial(self._look, definition, events, place))
 
     def failing(
         self, definition: Definition, state: Projection | None, difference: Diff
@@ -105,7 +106,8 @@ class ChangedQueries:
     @cached_property
     def _keys(self) -> QueryKeys:
         given = self._given
-        return QueryKeys(given.definitions, given.memory.heads, given.engines)
+        alias_of = given.identities.alias
+        return QueryKeys(given.definitions, given.memory.heads, given.engines, alias_of)
 
     @cached_property
     def _known(self) -> KnownColumns:

@@ -1,4 +1,4 @@
-"""Columns that the merge strategy of a source names, and that it certainly does not have."""
+"""Key columns of a merge strategy that the source certainly does not have."""
 
 from __future__ import annotations
 

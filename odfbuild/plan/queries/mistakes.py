@@ -1,4 +1,4 @@
-"""What is wrong with a text that is not understood as a query, where that is certain.
+"""Syntax errors in queries, if they are certain.
 
 Spark understands forms that the parser here does not know, so a text that does not parse is not
 wrong for that alone. It is where a sign is missing its other half, where it holds a template, or
@@ -58,7 +58,7 @@ def _doubled_comma(words: list[Word]) -> Mistake | None:
     for one, following in pairwise(words):
         if following.text == "," and one.text in (",", "(") and _touch(one, following):
             return Mistake(
-                "there is nothing before this comma",
+                "nothing precedes this comma",
                 "remove it, or write what is missing",
                 following.start,
             )
@@ -104,7 +104,7 @@ def _half(words: list[Word]) -> Mistake | None:
             if not opened or opened[-1].text != _PAIRS[word.text]:
                 other = _PAIRS[word.text]
                 return Mistake(
-                    f"`{word.text}` closes nothing",
+                    f"`{word.text}` has no opening counterpart",
                     f"remove it, or write its `{other}`",
                     word.start,
                 )
@@ -146,16 +146,16 @@ def _repairs(text: str, words: list[Word], number: int) -> Iterator[tuple[str, M
         for meant in get_close_matches(word.text, _KEYWORDS, n=2, cutoff=0.6):
             yield instead(
                 meant,
-                f"'{text[word.start : word.end]}' is not understood here",
+                f"'{text[word.start : word.end]}' is not expected here",
                 f"did you mean {meant.upper()}?",
             )
     if word.text in _BEFORE_BY and after != "by":
         upper = word.text.upper()
         yield instead(f"{word.text} by", f"{upper} without BY", f"write {upper} BY")
     if word.text == "," and _is_at_an_end(words, number):
-        yield instead(" ", "there is nothing behind this comma", "remove it")
+        yield instead(" ", "nothing follows this comma", "remove it")
     if word.text == ";" or (word.text == before and word.text in _NEVER_TWICE):
-        yield instead(" ", f"`{word.text}` is too much here", "remove it")
+        yield instead(" ", f"`{word.text}` is unexpected here", "remove it")
     if word.text in ("when", "else"):
         ends = next((w for w in words[number:] if w.text in ("from", ",", ")", "as")), None)
         if ends is not None:

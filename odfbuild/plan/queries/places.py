@@ -1,4 +1,4 @@
-"""Where the parts of a query stand in its text."""
+"""Places of the parts of a query in its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries of a definition, each with what there is to know for a check of its text."""
+"""The queries of a definition, with the context for checking their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is valid and still unwise in definitions, with codes and places.
+"""The rules of `odfbuild lint`, with codes and places.
 
 `rules` says which rules there are, `queries`, `sources` and `files` hold them, `check` asks them
 all. A rule answers from facts of the project; where it would have to guess, it is silent. Nothing

@@ -19,7 +19,7 @@ _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 
 
 def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
-    """What is unwise in the query of a derivative."""
+    """Findings in the query of a derivative."""
     for index, event in enumerate(definition.snapshot.metadata):
         if isinstance(event, SetTransform):
             path: Path = ("metadata", index)
@@ -43,7 +43,7 @@ def _unused_inputs(
             yield Flaw(
                 "unused-input",
                 f"no query reads the input '{alias}'",
-                "remove it: every record of it would run this dataset again",
+                "remove it: each new record of it runs this dataset",
                 (*path, "inputs", number),
             )
 
@@ -73,7 +73,7 @@ def _stars(words: Sequence[Word], event: SetTransform, number: int, path: Path) 
         if word.text == "*" and (is_all or is_of):
             yield Flaw(
                 "select-star",
-                "`*` takes all columns of an input, with those that it will have one day",
+                "`*` takes all columns of an input, including columns added later",
                 "name the columns: system columns of an input are not allowed in a result",
                 (*path, "transform"),
                 (number, word.line, word.column),
@@ -100,8 +100,8 @@ def copied_queries(definitions: Iterable[Definition]) -> Iterator[tuple[Definiti
                 first,
                 Flaw(
                     "copied-query",
-                    f"this query stands in {len(group)} definitions, with other literals only",
-                    "write one template (docs/templates.md): a change is then made once",
+                    f"this query occurs in {len(group)} definitions, with different literals only",
+                    "write one template (docs/templates.md), so that a change is made once",
                     ("metadata", index, "transform"),
                     notes=(f"also in {names}",),
                 ),

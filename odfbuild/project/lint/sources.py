@@ -27,7 +27,7 @@ _TLS = {"http": "https", "ftp": "ftps"}
 
 
 def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
-    """What is unwise in a definition, its queries apart."""
+    """Findings in a definition, without its queries."""
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("metadata", index)
         if isinstance(event, SetPollingSource):
@@ -36,7 +36,7 @@ def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
     if not described:
         yield Flaw(
             "no-description",
-            f"nothing says what '{snapshot.name}' is",
+            f"there is no description of '{snapshot.name}' is",
             "add `- kind: SetInfo` with a `description`",
             ("name",),
         )
@@ -53,7 +53,7 @@ def _fetch(event: SetPollingSource, path: Path) -> Iterator[Flaw]:
             if not _DIGEST.search(image) and _FROM_ENVIRONMENT not in image:
                 yield Flaw(
                     "unpinned-image",
-                    f"the image '{image}' may be another one tomorrow",
+                    f"the image '{image}' can change without notice",
                     "pin it by its digest: NAME@sha256:…",
                     (*path, "image"),
                     length=len(image),
@@ -78,7 +78,7 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
     if parts.scheme in _TLS and host not in _LOOPBACK and _FROM_ENVIRONMENT not in (host or ""):
         yield Flaw(
             "open-transport",
-            f"what comes over {parts.scheme}: can be read and changed on its way",
+            f"what comes over {parts.scheme}: can be read and changed in transit",
             f"use {_TLS[parts.scheme]}: if the server speaks it",
             path,
             length=len(url),
@@ -88,7 +88,7 @@ def _address(url: str, path: Path) -> Iterator[Flaw]:
 def _secret(what: str, path: Path) -> Flaw:
     return Flaw(
         "written-secret",
-        f"{what} is written into the definition, and with it into the chain, for ever",
+        f"{what} is written into the definition, and with it into the chain, permanently",
         "write ${{ env.NAME }}, give the value in the environment, and change the secret",
         path,
     )

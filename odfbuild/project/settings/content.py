@@ -22,7 +22,7 @@ Storage = Annotated[
     Fits(
         pattern=r"^(s3|gs|az|abfs|file)://.|^[^:]+$",
         examples=["s3://bucket/prefix", "../data"],
-        description="Where all clones find the data: s3://bucket/prefix, gs:, az:, or a folder",
+        description="Storage of the data for all clones: s3://bucket/prefix, gs:, az:, or a folder",
     ),
 ]
 
@@ -54,22 +54,22 @@ class Content:
     )
     moved: Mapping[str, Name] = setting({}, "New names of renamed datasets, by their old ones")
     policies: tuple[Policy, ...] = setting(
-        (), "What may happen to datasets, by name; of several that match, the last one says"
+        (), "What may happen to datasets, by name; of several that match, the last one wins"
     )
     engines: Mapping[str, Annotated[str, Fits(enum=["spark"])]] = setting(
-        {}, "Which engine stands in for another one that definitions name"
+        {}, "Which engine runs queries of another engine"
     )
     checks: tuple[Declared, ...] = setting(
-        (), "What must be true of records before they are committed, by names of datasets"
+        (), "Conditions on records before they are committed, by names of datasets"
     )
     freshness: tuple[Freshness, ...] = setting(
-        (), "How old datasets may be; of several entries that match, the last one says"
+        (), "How old datasets may be; of several entries that match, the last one wins"
     )
     watermarks: tuple[WatermarkRule, ...] = setting(
-        (), "How watermarks of root datasets move; of several that match, the last one says"
+        (), "How watermarks of root datasets move; of several that match, the last one wins"
     )
     owners: tuple[Ownership, ...] = setting(
-        (), "Whom to ask about datasets; of several entries that match, the last one says"
+        (), "Owners of datasets; of several entries that match, the last one wins"
     )
     lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")
 

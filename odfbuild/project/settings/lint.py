@@ -21,15 +21,15 @@ class Rule:
 RULES = {
     rule.name: rule
     for rule in (
-        Rule("L001", "unused-input", "an input or a step of a query that no query names"),
-        Rule("L002", "select-star", "`*` over an input: its next column changes the result"),
+        Rule("L001", "unused-input", "an input or a step of a query that no query uses"),
+        Rule("L002", "select-star", "`*` over an input: a new column changes the result"),
         Rule("L005", "copied-query", "three or more queries that differ in literals only"),
         Rule("L007", "unpinned-image", "a container image without digest"),
         Rule("L008", "open-transport", "data fetched over a connection that anyone can change"),
-        Rule("L009", "written-secret", "a password or token that stands in the definition"),
+        Rule("L009", "written-secret", "a password or token in the definition"),
         Rule("L010", "ambiguous-text", "plain text that YAML 1.1 takes for another value"),
-        Rule("L011", "no-description", "a dataset of which nothing says what it is"),
-        Rule("L012", "file-name", "a file that is not called like the one dataset in it"),
+        Rule("L011", "no-description", "a dataset without description"),
+        Rule("L012", "file-name", "a file that is not named after its dataset"),
     )
 }
 """All rules by name, in the order of their codes."""

@@ -1,7 +1,6 @@
-"""Whom to ask about datasets, by patterns of their names: `owners` of odfbuild.yaml.
+"""Owners of datasets, by name patterns: `owners` of odfbuild.yaml.
 
-As in a CODEOWNERS file, of several entries that match the last one says, and one without owners
-takes a dataset out again.
+As in a CODEOWNERS file, the last matching entry wins; an entry without owners removes them.
 """
 
 from __future__ import annotations

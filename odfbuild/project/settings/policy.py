@@ -23,11 +23,11 @@ class Policy:
     additive: Ruling | None = setting(None, "New columns, all others as before")
     forward_only: Ruling | None = setting(
         None,
-        "Other logic or another source: new records are made in another way",
+        "Other logic or another source: only new records change",
         key="forward-only",
     )
     rebuild: Ruling | None = setting(
-        None, "Giving up history to compute it again; `refuse` protects the dataset"
+        None, "Dropping the history to rebuild it; `refuse` protects the dataset"
     )
 
 

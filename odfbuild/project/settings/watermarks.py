@@ -55,7 +55,7 @@ class WatermarkRule:
         0, "So long before the latest event time of the records"
     )
     max_ahead: Annotated[int, age(_ns)] | None = setting(
-        None, "Records that lie further ahead of the clock than this do not move it"
+        None, "Records further in the future than this do not move it"
     )
     now_minus: Annotated[Lag, age(Lag.parse)] | None = setting(
         None,

@@ -120,10 +120,10 @@ def _check_aliases(nodes: list[Any], text: str, file: str) -> None:
             known = sizes[id(node)] = 1 + sum(map(size, flat))
         if known > _MAX_VALUES:
             raise ProjectError(
-                f"with its aliases written out this has more than {_MAX_VALUES} values",
+                f"with its aliases expanded this has more than {_MAX_VALUES} values",
                 code="E0101",
                 location=_mark(text, file, node),
-                help="write out what is meant, with fewer aliases",
+                help="write the values out, with fewer aliases",
             )
         return known
 
@@ -144,7 +144,7 @@ def construct(node: Any, text: str, file: str, depth: int = 0) -> Any:
                 key = str(key_node.value)
             if key in data:
                 raise ProjectError(
-                    f"key '{key}' is there twice",
+                    f"key '{key}' occurs twice",
                     code="E0102",
                     location=_mark(text, file, key_node, len(key)),
                     help="remove one of the two",

@@ -26,7 +26,7 @@ def render_drift(found: Drifted, *, color: bool = False) -> str:
 
 
 def drift_lines(drifts: Sequence[ChainDrift], *, color: bool = False) -> list[str]:
-    """A line for each drift, and below it where it is and how to mend it."""
+    """A line for each drift, and below it where it is and how to fix it."""
     width = min(40, max((len(drift.dataset) for drift in drifts), default=0))
     lines = []
     for drift in drifts:

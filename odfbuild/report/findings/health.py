@@ -13,14 +13,14 @@ _COLORS = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red"}
 
 
 def render_health(checks: Sequence[Check], *, color: bool) -> str:
-    """A line for each check, what mends it below, and a last line that sums up."""
+    """A line for each check, what fixes it below, and a last line that sums up."""
     width = max(len(each.name) for each in checks)
     lines = []
     for each in checks:
         mark = paint(f"{each.status:4}", _COLORS[each.status], on=color)
         lines.append(f"{mark}  {each.name:{width}}  {each.detail}")
-        if each.mend:
-            lines.append(f"{'':{width + 8}}help: {each.mend}")
+        if each.help:
+            lines.append(f"{'':{width + 8}}help: {each.help}")
     return "\n".join([*lines, _summary(checks)])
 
 
@@ -34,7 +34,7 @@ def _summary(checks: Sequence[Check]) -> str:
 
 
 def health_to_data(checks: Sequence[Check]) -> dict[str, Any]:
-    """The same for programs; `mend` is null where nothing has to be done."""
+    """The same for programs; `help` is null where nothing has to be done."""
     return {
         "ok": all(each.status is not Status.FAIL for each in checks),
         "checks": [
@@ -42,7 +42,7 @@ def health_to_data(checks: Sequence[Check]) -> dict[str, Any]:
                 "name": each.name,
                 "status": each.status.value,
                 "detail": each.detail,
-                "mend": each.mend,
+                "help": each.help,
             }
             for each in checks
         ],

@@ -29,7 +29,7 @@ def render_findings(
     again = _again(reproduction)
     broken = _broken(findings)
     if not broken:
-        return f"{checked}: all blocks and objects are what was committed{again}."
+        return f"{checked}: all blocks and objects are intact{again}."
     lines: list[str] = []
     for name in broken:
         lines.append(f"  {paint('!', 'red', on=color)} {name}")
@@ -38,20 +38,20 @@ def render_findings(
                 lines += [f"      {line}" for line in _finding(finding)]
     codes = dict.fromkeys(finding.code for finding in findings)
     lines += [f"      see: {see(code)}" for code in codes]
-    return "\n".join([*lines, "", f"{checked}: {len(broken)} not as they should be{again}."])
+    return "\n".join([*lines, "", f"{checked}: {len(broken)} failed{again}."])
 
 
 def _again(reproduction: Reproduction | None) -> str:
-    """What was done again; the findings tell what came of it."""
+    """What was recomputed; the findings give the result."""
     if reproduction is None:
         return ""
     if not reproduction.steps:
-        return "; no step had to be done again"
+        return "; no step had to be recomputed"
     steps = count(reproduction.steps, "step")
     derivatives = count(reproduction.derivatives, "derivative")
     if reproduction.findings:
-        return f"; {steps} of {derivatives} done again"
-    return f"; {steps} of {derivatives} done again gave the same records"
+        return f"; recomputed {steps} of {derivatives}"
+    return f"; recomputed {steps} of {derivatives}, all records are identical"
 
 
 def _finding(finding: Finding) -> list[str]:
@@ -62,7 +62,7 @@ def _finding(finding: Finding) -> list[str]:
     if finding.offset is not None:
         lines.append(f"  first difference at offset {finding.offset}")
         lines += [
-            f"    {each.column}: recorded {each.recorded}, replayed {each.replayed}"
+            f"    {each.column}: committed {each.recorded}, recomputed {each.replayed}"
             for each in finding.differences
         ]
     if finding.path is not None:

@@ -63,4 +63,5 @@ def sentence(text: str) -> str:
 def behind_window(records: int, of: str = "") -> str:
     """That records came too late for a window; `of` names where they came."""
     which = f"{count(records, 'record')}{f' of {of}' if of else ''}"
-    return f"{which} came after a window of theirs was closed; it stays as it is"
+    verb = "is" if records == 1 else "are"
+    return f"{which} arrived after the window was closed and {verb} left out"

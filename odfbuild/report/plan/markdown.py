@@ -20,8 +20,8 @@ from odfbuild.wording import count
 
 BUDGET = 65_536
 """Characters that a comment on GitHub may have."""
-_RESERVE = 200
-"""Characters kept for the lines that say what was left out."""
+_RESERVE = 256
+"""Characters kept for what frames rows and details, and says what was left out."""
 
 
 def render_markdown(
@@ -30,7 +30,7 @@ def render_markdown(
     """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
     seen = view(saved.plan)
     head = [*_head(seen, saved), *_drift(seen, budget // 4)]
-    tail = [*_whom_to_ask(seen, owners, budget // 8), *_tail(seen, saved)]
+    tail = [*_owners(seen, owners, budget // 8), *_tail(seen, saved)]
     room = budget - _size(head) - _size(tail) - _RESERVE
     rows, room = _fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
@@ -59,7 +59,7 @@ def _drift(seen: PlanView, room: int) -> list[str]:
     return [*shown, *more, ""] if lines else []
 
 
-def _whom_to_ask(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[str]:
+def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[str]:
     """Owners and their datasets in the plan; as code, so that nobody is notified by each push."""
     found: dict[str, list[str]] = {}
     for row in seen.rows:
@@ -68,7 +68,7 @@ def _whom_to_ask(seen: PlanView, declared: Sequence[Ownership], room: int) -> li
     lines = [f"- `{owner}`: {_some(names)}" for owner, names in sorted(found.items())]
     shown, _ = _fitting(lines, room)
     more = _left_out(len(lines) - len(shown), "more owner")
-    return ["Whom to ask:", "", *shown, *more, ""] if lines else []
+    return ["Owners:", "", *shown, *more, ""] if lines else []
 
 
 def _some(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Whom a change reaches: the readers of a changed dataset, and by which of their columns."""
+"""Downstream datasets that a change affects, and their columns."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Readers:
             waiting |= {each for each in self._of.get(reader.name, ()) if each > position}
             if len(lines) < LISTED:
                 causes = [cause for cause in _causes(reader) if cause.input in reached]
-                lines.append(f"reaches {reader.name}: {describe(causes)}")
+                lines.append(f"affects {reader.name}: {describe(causes)}")
             else:
                 more += 1
             reached.add(reader.name)
         if more:
-            lines.append(f"reaches {count(more, 'more dataset')}")
+            lines.append(f"affects {count(more, 'more dataset')}")
         return lines
 
 

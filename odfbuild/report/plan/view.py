@@ -1,4 +1,4 @@
-"""What every form of a plan shows: the same rows in the same order, in the same words.
+"""The rows of a plan, which all output formats show in the same order and words.
 
 A row is a dataset that something happens to. Text, Markdown and HTML only lay these rows out, so
 that no reader sees another plan than the others. Pure.
@@ -60,7 +60,7 @@ class PlanView:
         if not self.waiting:
             return _NO_CHANGES
         waiting = count(self.waiting, "dataset")
-        return f"No changes. {waiting} of an earlier query, all others up to date."
+        return f"No changes. {waiting} with results of an earlier query; all others are up to date."
 
     @property
     def has_changes(self) -> bool:
@@ -75,7 +75,7 @@ class PlanView:
 
 
 def view(plan: Plan) -> PlanView:
-    """The rows of a plan: refusals first, then what drops records, forgotten ones last.
+    """The rows of a plan: refusals first, then what drops records, orphaned chains last.
 
     The rest is in order of work.
     """
@@ -154,7 +154,7 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
             place=place,
             refusal=dataset.refusal,
             reasons=tuple(
-                reason_line(reason) for reason in dataset.reasons if reason.code in _OF_FORGOTTEN
+                reason_line(reason) for reason in dataset.reasons if reason.code in _OF_ORPHANED
             ),
             causes=tuple(_causes(dataset)),
         )
@@ -181,7 +181,7 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
         reasons=tuple(
-            reason_line(reason) + _root_cause(reason)
+            _because(reason)
             for reason in dataset.reasons
             if reason.code not in _SAID_ALREADY and not _is_implied(reason, dataset)
         ),
@@ -198,13 +198,13 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
         case Action.CREATE:
             return f"new {dataset.kind.name.lower()}: {events}" if events else "new"
         case Action.REBUILD:
-            return "rebuilt: its history begins anew"
+            return "rebuilt: its history starts over"
         case Action.APPEND:
             return f"{category(dataset)}: {events}"
         case Action.RUN | Action.POLL:
             return _amount(dataset)
         case Action.FORGET:
-            return "forgotten: its definition is gone; the chain stays"
+            return "orphaned: its definition was removed; its chain stays"
         case Action.DELETE:
             return "deleted: its chain and its records"
         case Action.REFUSE:
@@ -229,7 +229,7 @@ _SAID_ALREADY = {
 }
 
 
-_OF_FORGOTTEN = {ReasonCode.STILL_READ, ReasonCode.LOOKS_RENAMED}
+_OF_ORPHANED = {ReasonCode.STILL_READ, ReasonCode.LOOKS_RENAMED}
 
 
 def _is_implied(reason: Reason, dataset: DatasetPlan) -> bool:
@@ -277,19 +277,17 @@ def _columns(dataset: DatasetPlan) -> list[str]:
     if effect is None or not dataset.changes:
         return [] if effect is None else _gained(effect)
     if not effect.known:
-        return ["which columns it gives is known when it runs; apply checks them before it commits"]
+        return ["its columns are known only when it runs; apply checks them before it commits"]
     lines = _gained(effect)
     if effect.changed:
-        lines.append(f"computes differently: {', '.join(effect.changed)}")
+        lines.append(f"columns with other values: {', '.join(effect.changed)}")
     return lines
 
 
 def _gained(effect: ColumnEffect) -> list[str]:
     if not effect.added:
         return []
-    return [
-        f"SetDataSchema adds columns, empty in the records that exist: {', '.join(effect.added)}"
-    ]
+    return [f"SetDataSchema adds columns, NULL in existing records: {', '.join(effect.added)}"]
 
 
 def _mode(dataset: DatasetPlan) -> list[str]:
@@ -304,38 +302,36 @@ def _vintage(dataset: DatasetPlan) -> list[str]:
     if dataset.records_to_correct:
         which = count(dataset.records_to_correct, "record")
         if Action.RUN in dataset.actions:
-            return [f"may correct up to {which}: the whole history is computed anew"]
+            return [f"may correct up to {which}: the whole history is recomputed"]
         return [
-            f"the next step may correct up to {which}: it computes the whole history anew; "
+            f"the next step may correct up to {which}: it recomputes the whole history; "
             f"--allow correct:{dataset.name} does that now"
         ]
     if not dataset.records_under_old_query:
         return []
-    stay = count(dataset.records_under_old_query, "record")
-    verb = "stays" if dataset.records_under_old_query == 1 else "stay"
+    kept = count(dataset.records_under_old_query, "existing record")
+    verb = "is" if dataset.records_under_old_query == 1 else "are"
     blocks = [f"#{era.sequence_number}" for era in dataset.eras]
-    if len(blocks) == 1:
-        return [f"{stay} {verb} with the query of block {blocks[0]}"]
-    if blocks:
-        return [f"{stay} {verb} with the queries of blocks {', '.join(blocks)}"]
-    return [f"{stay} {verb} with the old query"]
+    by = {0: "the previous query", 1: f"the query of block {''.join(blocks[:1])}"}.get(
+        len(blocks), f"the queries of blocks {', '.join(blocks)}"
+    )
+    return [f"{kept} {verb} not recomputed: made by {by}"]
 
 
 def _windows(windows: WindowRecords) -> Iterable[str]:
     """What is known of records that lie in closed windows, or in open ones of another query."""
     if windows.late is None:
-        yield f"how many records came after a window of theirs was closed {_NOT_HERE}"
+        yield f"the number of records that arrived after the window was closed {_NOT_HERE}"
     elif windows.late:
         yield behind_window(windows.late)
     if windows.for_new_query is None:
-        yield f"how many records that were read before the new query gets {_NOT_HERE}"
+        yield f"the number of earlier records that the new query reads again {_NOT_HERE}"
     elif windows.for_new_query:
-        again = count(windows.for_new_query, "record")
-        were = "was" if windows.for_new_query == 1 else "were"
-        yield f"the new query also gets {again} that {were} read before: their windows are open"
+        again = count(windows.for_new_query, "earlier record")
+        yield f"the new query reads {again} again: their windows are still open"
 
 
-_NOT_HERE = "cannot be told here: that takes their data and the extra `spark`"
+_NOT_HERE = "is unknown here: counting needs their data and the extra `spark`"
 
 
 def _amount(dataset: DatasetPlan) -> str:
@@ -357,7 +353,7 @@ def _amount(dataset: DatasetPlan) -> str:
         text += f" ({size(pending.bytes)})"
     if dataset.inputs and not _reads_new_ones(dataset):
         text += f"; reads {_range(Amount(pending.read_least, pending.read_most))} in all"
-    return f"{text}, if there is news" if Action.POLL in dataset.actions else text
+    return f"{text}, if there is new data" if Action.POLL in dataset.actions else text
 
 
 def _reads_new_ones(dataset: DatasetPlan) -> bool:
@@ -378,7 +374,7 @@ def _range(amount: Amount) -> str:
 
 def reason_line(reason: Reason, start: int | None = None, end: int | None = None) -> str:
     """A reason with its evidence: offsets and blocks, with their numbers where these are known."""
-    text = f"{reason.code.value}: {reason.message}"
+    text = reason.message
     if reason.to_offset is not None:
         first = 0 if reason.from_offset is None else reason.from_offset + 1
         if first <= reason.to_offset:
@@ -386,6 +382,12 @@ def reason_line(reason: Reason, start: int | None = None, end: int | None = None
     if reason.to_block is not None:
         text += f", block {_block(start, reason.from_block)} → {_block(end, reason.to_block)}"
     return text
+
+
+def _because(reason: Reason) -> str:
+    """A reason as a line below a dataset; that a change is cosmetic is no reason for anything."""
+    line = reason_line(reason) + _root_cause(reason)
+    return line if reason.code is ReasonCode.COSMETIC else f"because {line}"
 
 
 def _block(number: int | None, block: Multihash | None) -> str:
@@ -408,13 +410,13 @@ def _root_cause(reason: Reason) -> str:
         return ""
     while reason.children:
         reason = reason.children[-1]
-    return f" ({reason.code.value}: {reason.message})"
+    return f" ({reason.message})"
 
 
 def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     lines = []
     if counts["refuse"]:
-        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply does the others.")
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply runs the others.")
     if counts["poll"]:
         lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)
@@ -428,7 +430,7 @@ def _total(plan: Plan) -> list[str]:
     if not running:
         return []
     if not known:
-        return [f"How much {unknown} will read cannot be told before the run."]
+        return [f"How much {unknown} will read is not known before the run."]
     read = [
         f"{_range(amount)} record{'s' * (amount.most != 1)} of {place}"
         for place, amount in (
@@ -437,9 +439,9 @@ def _total(plan: Plan) -> list[str]:
         )
         if amount.most
     ]
-    besides = f", besides what {unknown} cannot tell before the run" * (len(known) < len(running))
+    besides = f", and an unknown number for {unknown}" * (len(known) < len(running))
     waiting = sum(d.pending.bytes or 0 for d in running if d.pending)
-    on_disk = f"; {size(waiting)} of new input are on disk now" if waiting else ""
+    on_disk = f"; {size(waiting)} of new input on disk" if waiting else ""
     return [f"Will read {' and '.join(read) or 'no records'}{besides}{on_disk}."]
 
 

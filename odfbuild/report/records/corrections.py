@@ -23,9 +23,7 @@ def render_corrections(found: Corrections, period: str, limit: int) -> str:
         f"watermark {then.watermark or 'none'}: {count(found.now.blocks - then.blocks, 'block')}"
     ]
     if not found.found:
-        return "\n".join(
-            [*lines, "Nothing that was said then was corrected, and nothing came late."]
-        )
+        return "\n".join([*lines, "No record was corrected or retracted, and none arrived late."])
     rows = [
         (when, *(f"{fates[fate]:,}" for fate in RecordChange))
         for when, fates in _by_period(found, period).items()

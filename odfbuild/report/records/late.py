@@ -13,8 +13,8 @@ _HEADER = ("INPUT", "OFFSET", "EVENT TIME", "WATERMARK THEN")
 
 def render_late(late: Late, limit: int) -> str:
     """The newest `limit` of them as a table, and how many there are."""
-    what = f"{late.dataset}: {count(len(late.found), 'record')} came after "
-    what += "a window of theirs was closed" if late.has_windows else "the watermark passed them"
+    what = f"{late.dataset}: {count(len(late.found), 'record')} arrived after "
+    what += "the window was closed" if late.has_windows else "the watermark passed them"
     if not late.found:
         return f"{what}."
     rows = [

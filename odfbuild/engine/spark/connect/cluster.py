@@ -1,4 +1,4 @@
-"""Whether a cluster is there and works, asked before any work is given to it.
+"""Check that a cluster answers and works before it gets any work.
 
 Spark itself tries an address that nobody answers for a minute, and waits for workers forever.
 """

@@ -1,4 +1,4 @@
-"""Resolved expressions as SQL: Spark's own text, and ours for what Spark cannot read back."""
+"""Resolved expressions as SQL: Spark's own text, or ours if Spark cannot read it back."""
 
 from __future__ import annotations
 

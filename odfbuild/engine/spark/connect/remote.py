@@ -1,8 +1,8 @@
-"""A server of Spark Connect that computes what was checked beside odfbuild.
+"""Compute checked queries on a Spark Connect server.
 
 A server takes SQL and analyses it itself, so a result is computed there only if that analysis gives
-the plan that was checked here, word for word, over the same files. Whatever else it could mean
-stays here, with a reason. Source: Spark Connect, `spark/connect/base.proto`.
+the plan that was checked here, word for word, over the same files. Otherwise the result is computed
+locally, with a reason. Source: Spark Connect, `spark/connect/base.proto`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session with a server of Spark Connect in which text means what it means beside odfbuild."""
+"""A Spark Connect session with settings under which SQL means the same as locally."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Merge strategies: what of a batch becomes history."""
+"""Merge strategies: which records of a batch are appended."""

@@ -1,4 +1,4 @@
-"""What a merge takes in: system columns checked and named, rows numbered.
+"""The input of a merge: system columns checked and named, rows numbered.
 
 Numbers of rows grow in the order of the file; they tell the last of several rows with one key.
 """

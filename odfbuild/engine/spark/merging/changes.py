@@ -1,4 +1,4 @@
-"""What of a batch is news: the parts of merge strategies that look at keys.
+"""Which rows of a batch are new or changed: the parts of merge strategies that compare keys.
 
 Keys and values are compared null-safely, and each side of a comparison is a struct that is null
 only where the side is absent, so that a NULL neither loses nor repeats a row, as it may in the

@@ -1,4 +1,4 @@
-"""Keys that stand more than once in a snapshot, with the places of their records.
+"""Duplicate keys in a snapshot, with the places of their records.
 
 A snapshot is a whole state, in which a key has one record. Two would be two current rows for good.
 """

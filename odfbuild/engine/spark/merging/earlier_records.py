@@ -1,4 +1,4 @@
-"""What a merge must know of earlier records: keys that were seen, and the current state.
+"""Earlier records that a merge needs: known keys, and the current state.
 
 The one place that decides how little of the history is read. Side-cars save time only: without them
 the same records come from the slices.

@@ -1,4 +1,4 @@
-"""Merge strategies: what of a batch becomes history, in which order.
+"""Merge strategies: which records of a batch are appended, and in which order.
 
 Append keeps everything, ledger the rows whose key was never seen, snapshot and upsert stream the
 differences to the current state, changelog stream what the source says. Of duplicate keys in one

@@ -1,4 +1,4 @@
-"""Raw queries: any question that reads nothing but its inputs, answered once."""
+"""Raw queries: run a query over its inputs once."""
 
 from __future__ import annotations
 

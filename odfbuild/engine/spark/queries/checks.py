@@ -1,4 +1,4 @@
-"""Queries that look for records which should not be there."""
+"""Queries of checks: they return records that violate a condition."""
 
 from __future__ import annotations
 

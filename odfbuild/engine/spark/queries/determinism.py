@@ -1,4 +1,4 @@
-"""Look at an analysed plan: does anything but the inputs' records decide its result?
+"""Check an analysed plan: its result must depend only on the records of the inputs.
 
 The clock, randomness and the environment are errors. What depends on the order of rows, which no
 engine keeps, is reported apart, with a form that does not. Spark's own flag for determinism misses

@@ -1,4 +1,4 @@
-"""What analysis tells about a translated query: types that decide whether it means the same.
+"""Check the types of a translated query, on which its meaning depends.
 
 The translation goes by the text; only Spark knows the types. Errors of Spark name places in a text
 that nobody wrote, so they are brought back to the query with the translation's line as a note.

@@ -1,4 +1,4 @@
-"""Views of inputs for queries: new records, or the state that a whole history amounts to.
+"""Views of inputs for queries: new records, or the current state of the whole history.
 
 Sources: Open Data Fabric, "Retractions and corrections"; RFC-015.
 """

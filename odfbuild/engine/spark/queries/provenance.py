@@ -1,4 +1,4 @@
-"""Where records of a recorded step come from: do it again with a query that tells.
+"""Provenance of records of a committed step: recompute it with an extended query.
 
 The step runs in the mode in which it was made, over the same records; `witnesses` puts the query in
 terms of where rows come from, and the rows are found among the committed records by their values.
@@ -51,7 +51,7 @@ _ROW = PREFIX + "row"
 _GIVEN = (APPEND, CORRECT_TO)
 _TAKEN = (RETRACT, CORRECT_FROM)
 _NO_RECORDS = pa.table({_QUESTION: pa.array([], pa.int32()), _FROM: pa.array([], pa.null())})
-_NOT_FOUND = "the step, done again, gives no such record"
+_NOT_FOUND = "the recomputed step gives no such record"
 
 
 def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:

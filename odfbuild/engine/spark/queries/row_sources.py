@@ -1,4 +1,4 @@
-"""Let every row of a result tell which records of the inputs it was made of.
+"""Extend a plan so that every result row lists the input records that it was made from.
 
 An analysed plan is put in other terms: behind the columns of each node stands one more, a list of
 the records that a row needs to come out as it does (its why-provenance). A row of a join needs

@@ -1,4 +1,4 @@
-"""Which columns an ORDER BY leaves open: rows that tie in it may differ in these.
+"""Columns in which rows that tie in an ORDER BY may differ.
 
 A column is settled when rows that tie agree in it: it is sorted by, it is computed of columns that
 are settled, or no two rows tie at all, because the offset of an input or all that is grouped by is

@@ -338,7 +338,8 @@ def _system_columns(frame: DataFrame, dataset: str, vocab: Vocabulary) -> list[Q
                 f"the result has no column '{vocab.event_time}'",
                 code="E0515",
                 dataset=dataset,
-                help=f"select {vocab.event_time}: every record has a time at which it was true",
+                help=f"select {vocab.event_time}: every record needs the time at which its event "
+                "happened",
             )
         )
     elif event_time.dataType.typeName() not in ("timestamp", "timestamp_ntz", "date"):

@@ -1,8 +1,8 @@
 """Check a transformation without data: allowed, resolvable, deterministic, row-wise or not.
 
-The parsed plan is held against lists of what a query may consist of, so that nothing else reaches
-the analyser: kinds of plan nodes, relations, functions. Then `determinism` looks at the analysed
-plan. No query runs and no file is opened. Source: Open Data Fabric, "Engine Contract".
+The parsed plan is checked against lists of allowed parts before it is analysed: kinds of plan
+nodes, relations, functions. Then `determinism` looks at the analysed plan. No query runs and no
+file is opened. Source: Open Data Fabric, "Engine Contract".
 """
 
 from __future__ import annotations
@@ -223,5 +223,5 @@ class _Fence:
                 expression,
                 "E0501",
                 f"there is no function {name}() that a query may call",
-                f"did you mean {close}()?" if close else "docs/transforms.md says which there are",
+                f"did you mean {close}()?" if close else "docs/transforms.md lists them",
             )

@@ -1,1 +1,1 @@
-"""Read steps: source files become frames, and bad records get a place."""
+"""Read steps: convert source files to frames, and locate bad records."""

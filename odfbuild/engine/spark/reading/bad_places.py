@@ -1,4 +1,4 @@
-"""What is wrong with a bad record, in words, and where it stands in its file."""
+"""Describe what is wrong with a bad record, and its place in the file."""
 
 from __future__ import annotations
 

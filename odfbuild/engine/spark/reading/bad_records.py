@@ -1,4 +1,4 @@
-"""What becomes of records that do not fit: the first is an error, or all are counted."""
+"""Policy for bad records: raise an error for the first, or skip and count all."""
 
 from __future__ import annotations
 

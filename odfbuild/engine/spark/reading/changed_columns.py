@@ -1,4 +1,4 @@
-"""Columns of a source that are not those that the dataset has: what becomes of them.
+"""Policy for sources whose columns differ from those of the dataset (schema drift).
 
 By default they are an error, raised where the schemas meet. Other policies fit the columns into the
 dataset: those that are gone are empty, those of another type are converted, new ones are left out

@@ -1,4 +1,4 @@
-"""The first line of a CSV file against the declared columns."""
+"""Compare the header of a CSV file with the declared columns."""
 
 from __future__ import annotations
 

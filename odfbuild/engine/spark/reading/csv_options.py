@@ -1,4 +1,4 @@
-"""Options of a CSV read step as Spark takes them; what cannot be honoured is refused."""
+"""Options of a CSV read step for Spark; unsupported options are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find escapes in JSON of half a character: `\\ud83d` alone, where only two of them are one.
+"""Find half of a surrogate pair in JSON escapes: `\\ud83d` without the other half.
 
 No text has such a thing, so readers replace it by `?` in silence.
 """

@@ -1,4 +1,4 @@
-"""Find JSON that is nested deeper than Spark can go: its JVM ends for want of stack."""
+"""Find JSON that is nested too deeply for Spark, whose JVM would overflow its stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON documents become lines: one record a line, which Spark then reads in parallel.
+"""Convert JSON documents to one record per line, which Spark reads in parallel.
 
 Read as a stream, so a document may be larger than memory. Features of GeoJSON become a record of
 their properties and a column `geometry`, compact JSON with sorted keys, as the reference writes it.

@@ -1,4 +1,4 @@
-"""Records that do not fit their schema: noticed while they are read.
+"""Detect records that do not match their schema while they are read.
 
 Spark keeps the text of a malformed row in a column of its own. A filter raises on it, because a
 filter is computed whatever columns a query asks for; the place in the file is looked up only then

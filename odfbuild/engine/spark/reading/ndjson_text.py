@@ -1,4 +1,4 @@
-"""The text of newline-delimited JSON, each line of which Spark reads as it is meant.
+"""Prepare newline-delimited JSON so that Spark reads every line correctly.
 
 What Spark would change or pass over in silence is refused with its line. Where bad records are
 skipped such a line becomes empty: one message of a broker must not stop all that come after it.

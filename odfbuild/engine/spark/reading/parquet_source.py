@@ -1,4 +1,4 @@
-"""Parquet files of others: checked, and rewritten where they hold types that Spark cannot read.
+"""Check Parquet sources, and rewrite them if they contain types that Spark cannot read.
 
 UUIDs become text, times of day and timestamps keep microseconds, half floats become floats; what
 Brotli compressed is compressed in another way.

@@ -1,4 +1,4 @@
-"""Read steps: a prepared file becomes a frame in file order, preprocessed.
+"""Read steps: convert a prepared file to a frame in file order, and preprocess it.
 
 Declared columns of CSV match by position, as in the reference, which skips the header; here a
 header that disagrees with the schema is an error. Records that do not fit the schema are bad

@@ -1,4 +1,4 @@
-"""An ESRI shapefile in a ZIP archive becomes lines: attributes and `geometry` as GeoJSON.
+"""Convert an ESRI shapefile in a ZIP archive to lines: attributes and `geometry` as GeoJSON.
 
 As the reference writes it: numbers are floating point, dates are text without leading zeros, blank
 values are null, and lines and polygons are always of their Multi kind. Columns declared as integers

@@ -1,4 +1,4 @@
-"""Which encoding the attributes of a shapefile are in, and their text.
+"""Detect the encoding of a shapefile's attributes, and decode them.
 
 What odfbuild.yaml says counts, else the `.cpg` or `.cst` of the archive. Where nobody says it is
 UTF-8, and where it is not, the code page that the table names, if it names one.

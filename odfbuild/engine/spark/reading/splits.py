@@ -1,4 +1,4 @@
-"""In how many parts a file is read: as many for each core.
+"""Split a file so that every core reads the same number of parts.
 
 Spark cuts a file into parts of 128 MiB, so that of five parts on four cores one is read while three
 cores wait. Smaller parts are also sorted sooner.

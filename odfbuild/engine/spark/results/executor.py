@@ -1,4 +1,4 @@
-"""Who computes a result: the session that checked its query, or a server of Spark Connect.
+"""Executors compute results: the local session, or a Spark Connect server.
 
 A frame is always made and checked in the session beside odfbuild. An executor turns it into Parquet
 parts in a folder; each request has one.

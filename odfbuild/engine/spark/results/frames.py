@@ -1,4 +1,4 @@
-"""Between Spark's frames and Arrow: schemas, views of slices, results written in order."""
+"""Conversion between Spark frames and Arrow: schemas, views of slices, ordered results."""
 
 from __future__ import annotations
 

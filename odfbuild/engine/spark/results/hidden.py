@@ -1,4 +1,4 @@
-"""Columns that serve the engine only: no result holds them, and no source may."""
+"""Names of internal columns of the engine, which no source or result may contain."""
 
 from __future__ import annotations
 

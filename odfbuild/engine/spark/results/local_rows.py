@@ -1,4 +1,4 @@
-"""Few records handed to Spark, and taken from it, without a job.
+"""Process few records in Spark without a job.
 
 To open one small file, Spark lists it, sends its settings around and schedules a task: most of what
 a step of few records costs. Here records are read by Arrow and stand in the plan themselves, where

@@ -1,4 +1,4 @@
-"""Work on few records: its time goes into starting things, not into records.
+"""Settings for small jobs, whose time is mostly overhead.
 
 A stage that has to be planned again, a class that has to be compiled and a folder of output files
 each cost more than some thousand records. None of what is set here changes a result.

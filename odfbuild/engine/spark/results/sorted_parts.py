@@ -1,4 +1,4 @@
-"""Write a result in an order without computing it twice.
+"""Write a sorted result without computing it twice.
 
 Spark sorts by ranges, and finds these by computing the rows once more. For a file that is parsed
 that costs as much again, so rows are written as they come: those in order already stay as they are,

@@ -1,1 +1,1 @@
-"""A Spark session: the Java that it runs in, its fences, its limits, its end."""
+"""The Spark session: Java, sandbox, limits, shutdown."""

@@ -1,4 +1,4 @@
-"""Run a program behind fences of the Linux kernel: no connections out, few files.
+"""Run a program in a sandbox of the Linux kernel: no outgoing connections, few files.
 
 Two of them, neither of which needs privileges or a container. Landlock lets the program read and
 write only below given folders. A seccomp filter refuses to connect sockets or to send to addresses,

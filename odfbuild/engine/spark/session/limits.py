@@ -1,4 +1,4 @@
-"""What a piece of work may take and touch: time, and files.
+"""Limits of a step: time, and the files that it may read.
 
 The last fences behind the check of the query: work that takes too long is cancelled, and a plan
 that reads any file but those it was given is not run.

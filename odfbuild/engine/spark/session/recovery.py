@@ -1,8 +1,7 @@
-"""A session that outlives its JVM, and who is to blame when one ends.
+"""Replace a JVM that ended, and find the step that caused it.
 
-A query that fills the heap takes the JVM with it, and all other work in there. The next piece of
-work gets a new JVM; what was under way with others is done again, one after the other, so that only
-the one that cannot be done fails.
+A query that fills the heap ends the JVM and all other steps in it. The next step gets a new JVM;
+interrupted steps are retried one by one, so that only the one that cannot succeed fails.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Recovery:
         self._waiting = 0
 
     def live(self) -> Session:
-        """The session, started anew if its JVM has ended."""
+        """The session, restarted if its JVM has ended."""
         with self._starting:
             if self.session.spark is None or self.session.exit_code(0) is not None:
                 self.session.stop()

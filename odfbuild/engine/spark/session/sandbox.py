@@ -1,4 +1,4 @@
-"""Which fences of the operating system stand around Spark, and the command that puts them up.
+"""The sandbox around Spark: available restrictions, and the command that applies them.
 
 `confine.py` puts them up. A JVM that is all of Spark opens no connection: it answers the
 coordinator, and sources are fetched outside. One that drives a cluster must reach its workers,

@@ -162,7 +162,7 @@ def _resume_after(state: SourceState | None, node: Node, name: str) -> int:
                 if found is None
                 else f"the node has 0x{found.hex()}: the chain was reorganised, or is another one",
             ),
-            help="what was read cannot be taken back: begin a new dataset, with "
+            help="committed records cannot be removed: create a new dataset, with "
             "`ingest.ethereum.confirmations` in odfbuild.yaml at the depth of reorganisations; "
             "for a node that is behind, wait",
         )

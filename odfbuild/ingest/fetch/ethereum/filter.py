@@ -1,4 +1,4 @@
-"""`fetch.filter`: SQL over the columns of log entries, and what of it the node can do.
+"""`fetch.filter`: SQL over the columns of log entries, and the part that the node evaluates.
 
 The node can narrow down by block number, address and topics; what it cannot do is done here, so
 every filter gives exactly the entries that it describes. Pure. Source: reference behaviour,

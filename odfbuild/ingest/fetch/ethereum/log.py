@@ -1,4 +1,4 @@
-"""Log entries as a node tells them, and the table of them.
+"""Log entries from a node, and their table.
 
 Source: Ethereum JSON-RPC, `eth_getLogs`; reference behaviour, columns of `EthereumLogs`.
 """

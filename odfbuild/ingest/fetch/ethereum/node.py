@@ -1,4 +1,4 @@
-"""A node of an Ethereum-like chain, asked over JSON-RPC.
+"""Client of a node of an Ethereum-like chain, over JSON-RPC.
 
 Source: JSON-RPC 2.0; Ethereum JSON-RPC (`eth_chainId`, `eth_blockNumber`, `eth_getBlockByNumber`,
 `eth_getLogs`).

@@ -1,1 +1,1 @@
-"""The ways in which a transformation is kept up to date, one module for each, and the choice."""
+"""The modes in which a transformation is updated, one module for each, and their choice."""

@@ -1,6 +1,6 @@
-"""How far apart in event time two joined records can be, read off the conditions of joins.
+"""The maximum distance in event time between joined records, from the join conditions.
 
-Only ever a reason to read less: a condition that is not understood here bounds nothing.
+It only reduces what is read: a condition that is not understood gives no bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which mode fits a checked query, why, and what that mode has to know about it."""
+"""Choose the mode for a checked query, with the reason and the properties that the mode needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a changelog made of a difference, in memory.
+"""Build the records of a changelog from differences, in memory.
 
 What Spark does with two more shuffles and a sort is little work once records that did not change
 are gone.

@@ -1,4 +1,4 @@
-"""Mode `map`: every record is handled alone, so only new ones are read.
+"""Mode `map` (row-wise): every record is handled alone, so only new records are read.
 
 Records keep their order and their operations: a retracted record retracts what was made of it.
 Where a query drops one half of a correction, the other half alone is a retraction or an appended

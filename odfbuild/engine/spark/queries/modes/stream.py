@@ -1,4 +1,4 @@
-"""Mode `stream`: append what is final, and never take it back.
+"""Mode `stream`: append final results, and never retract them.
 
 A window is computed once, in the step in which the watermark of the result passes its end, from
 all records that came before the watermark of their own input had passed it; later ones are left

@@ -1,4 +1,4 @@
-"""Objects as plain tuples, and objects that are thawed field by field when they are looked at.
+"""Objects as plain tuples, and objects whose fields are loaded when they are looked at.
 
 `marshal` reads a plain tuple ten times faster than `pickle` rebuilds objects, runs no code while it
 does so, and most readers look at a few fields of what they are given. The form is private to the
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from operator import attrgetter
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from odfbuild.odf import identity, model, multihash, timestamp
 from odfbuild.odf.chain.projection import Projection, QueryEra
@@ -52,7 +52,7 @@ class Form:
             repr((sys.version_info[:2], marshal.version, shapes)).encode()
         ).digest()
 
-    def plain(self, value: Any) -> Plain:
+    def dump(self, value: Any) -> Plain:
         """`value` as plain values; `marshal` refuses it later when it holds anything else."""
         cls = type(value)
         if cls in _LEAVES:
@@ -72,21 +72,21 @@ class Form:
                 *(fields if _LEAVES.issuperset(map(type, fields)) else self._all(fields)),
             )
         if cls is dict or isinstance(value, Mapping):
-            return {key: self.plain(item) for key, item in value.items()}
+            return {key: self.dump(item) for key, item in value.items()}
         if cls is list:
             return self._all(value)
         return value
 
     def _all(self, values: Iterable[Any]) -> list[Plain]:
-        return [value if type(value) in _LEAVES else self.plain(value) for value in values]
+        return [value if type(value) in _LEAVES else self.dump(value) for value in values]
 
-    def thaw(self, plain: Plain) -> Any:
+    def load(self, plain: Plain) -> Any:
         """The object that `plain` was made from."""
         cls = type(plain)
         if cls is tuple:
             number = plain[0]
             if number == _TUPLE:
-                return tuple(map(self.thaw, plain[1:]))
+                return tuple(map(self.load, plain[1:]))
             if number not in self._shared:
                 return self._builders[number](plain)
             try:
@@ -97,9 +97,9 @@ class Form:
                 made = self._made[plain] = self._builders[number](plain)
             return made
         if cls is dict:
-            return {key: self.thaw(item) for key, item in plain.items()}
+            return {key: self.load(item) for key, item in plain.items()}
         if cls is list:
-            return [self.thaw(item) for item in plain]
+            return [self.load(item) for item in plain]
         return plain
 
     def _builder(self, cls: type) -> Callable[[tuple[Any, ...]], Any]:
@@ -109,12 +109,12 @@ class Form:
         # nothing.
         fillers = setters(cls, *names_of(cls))
         new = cls.__new__
-        thaw = self.thaw
+        load = self.load
 
         def build(plain: tuple[Any, ...]) -> Any:
             made = new(cls)
             for fill, value in zip(fillers, plain[1:], strict=True):
-                fill(made, thaw(value) if type(value) in _NESTED else value)
+                fill(made, load(value) if type(value) in _NESTED else value)
             return made
 
         return build
@@ -138,16 +138,36 @@ def names_of(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
-def equality(base: Any) -> Callable[[Any, object], Any]:
-    """An `__eq__` for a subclass of a dataclass that is thawed field by field."""
-    names = names_of(base)
+class Deferred:
+    """A subclass of a dataclass whose fields are made when they are first looked at.
 
-    def equal(self: Any, other: object) -> Any:
-        if not isinstance(other, base):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+    `MAKERS` says how, by the names of fields; the slots of these stay empty until then. It equals
+    an object of the dataclass with the same values.
+    """
 
-    return equal
+    __slots__ = ()
+    MAKERS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        base = next(each for each in cls.__mro__ if "__dataclass_fields__" in vars(each))
+        names = names_of(base)
+
+        def equal(self: Any, other: object) -> Any:
+            if not isinstance(other, base):
+                return NotImplemented
+            return all(getattr(self, name) == getattr(other, name) for name in names)
+
+        for name, method in (("__eq__", equal), ("__hash__", base.__hash__)):
+            setattr(cls, name, method)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for slots that are empty.
+        make = self.MAKERS.get(name)
+        if make is None:
+            raise AttributeError(name)
+        value = make(self)
+        object.__setattr__(self, name, value)
+        return value
 
 
 def setters(cls: type, *names: str) -> tuple[Callable[[Any, Any], None], ...]:
@@ -175,20 +195,19 @@ PROTOCOL = Form(
 
 _PROJECTION = names_of(Projection)
 _VALUES = attrgetter(*_PROJECTION)
-_POSITION = {name: position for position, name in enumerate(_PROJECTION)}
 _APART = frozenset(
     ("polling_source", "push_sources", "transform", "attachments", "info", "schema", "inputs")
 )
 """Fields that are most of the bytes, and kept as bytes of their own until they are looked at."""
 
 LAYOUT = hashlib.sha256(PROTOCOL.layout + repr((_PROJECTION, sorted(_APART))).encode()).digest()
-"""Changes whenever frozen projections would be understood differently."""
+"""Changes whenever kept projections would be understood differently."""
 
 
-def freeze(projection: Projection) -> bytes | memoryview:
+def dump_projection(projection: Projection) -> bytes | memoryview:
     """The bytes of a projection."""
-    if isinstance(projection, FrozenProjection) and projection.frozen is not None:
-        return projection.frozen
+    if isinstance(projection, KeptProjection) and projection.dumped is not None:
+        return projection.dumped
     fields = zip(_PROJECTION, _VALUES(projection), strict=True)
     # Most fields are leaves: a call for each of them took half of the time.
     return marshal.dumps(
@@ -198,44 +217,38 @@ def freeze(projection: Projection) -> bytes | memoryview:
 
 def _plain(name: str, value: Any) -> Plain:
     """A field that is no leaf."""
-    plain = PROTOCOL.plain(value)
+    plain = PROTOCOL.dump(value)
     return marshal.dumps(plain) if name in _APART else plain
 
 
-class FrozenProjection(Projection):
-    """A projection from the cache: equal to the one frozen, thawed where it is looked at."""
+class KeptProjection(Deferred, Projection):
+    """A projection from the cache: equal to the one kept."""
 
-    __slots__ = ("_plain", "frozen")
+    __slots__ = ("_plain", "dumped")
 
-    frozen: bytes | memoryview | None
+    dumped: bytes | memoryview | None
 
     @classmethod
-    def of(cls, frozen: bytes | memoryview) -> FrozenProjection:
-        """From the bytes that `freeze` gave; they are not looked at yet."""
+    def of(cls, dumped: bytes | memoryview) -> KeptProjection:
+        """From the bytes that `dump_projection` gave; they are not looked at yet."""
         self = cls.__new__(cls)
-        object.__setattr__(self, "frozen", frozen)
+        object.__setattr__(self, "dumped", dumped)
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        # Only called for slots that are not filled yet.
-        position = _POSITION.get(name)
-        if position is None:
-            if name == "_plain" and (frozen := self.frozen) is not None:
-                plain = marshal.loads(frozen)
-                object.__setattr__(self, "_plain", plain)
-                return plain
-            if name == "frozen":  # made by `replace`, which fills every field
-                return None
-            raise AttributeError(name)
-        field = self._plain[position]
-        if type(field) is bytes:
-            field = marshal.loads(field)
-        value = PROTOCOL.thaw(field)
-        object.__setattr__(self, name, value)
-        return value
-
-    __eq__ = equality(Projection)
-    __hash__ = Projection.__hash__
-
     def __reduce__(self) -> Any:
-        return (FrozenProjection.of, (bytes(freeze(self)),))
+        return (KeptProjection.of, (bytes(dump_projection(self)),))
+
+    def _field(self, position: int) -> Any:
+        field = self._plain[position]
+        return PROTOCOL.load(marshal.loads(field) if type(field) is bytes else field)
+
+
+def _field_at(position: int) -> Callable[[KeptProjection], Any]:
+    return lambda kept: kept._field(position)
+
+
+KeptProjection.MAKERS = {
+    "_plain": lambda kept: marshal.loads(kept.dumped),
+    "dumped": lambda _: None,  # made by `replace`, which fills every field
+    **{name: _field_at(position) for position, name in enumerate(_PROJECTION)},
+}

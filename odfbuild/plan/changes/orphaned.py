@@ -1,7 +1,7 @@
-"""Chains that nothing defines: nothing happens to them, but others may still count on them.
+"""Orphaned chains: those of datasets whose definition was removed from the project.
 
-Tells who reads such a chain, and which new dataset looks as if it were the old one under another
-name, which would begin a new history unnoticed. Pure.
+Nothing happens to them. Names the datasets that still read such a chain, and a new dataset that
+looks like the old one under another name, which would start a new history unnoticed. Pure.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ _NO_DEFINITION = Reason(
 )
 
 
-def forgotten(
-    chains: Mapping[str, Projection], planned: Sequence[DatasetPlan]
-) -> list[DatasetPlan]:
+def orphaned(chains: Mapping[str, Projection], planned: Sequence[DatasetPlan]) -> list[DatasetPlan]:
     """The plans of `chains`, by name, that have no definition, beside those that have one."""
     if not chains:
         return []
@@ -62,7 +60,7 @@ def _readers(
 def _still_read(readers: Sequence[str]) -> Reason:
     named = ", ".join(readers[:3]) + (f" and {len(readers) - 3} more" if len(readers) > 3 else "")
     verb = "reads it and gets" if len(readers) == 1 else "read it and get"
-    return Reason(code=ReasonCode.STILL_READ, message=f"{named} {verb} nothing new from it")
+    return Reason(code=ReasonCode.STILL_READ, message=f"{named} {verb} no new records from it")
 
 
 def _twins(
@@ -88,7 +86,8 @@ def _twins(
 def _looks_renamed(old: str, new: str) -> Reason:
     return Reason(
         code=ReasonCode.LOOKS_RENAMED,
-        message=f"{new} is defined like it and begins a new history; to go on with this one, write "
+        message=f"{new} has the same definition and starts a new history; to continue this one, "
+        "add "
         f"`moved: {{{old}: {new}}}` in odfbuild.yaml",
     )
 
