@@ -16,7 +16,7 @@ WRONG = [
     ("SELECT event_time, upper«(»city FROM cities", "E0501", "not closed", "close it"),
     ("SELECT event_time, upper(city)«)» AS c FROM cities", "E0501", "no opening", "remove it"),
     ("SELECT event_time, «'»none AS c FROM cities", "E0501", "does not end", "close it"),
-    ("SELECT event_time,«,» city FROM cities", "E0501", "unexpected", "remove it"),
+    ("SELECT event_time,«,» city FROM cities", "E0501", "nothing precedes", "remove it"),
     (
         "SELECT event_time, city FROM cities WHERE city = 'a' «ADN» population > 1",
         "E0501",
