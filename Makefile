@@ -85,8 +85,8 @@ test-needs: $(VENV)/.made
 test: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# What other processes do is not counted. On Python 3.14 it costs little, before that half as much
-# time again: a job of its own, not part of `make test`.
+# What other processes do is not counted. It takes a twentieth more time on Python 3.14, and half as
+# much again on older ones: a job of its own, not part of `make test`.
 coverage: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not spark" --cov --cov-report=term
 

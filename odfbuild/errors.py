@@ -172,7 +172,9 @@ class OdfbuildError(Exception):
         return self.changed(notes=(*self.notes, *notes))
 
     def changed(self, **fields: Any) -> Self:
-        """The same error with other values of `fields`."""
+        """The same error with other values of `fields`; itself where none of them is another."""
+        if all(getattr(self, name) == value for name, value in fields.items()):
+            return self
         made = self.__class__.__new__(self.__class__)
         vars(made).update(vars(self), **fields)
         return made.with_traceback(self.__traceback__)

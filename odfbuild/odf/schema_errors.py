@@ -20,7 +20,7 @@ from odfbuild.odf.decode_errors import (
     unknown,
     wrong_type,
 )
-from odfbuild.odf.formats import FORMATS
+from odfbuild.odf.formats import FORMATS, Format
 
 _WORDS = {"string": "a string", "boolean": "true or false", "integer": "a whole number"}
 _WORDS |= {"array": "a list", "object": "an object"}
@@ -29,17 +29,17 @@ _BY_NAME = {each.name: each for each in FORMATS.values()}
 _CHECKER = FormatChecker(())
 
 
-def _add_format(name: str) -> None:
-    form = _BY_NAME[name]
-
+def _add(form: Format) -> None:
     def fits(data: object) -> bool:
-        return not isinstance(data, form.plain) or form.parse(data) is not _CHECKER
+        if isinstance(data, form.plain):
+            form.parse(data)
+        return True
 
-    _CHECKER.checks(name, raises=ValueError)(fits)
+    _CHECKER.checks(form.name, raises=ValueError)(fits)
 
 
-for _name in _BY_NAME:
-    _add_format(_name)
+for _format in FORMATS.values():
+    _add(_format)
 
 _TYPES = Draft202012Validator.TYPE_CHECKER.redefine(
     "integer", lambda _, data: isinstance(data, int) and not isinstance(data, bool)

@@ -63,7 +63,7 @@ def from_data(cls: Any, data: Any) -> Any:
     """
     try:
         return _decoder_of(cls)(data)
-    except _Misfit:
+    except (_Misfit, RecursionError):
         from odfbuild.odf.json_schema import schema_for
 
         raise _refused(schema_for(cls), data) from None
@@ -77,17 +77,20 @@ def from_manifest(kind: str, data: Any) -> Any:
         _require(data["kind"] == kind and not isinstance(version, bool))
         _require(version in MANIFEST_VERSIONS[kind])
         return _decoder_of(getattr(model, kind))(data["content"])
-    except _Misfit:
+    except (_Misfit, RecursionError):
         from odfbuild.odf.json_schema import manifest_schema
 
         raise _refused(manifest_schema(kind), data) from None
 
 
 def _refused(schema: Any, data: Any) -> Exception:
-    from odfbuild.odf.decode_errors import DecodeErrors
+    from odfbuild.odf.decode_errors import DecodeError, DecodeErrors
     from odfbuild.odf.schema_errors import errors_of
 
-    found = errors_of(schema, data)
+    try:
+        found = errors_of(schema, data)
+    except RecursionError:
+        found = [DecodeError((), "values are nested deeper than any object needs", data)]
     assert found, "decoders refuse nothing that the schema takes"
     return DecodeErrors(found)
 

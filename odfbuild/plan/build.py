@@ -14,8 +14,6 @@ from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.plan.changes.delete import as_deletion
-from odfbuild.plan.changes.orphaned import orphaned
 from odfbuild.plan.inputs import ChainIdentities, PlanInputs
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
@@ -112,8 +110,15 @@ def build_plan(
         if name.lower() not in planner.decided and name not in left_out
     }
     gone = {name: without.pop(name) for name in deleted}
-    planned += orphaned(without, planned)
-    planned += [as_deletion(name, state) for name, state in gone.items()]
+    if without:
+        from odfbuild.plan.changes.orphaned import orphaned
+
+        planned += orphaned(without, planned)
+    if gone:
+        # All that decides about changes would be imported by every plan: a tenth of its time.
+        from odfbuild.plan.changes.delete import as_deletion
+
+        planned += [as_deletion(name, state) for name, state in gone.items()]
     return Plan(
         project=project.config.name,
         env=project.config.env,

@@ -111,11 +111,12 @@ def _data(name: str, state: Projection | None, kind: DatasetKind | None) -> dict
 
 
 def render_deleted(deleted: Sequence[Deleted]) -> str:
-    """Datasets in the bin with the time of their deletion and the command that restores them."""
+    """Datasets in the bin with the time of their deletion, and how to restore one."""
     if not deleted:
         return "The bin is empty: no deleted dataset can be restored."
-    rows = [(each.name, str(each.time), _restoring(each)) for each in deleted]
-    return render_table(("NAME", "DELETED", "RESTORE WITH"), rows, frozenset())
+    rows = [(each.name, str(each.time), each.head.short) for each in deleted]
+    table = render_table(("NAME", "DELETED", "HEAD"), rows, frozenset())
+    return f"{table}\nTo restore one: odfbuild reset NAME --to HEAD"
 
 
 def deleted_to_data(deleted: Sequence[Deleted]) -> list[dict[str, Any]]:
@@ -124,7 +125,3 @@ def deleted_to_data(deleted: Sequence[Deleted]) -> list[dict[str, Any]]:
         {"name": each.name, "deleted_at": str(each.time), "head": str(each.head)}
         for each in deleted
     ]
-
-
-def _restoring(deleted: Deleted) -> str:
-    return f"odfbuild reset {deleted.name} --to {deleted.head.short}"

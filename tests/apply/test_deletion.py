@@ -100,10 +100,11 @@ def test_the_bin_is_listed_with_the_commands_that_restore(tiny: Tiny, applied: P
     (listed,) = applied.ok("ls", "--deleted", "--json").data
     assert (listed["name"], listed["head"]) == ("second", head)
     assert listed["deleted_at"].startswith("20")
-    line = applied.ok("ls", "--deleted").out.splitlines()[-1]
-    assert line.split()[0] == "second"
-    command = line.partition("odfbuild ")[2].split()
-    assert applied.ok(*command).out == "Restored 'second', which was deleted.\n"
+    _, row, help_ = applied.ok("ls", "--deleted").out.splitlines()
+    assert help_ == "To restore one: odfbuild reset NAME --to HEAD"
+    name, _, short = row.split()
+    assert name == "second"
+    assert applied.ok("reset", name, "--to", short).out == "Restored 'second', which was deleted.\n"
     assert applied.ok("ls", "--deleted", "--json").data == []
     assert applied("ls", "--deleted", "second").code == 64
 

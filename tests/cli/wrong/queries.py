@@ -14,9 +14,9 @@ WRONG = [
     ("SELECT event_time FROM cities «GROUP» event_time", "E0501", "without BY", "GROUP BY"),
     ("SELECT event_time FROM cities «ORDER» event_time", "E0501", "without BY", "ORDER BY"),
     ("SELECT event_time, upper«(»city FROM cities", "E0501", "not closed", "close it"),
-    ("SELECT event_time, upper(city)«)» AS c FROM cities", "E0501", "closes nothing", "remove it"),
+    ("SELECT event_time, upper(city)«)» AS c FROM cities", "E0501", "no opening", "remove it"),
     ("SELECT event_time, «'»none AS c FROM cities", "E0501", "does not end", "close it"),
-    ("SELECT event_time,«,» city FROM cities", "E0501", "nothing before", "remove it"),
+    ("SELECT event_time,«,» city FROM cities", "E0501", "nothing precedes", "remove it"),
     (
         "SELECT event_time, city FROM cities WHERE city = 'a' «ADN» population > 1",
         "E0501",
@@ -32,7 +32,7 @@ WRONG = [
     (
         "SELECT event_time FROM cities; «SELECT» event_time FROM people",
         "E0501",
-        "one statement",
+        "single statement",
         "one SELECT",
     ),
     ("«DELETE» FROM cities", "E0502", "DELETE is not allowed", "SELECT over its inputs"),
