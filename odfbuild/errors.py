@@ -172,10 +172,7 @@ class OdfbuildError(Exception):
         return self.changed(notes=(*self.notes, *notes))
 
     def changed(self, **fields: Any) -> Self:
-        """The same error with other values of `fields`; itself where these are what it has.
-
-        So an error that several datasets share stays one.
-        """
+        """The same error with other values of `fields`; itself where none of them is another."""
         if all(getattr(self, name) == value for name, value in fields.items()):
             return self
         made = self.__class__.__new__(self.__class__)
