@@ -49,7 +49,7 @@ def test_windows_over_disorder_are_what_a_hand_computes_and_verify_repeats_them(
     # The latest event time that counts is 4 January, 1:00; one day before it.
     assert str(tiny.state()["root"][2]) == "2024-01-03T01:00:00Z"
     assert "1 record lies too far in the future" in said.out
-    assert "1 record of root came after a window of theirs was closed" in said.out
+    assert "1 record of root arrived after the window was closed" in said.out
     assert "`odfbuild watermark late derived` lists it" in said.out
     assert windows(tiny) == [("01-01", 1), ("01-02", 2)]
 

@@ -108,7 +108,7 @@ def test_a_query_that_gives_the_same_records_is_settled_as_well(program: Program
         "derived", BY_ONE.replace("* 1", "/ 1").replace("sum(value) / 1", "sum(value + 0)")
     )
     program.apply()
-    assert "1 dataset of an earlier query" in program.ok("plan").out
+    assert "1 dataset with results of an earlier query" in program.ok("plan").out
     program.ok("apply", "-y", "--allow", "correct:derived")
     assert values(program, "derived") == BEFORE
     last = Tiny(program.root).events("derived")[-1]
