@@ -42,8 +42,8 @@ def _from_address(wanted: NewDatasetRequest, config: Config) -> Root:
     schemes = ("s3:",) if wanted.kind == "s3" else _ADDRESSES
     if len(wanted.sources) > 1 or not address.lower().startswith(schemes):
         raise ProjectError(
-            f"'{' '.join(wanted.sources)}' is not an address for a root of kind "
-            f"'{wanted.kind}' can ask",
+            f"'{' '.join(wanted.sources)}' is not an address that a root of kind "
+            f"'{wanted.kind}' can read",
             code="E0143",
             help=f"one that begins with {', '.join(schemes)}; files are of kind 'files'",
         )

@@ -48,7 +48,7 @@ def init(
     root = (folder or state.directory or Path.cwd()).resolve()
     if (root / "odfbuild.yaml").exists():
         raise ProjectError(
-            f"there is already a project in {root} already",
+            f"there is already a project in {root}",
             code="E0110",
             help="edit its odfbuild.yaml, or choose another folder",
         )

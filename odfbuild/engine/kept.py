@@ -113,7 +113,7 @@ def _wait() -> None:
         raise EnvironmentProblem(
             "Spark is in use by the apply that waits for this listener",
             code="E0624",
-            help="let the listener take down what it hears, and go on when apply() has returned",
+            help="collect what the listener is told, and use it when apply() has returned",
         )
     _free.wait()
 

@@ -265,7 +265,7 @@ def test_the_action_checks_definitions_and_marks_what_lint_finds(
     assert "2 datasets defined, all valid; 1 query was checked by the engine." in done.stdout
     assert (
         "::warning file=data project/datasets/root.yaml,line=4,col=3,title=L011::"
-        "there is no description of 'root'%0A"
+        "'root' has no description%0A"
     ) in done.stderr
     root = tiny.root / "datasets" / "root.yaml"
     root.write_text(root.read_text().replace("kind: Ledger", 'kind:   "Ledger"'))

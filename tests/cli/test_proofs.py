@@ -116,7 +116,7 @@ WRONG = {
         _set("input", "datasets", 0, "blockHash", to=OTHER_BLOCK),
         True,
         1,
-        "has not",
+        "does not have",
     ),
     "another dialect": (
         _set("input", "queryDialect", to="SqlFlink"),

@@ -351,15 +351,17 @@ def test_what_asks_the_engine_starts_java_alone_and_talks_to_it_alone(
         opened=frozenset(path for path in found.opened if not path.is_relative_to(home)),
         programs=frozenset(each for each in found.programs if not each.startswith(f"{home}/")),
     )
-    # Hadoop asks once whether there is a `setsid`, by a shell that prints its number.
-    shell = {os.path.realpath(found) for found in map(shutil.which, ("bash", "setsid")) if found}
+    # Hadoop asks once whether there is a `setsid`, by a shell that prints its number. Spark asks
+    # for the size of pages, and removes its folders by `rm`.
+    asked = ("bash", "setsid", "getconf", "rm")
+    shell = {os.path.realpath(found) for found in map(shutil.which, asked) if found}
     assert_kept_in(ours, tiny, private, {os.path.realpath(sys.executable), *shell})
     assert spark_home().is_dir()
     assert all(re.search(r"127\.0\.0\.1|::1|AF_UNIX", line) for line in found.connected)
     assert "was checked by the engine" in found.said
-    told = re.findall(r"! (bad\d)\n +error\[(E\d+)\]: its step cannot be done again", found.said)
+    told = re.findall(r"! (bad\d)\n +error\[(E\d+)\]: its step cannot be recomputed", found.said)
     assert told == [(f"bad{number}", "E0824") for number in range(len(STOLEN))]
-    assert "5 steps of 5 derivatives done again" in found.said
+    assert "recomputed 5 steps of 5 derivatives" in found.said
 
 
 OWNED = {

@@ -36,7 +36,7 @@ def flaws_of_definition(snapshot: DatasetSnapshot) -> Iterator[Flaw]:
     if not described:
         yield Flaw(
             "no-description",
-            f"there is no description of '{snapshot.name}' is",
+            f"'{snapshot.name}' has no description",
             "add `- kind: SetInfo` with a `description`",
             ("name",),
         )
