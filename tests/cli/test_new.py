@@ -113,7 +113,7 @@ def test_columns_of_a_derivative_are_those_that_its_inputs_will_have(
         ("files x data/1.csv --key idd", "error[E0142]: 'idd' (--key) is no column"),
         ("files x data/1.csv --key idd", "did you mean 'id'?"),
         ("url x data/1.csv", "files are of kind 'files'"),
-        ("s3 x https://example.org/a.csv", "not an address for a root of kind 's3'"),
+        ("s3 x https://example.org/a.csv", "not an address that a root of kind 's3' can read"),
         ("url x https://example.org/a.csv", "name them with --key"),
         ("derivative x", "odfbuild new derivative x INPUT"),
         ("derivative x rot", "error[E0202]: there is no dataset 'rot' to read"),
