@@ -53,8 +53,10 @@ class Graph:
     def order(self) -> tuple[str, ...]:
         """Defined datasets, inputs first; raises `CircleError`."""
         if self._order is None:
-            defined = len(self.dag) == len(self.inputs)
-            layers = generations(self.dag if defined else self.dag.subgraph(self.inputs))
+            # Without what nodes tell: a graph refers to itself, and would keep all definitions.
+            dag = dag_of(self.inputs)
+            defined = len(dag) == len(self.inputs)
+            layers = generations(dag if defined else dag.subgraph(self.inputs))
             self._order = tuple(name for layer in layers for name in layer)
         return self._order
 

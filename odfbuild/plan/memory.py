@@ -208,7 +208,9 @@ class Memory:
     def _dump_outlook(self, outlook: ExpectedInput, reasons: tuple[Reason, ...]) -> Any:
         share = outlook.share
         known = (outlook.certain, outlook.records, outlook.exact, share and _values_of(share))
-        # Nearly always they are some of the reasons of the dataset itself.
+        # Nearly always they are the reasons of the dataset itself, or some of them.
+        if outlook.causes is reasons or outlook.causes == reasons:
+            return (*known, tuple(range(len(reasons))))
         if all(cause in reasons for cause in outlook.causes):
             return (*known, tuple(map(reasons.index, outlook.causes)))
         return (*known, self._dump_reasons(outlook.causes))
@@ -233,13 +235,15 @@ class Memory:
 def _dump_rest(plan: DatasetPlan) -> bytes:
     """The seldom fields; an event that stands in the definition too, as its position there."""
     events = plan.snapshot.metadata if plan.snapshot else ()
-    changes = [
-        (
-            _FORM.dump(each.before),
-            events.index(each.after) if each.after in events else _FORM.dump(each.after),
-        )
-        for each in plan.changes
-    ]
+    # A definition has each kind of event once, but for push sources.
+    kinds = [type(event) for event in events]
+    changes = []
+    for each in plan.changes:
+        kind = type(each.after)
+        at = kinds.index(kind) if kind in kinds else None
+        if at is not None and events[at] != each.after:
+            at = events.index(each.after) if each.after in events else None
+        changes.append((_FORM.dump(each.before), _FORM.dump(each.after) if at is None else at))
     return marshal.dumps((changes, *[_FORM.dump(getattr(plan, each)) for each in _REST]))
 
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Location, OdfbuildError, ProjectError
@@ -46,17 +47,26 @@ def column_problems(
     """All problems of all declarations of columns in a definition."""
     for index, event in enumerate(snapshot.metadata):
         path: Path = ("content", "metadata", index)
-        declared = event.schema if isinstance(event, SetDataSchema) else None
-        use = _Use(in_csv=False, is_kept=True)
-        if isinstance(event, SetPollingSource | AddPushSource):
-            path = (*path, "read")
-            declared = event.read.schema
-            use = _Use(isinstance(event.read, ReadStepCsv), event.preprocess is None)
-            if event.read.ddl_schema:
-                yield from _of_ddl(event.read.ddl_schema, use, path, source, document)
-        if declared is not None:
+        if isinstance(event, SetDataSchema) and event.schema is not None:
             path = (*path, "schema", "fields")
-            yield from _of_fields(declared.fields, use, path, source, document)
+            use = _Use(in_csv=False, is_kept=True)
+            yield from _of_fields(event.schema.fields, use, path, source, document)
+        elif isinstance(event, SetPollingSource | AddPushSource):
+            path = (*path, "read")
+            read = event.read
+            use = _Use(isinstance(read, ReadStepCsv), event.preprocess is None)
+            if read.ddl_schema and not are_simple(tuple(read.ddl_schema)):
+                yield from _of_ddl(read.ddl_schema, use, path, source, document)
+            if read.schema is not None:
+                path = (*path, "schema", "fields")
+                yield from _of_fields(read.schema.fields, use, path, source, document)
+
+
+@lru_cache(1_024)  # sources of one kind have the same columns
+def are_simple(columns: tuple[str, ...]) -> bool:
+    """Whether declarations are right for sure, and none of them has a precision."""
+    simple = [_SIMPLE.fullmatch(text) for text in columns]
+    return len({found[1].lower() for found in simple if found}) == len(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +80,13 @@ class _Use:
 def _of_ddl(
     columns: Sequence[str], use: _Use, path: Path, source: Source, document: int
 ) -> Iterator[ProjectError]:
-    simple = [_SIMPLE.fullmatch(text) for text in columns]
-    if len({found[1].lower() for found in simple if found}) == len(columns):
-        return
     from odfbuild.odf.schema.ddl import DdlError, read_ddl
 
     key = "ddlSchema" if source.has(document, (*path, "ddlSchema")) else "schema"
     try:
         _check_case(columns, [field.name for field in read_ddl(columns)])
         for index, text in enumerate(columns):
-            for field in () if simple[index] else read_ddl([text]):
+            for field in () if _SIMPLE.fullmatch(text) else read_ddl([text]):
                 place = source.locate(document, (*path, key, index), value=True)
                 yield from _of_type(field, use, place)
     except DdlError as error:

@@ -161,10 +161,11 @@ def _entry(definition: Definition, document: bytes, start: int) -> _Entry:
         definition.folded,
         definition.inputs,
         definition.engines,
-        definition.windowed,
-        key=hashlib.blake2b(place.encode() + document, digest_size=16).digest(),
-        start=start,
-        end=start + len(document),
+        # What reads nothing has no windows; most of its time would go into looking.
+        bool(definition.inputs) and definition.windowed,
+        hashlib.blake2b(place.encode() + document, digest_size=16).digest(),
+        start,
+        start + len(document),
     )
 
 

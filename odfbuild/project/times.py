@@ -19,6 +19,7 @@ from odfbuild.odf.model import (
     SetVocab,
     TimeUnit,
 )
+from odfbuild.project.columns import are_simple
 
 Path = tuple[str | int, ...]
 
@@ -54,7 +55,8 @@ def _fine_times(read: ReadStep) -> Iterator[tuple[Path, str, int]]:
         kind = field.type.inner if isinstance(field.type, DataTypeOption) else field.type
         if isinstance(kind, DataTypeTimestamp) and kind.unit in _DIGITS:
             yield ("schema", "fields", number), field.name, _DIGITS[kind.unit]
-    for number, text in enumerate(read.ddl_schema or ()):
+    ddl = tuple(read.ddl_schema or ())
+    for number, text in enumerate(() if are_simple(ddl) else ddl):
         if not _FINE.search(text):
             continue
         from odfbuild.odf.schema.ddl import DdlError, read_ddl
