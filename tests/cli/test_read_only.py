@@ -32,7 +32,7 @@ def test_a_read_only_project_is_looked_at_from_a_cache_elsewhere(
     monkeypatch.setattr(os, "access", access)
     assert cache_folder(tiny.root).parent == tmp_path / "mine" / "odfbuild" / "projects"
     assert "up to date" in odfbuild.ok("status").out
-    assert "what was committed" in odfbuild.ok("verify").out
+    assert "all blocks and objects are intact" in odfbuild.ok("verify").out
     assert sorted(tiny.root.rglob("*")) == before
 
 

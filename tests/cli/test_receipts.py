@@ -21,7 +21,7 @@ def test_a_changed_definition_names_commit_and_author_of_its_line(
     odfbuild.apply()
     commit(tiny, "Add datasets")
     tiny.derive("derived", QUERY.replace("10", "20"))
-    assert "definition_changed.transform" in odfbuild.ok("explain", "derived").out
+    assert "the transformation changed" in odfbuild.ok("explain", "derived").out
     assert "commit" not in odfbuild.ok("explain", "derived").out  # not committed yet
     made = commit(tiny, "Double it (#7)")
     said = odfbuild.ok("explain", "derived").out
