@@ -42,13 +42,14 @@ def test_several_steps_and_inputs_are_joined_by_union(spark_engine: Engine, tmp_
 
 
 def test_the_engine_says_how_far_it_is_with_a_dataset(spark_engine: Engine, tmp_path: Path) -> None:
-    assert spark_engine.progress("counted") is None
+    # A name of its own: the engine is that of other files, too, and knows theirs.
+    assert spark_engine.progress("counted.far") is None
     query = sql(
         "SELECT max(event_time) AS event_time, city, COUNT(*) AS n FROM cities GROUP BY city"
     )
     given = slices(tmp_path, rows(0, 500), rows(500, 500))
-    spark_engine.transform(replace(task(tmp_path, query, given), dataset="counted"))
-    found = spark_engine.progress("counted")
+    spark_engine.transform(replace(task(tmp_path, query, given), dataset="counted.far"))
+    found = spark_engine.progress("counted.far")
     assert found is not None
     assert found.tasks_done == found.tasks >= found.stages_done > 0
     assert found.stages >= found.stages_done
