@@ -50,7 +50,7 @@ class Base:
 
         It also ends with the process, and when another project needs Spark.
         """
-        from odfbuild.engine.kept import close
+        from odfbuild.engine.shared import close
 
         close(self)
 
@@ -67,7 +67,7 @@ class Base:
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
 
     def _start_engine(self, expected_bytes: int = 0) -> Engine:
-        from odfbuild.engine.kept import lend
+        from odfbuild.engine.shared import lend
         from odfbuild.engine.spark.engine import start_engine
 
         config = self.config()

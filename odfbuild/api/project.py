@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
-from odfbuild.api.heard import Heard
+from odfbuild.api.listener import CallbackListener
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
@@ -94,7 +94,7 @@ class Project(Looking, Checking, Authoring):
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
             engine_version=engine_version(),
-            listener=Logged() if listener is None else Heard(listener),
+            listener=Logged() if listener is None else CallbackListener(listener),
             locate=found.locate,
             jobs=jobs or os.cpu_count() or 1,
             cancel=cancel or Event(),

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from odfbuild.cli.dashes import check_dashes
-from odfbuild.cli.together import apart
+from odfbuild.cli.option_groups import apart
 
 _LONG = 1000
 

@@ -8,6 +8,7 @@ import typer
 
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
+from odfbuild.cli.option_groups import Together
 from odfbuild.cli.options import (
     AsOfOption,
     DetailOption,
@@ -15,7 +16,6 @@ from odfbuild.cli.options import (
     selecting,
     selection_of,
 )
-from odfbuild.cli.together import Together
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection

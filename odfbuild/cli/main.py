@@ -17,10 +17,10 @@ from typing import Annotated, Any
 import typer
 
 from odfbuild.cli import complete
-from odfbuild.cli.anywhere import GlobalOptionsGroup
 from odfbuild.cli.console import Console, take_any_text
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
+from odfbuild.cli.global_options import GlobalOptionsGroup
 from odfbuild.cli.options import FORMAT_VARIABLE
 from odfbuild.cli.verbs import Verbs
 from odfbuild.errors import OdfbuildError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfbuild.cli import complete
-from odfbuild.cli.together import Together
+from odfbuild.cli.option_groups import Together
 from odfbuild.errors import PlanError
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def may_overwrite(console: Console, files: Sequence[Path], auto_approve: bool) -
 
     `PlanError` E0334 as of `approved`.
     """
-    from odfbuild.project.git.kept import not_committed
+    from odfbuild.project.git.committed import not_committed
     from odfbuild.wording import count
 
     lost = [] if auto_approve or not files else not_committed(files)

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from odfbuild.cli.defaults import Group, Verb
-from odfbuild.cli.together import apart
+from odfbuild.cli.option_groups import apart
 
 SECTIONS = {
     "Build": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from odfbuild.declared import Fits, setting
+from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import dataclass
 
 Count = Annotated[int, Fits(minimum=0)]

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from odfbuild.declared import Fits, setting
+from odfbuild.declared_settings import Fits, setting
 from odfbuild.errors import EngineProblem
 from odfbuild.values import dataclass
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from odfbuild.declared import Fits, setting
+from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:

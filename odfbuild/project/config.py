@@ -8,11 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from odfbuild.declared import Misfit, document_schema, read
+from odfbuild.declared_settings import Misfit, document_schema, read
 from odfbuild.engine.settings import EngineSettings, refused
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.odf.decode_errors import describe
+from odfbuild.project.boundary import Boundary
 from odfbuild.project.environments import (
     check_environment,
     environments,
@@ -30,7 +31,6 @@ from odfbuild.project.machine import (
 )
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.reach import Boundary
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from odfbuild.declared import Fits, schema_of, setting
+from odfbuild.declared_settings import Fits, schema_of, setting
 from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings

@@ -10,8 +10,8 @@ from odfbuild.engine.settings import FileAccess
 from odfbuild.errors import Errors, Location, OdfbuildError, as_one
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
+from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.project.reach import Boundary
 from odfbuild.project.settings.content import Content
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odfbuild.declared import read
+from odfbuild.declared_settings import read
 from odfbuild.odf.model import AddData
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.watermarks import WatermarkRule, rule_of

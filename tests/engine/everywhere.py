@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfbuild.declared import read
+from odfbuild.declared_settings import read
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import SparkEngine, start_engine

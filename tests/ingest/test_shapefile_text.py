@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import shapefile
 
-from odfbuild.declared import read
+from odfbuild.declared_settings import read
 from odfbuild.engine.contract import IngestTask, Vocabulary
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.errors import IngestError

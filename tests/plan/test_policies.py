@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from odfbuild.declared import read
+from odfbuild.declared_settings import read
 from odfbuild.odf.model import AddPushSource, ReadStepNdJson, SetInfo, SetVocab
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.classify import Category, category

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from odfbuild.declared import Misfit, document_schema, read
+from odfbuild.declared_settings import Misfit, document_schema, read
 from odfbuild.project.config import load_config
 from odfbuild.project.generate import schemas
 from odfbuild.project.machine import MachineFile

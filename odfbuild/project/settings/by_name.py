@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated, Protocol, TypeVar
 
-from odfbuild.declared import Fits
+from odfbuild.declared_settings import Fits
 
 Name = Annotated[str, Fits(minLength=1)]
 Patterns = Annotated[

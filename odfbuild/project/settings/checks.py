@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from odfbuild.declared import setting
+from odfbuild.declared_settings import setting
 from odfbuild.engine.checks import (
     AcceptedValues,
     Asked,

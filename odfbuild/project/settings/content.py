@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from odfbuild.declared import Fits, document_schema, setting
+from odfbuild.declared_settings import Fits, document_schema, setting
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.by_name import Name

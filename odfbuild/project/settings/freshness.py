@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Annotated, Any
 
-from odfbuild.declared import Fits, setting
+from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Patterns, last_matching
 from odfbuild.values import dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from odfbuild.declared import Fits, schema_of
+from odfbuild.declared_settings import Fits, schema_of
 from odfbuild.values import dataclass
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from odfbuild.declared import setting
+from odfbuild.declared_settings import setting
 from odfbuild.project.settings.by_name import Name, Patterns, last_matching
 from odfbuild.values import dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from odfbuild.declared import Fits, setting
+from odfbuild.declared_settings import Fits, setting
 from odfbuild.project.settings.by_name import Patterns, matching
 from odfbuild.values import dataclass
 

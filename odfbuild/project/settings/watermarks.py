@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated
 
-from odfbuild.declared import setting
+from odfbuild.declared_settings import setting
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.by_name import Patterns, last_matching

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.kept import calling_back
+from odfbuild.engine.shared import calling_back
 
 if TYPE_CHECKING:
     from odfbuild.apply.run import Listener
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import DatasetOutcome
 
 
-class Heard:
+class CallbackListener:
     """Calls `listener` as what it is: code that must not wait for the end of this apply."""
 
     def __init__(self, listener: Listener) -> None:
