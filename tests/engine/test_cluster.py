@@ -78,14 +78,14 @@ def test_what_a_cluster_has_built_is_verified_without_one(
 HEAVY_STEP = """
 import json, sys
 from pathlib import Path
-from odfbuild import declared
+from odfbuild import declared_settings
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.engine import start_engine
 from odfbuild.errors import QueryError
 from tests.engine.heavy_program import HEAVY, LIGHT
 from tests.engine.inputs import read, rows, slices, sql, task
 folder = Path(sys.argv[1])
-engine = start_engine(declared.read(EngineSettings, json.loads(sys.argv[2])))
+engine = start_engine(declared_settings.read(EngineSettings, json.loads(sys.argv[2])))
 given = slices(folder, rows(0, 5))
 try:
     engine.transform(task(folder, sql(HEAVY), given))
