@@ -25,7 +25,7 @@ _HOME = {
     "odfbuild.errors": (
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
-        *("IntegrityError", "EnvironmentProblem", "EngineProblem"),
+        *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
     ),
     "odfbuild.version": ("__version__",),
 }

@@ -10,7 +10,8 @@
     ├── ChainError          E06xx  an event breaks a rule of the chain       exit 1
     ├── StaleHeadError      E07xx  a dataset moved since the plan            exit 5
     ├── IntegrityError      E08xx  stored bytes are not what was committed   exit 3
-    └── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
+    ├── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
+    └── RepositoryError     E10xx  a repository cannot give or take a dataset  exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
 or edit that corrects it (`help`). Several errors of one project travel together in `Errors`.
@@ -41,6 +42,7 @@ __all__ = [
     "PlanError",
     "ProjectError",
     "QueryError",
+    "RepositoryError",
     "StaleHeadError",
     "together",
 ]
@@ -227,6 +229,10 @@ class IntegrityError(OdfbuildError):
 
 class EnvironmentProblem(OdfbuildError):
     """Something outside the project is missing or broken: Java, Spark, permissions, disk."""
+
+
+class RepositoryError(OdfbuildError):
+    """A repository cannot give or take a dataset."""
 
 
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:

@@ -28,6 +28,7 @@ _GROUPS = {
     "07": "Concurrent changes",
     "08": "Stored bytes",
     "09": "The machine",
+    "10": "Repositories",
 }
 
 

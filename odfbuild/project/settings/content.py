@@ -14,6 +14,7 @@ from odfbuild.project.settings.freshness import Freshness
 from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
+from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.watermarks import WatermarkRule
 from odfbuild.values import dataclass
 
@@ -70,6 +71,13 @@ class Content:
     )
     owners: tuple[Ownership, ...] = setting(
         (), "Owners of datasets; of several entries that match, the last one wins"
+    )
+    repositories: Repositories = setting({}, "Repositories of datasets, by name")
+    external: External = setting(
+        {}, "Datasets of others, such as acme/org.example.prices, by their names here"
+    )
+    publish: tuple[Publishing, ...] = setting(
+        (), "What apply pushes to repositories after its commits, by names of datasets"
     )
     lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")
 

@@ -1,0 +1,45 @@
+"""What a project shares with others: `repositories`, `external` and `publish` of odfbuild.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from odfbuild.declared_settings import Fits, setting
+from odfbuild.project.settings.by_name import Name, Patterns
+from odfbuild.values import dataclass
+
+Address = Annotated[
+    str,
+    Fits(
+        pattern=r"^((s3|gs|az|abfs|file|https?|odf\+https?)://.|[^:]+$)",
+        examples=["s3://bucket/prefix", "https://data.example.org/", "../published"],
+        description="Address of a repository: a folder, s3://, gs://, az://, http(s)://, "
+        "odf+http(s)://",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositorySettings:
+    """A repository by its name: where it is, and whom it trusts."""
+
+    url: Address = setting()
+    token: str | None = setting(
+        None, "Access token, such as ${{ env.ACME_TOKEN }}; sent only to the host of `url`"
+    )
+    signatures: Literal["required", "accepted"] = setting(
+        "accepted", "`required`: heads without a signature are refused; signed ones are checked"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """Datasets whose name matches are pushed to a repository after each apply."""
+
+    match: Patterns = setting()
+    to: Name = setting(about="Name of a repository")
+
+
+Repositories = Mapping[str, RepositorySettings]
+External = Mapping[str, Name]

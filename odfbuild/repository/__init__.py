@@ -1,0 +1,1 @@
+"""Datasets of other projects: repositories, transfer protocols, signed heads, serving."""
