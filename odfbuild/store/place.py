@@ -12,10 +12,8 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from odfbuild.store.files import PENDING, folder_lock, make_folder, move_file, write_file
-from odfbuild.store.remote import EXTRAS
 
 Progress = Callable[[int], None]
 """Told how many more bytes have been transferred."""
@@ -84,23 +82,6 @@ class Place(ReadablePlace, Protocol):
     def below(self, name: str) -> Place:
         """The place of the names that begin with `name/`."""
         ...
-
-
-def open_place(address: str, root: Path) -> Place:
-    """The place at `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or in a folder.
-
-    A folder is named by `file:///mnt/share` or by a path, which `root` makes absolute.
-    """
-    parts = urlsplit(address)
-    if parts.scheme in EXTRAS:
-        from odfbuild.store.bucket import Bucket
-
-        return Bucket.at(address)
-    if not parts.scheme:
-        return Folder(root / address, address)
-    from urllib.request import url2pathname  # brings a client of HTTP along
-
-    return Folder(Path(url2pathname(parts.path)), address)
 
 
 class Folder:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from odfbuild.errors import EnvironmentProblem, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import PENDING, make_folder, move_file
-from odfbuild.store.place import Place, open_place
+from odfbuild.store.place import Folder, Place
 from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, why
 
 ObjectKind = Literal["data", "checkpoints"]
@@ -97,3 +97,20 @@ class Storage:
                 code="E0911",
                 help=CREDENTIALS if urlsplit(self.address).scheme in EXTRAS else _FOLDER,
             ) from None
+
+
+def open_place(address: str, root: Path) -> Place:
+    """The place at `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or in a folder.
+
+    A folder is named by `file:///mnt/share` or by a path, which `root` makes absolute.
+    """
+    parts = urlsplit(address)
+    if parts.scheme in EXTRAS:
+        from odfbuild.store.bucket import Bucket
+
+        return Bucket.at(address)
+    if not parts.scheme:
+        return Folder(root / address, address)
+    from urllib.request import url2pathname  # brings a client of HTTP along
+
+    return Folder(Path(url2pathname(parts.path)), address)
