@@ -16,7 +16,8 @@ from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.addresses import DatasetAddress, Repository, find_dataset
 from odfbuild.repository.contract import RemoteDataset, WritableDataset
 from odfbuild.repository.simple import SimpleDataset
-from odfbuild.store.place import Place, open_place
+from odfbuild.store.place import Place
+from odfbuild.store.storage import open_place
 
 
 class Remotes:
