@@ -126,7 +126,7 @@ def _missing_there(
         theirs = offer.blocks
     relation, mine, found = _compare(store, here, theirs, wanted.name)
     lost = found[len(found) - relation.there :]
-    if relation.kind is Kind.DIVERGED and wanted.replace:
+    if wanted.replace:
         return mine, lost
     raise _refusal(relation, lost, target, wanted)
 
@@ -172,7 +172,8 @@ def _refusal(
             f"{target.address} has {count(relation.there, 'block')} of '{name}' that are not here",
             code="E1027",
             notes=(f"only there: {more}", "nothing was changed there"),
-            help=f"bring them here first: `odfbuild pull {name}`",
+            help=f"bring them here first: `odfbuild pull {name}`; to give them up: `odfbuild push "
+            f"{name} --allow reset:{name}`",
         )
     common = f"the last common block is {relation.common}" if relation.common else "no common block"
     return RepositoryError(
@@ -190,9 +191,9 @@ def _refusal(
 
 
 def _files(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multihash, Path]:
-    """The file of each object, brought from the project's storage if need be, and checked.
+    """The file of each object, brought from the project's storage if need be.
 
-    `RepositoryError` E1030 with those that are missing, `IntegrityError` E0813 for wrong bytes.
+    `RepositoryError` E1030 with those that are missing.
     """
     missing: list[ObjectFile] = []
     found: dict[Multihash, Path] = {}
@@ -217,23 +218,7 @@ def _files(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multih
             help="push from a clone that has the data, or bring it here first: "
             "`odfbuild storage pull`, `odfbuild pull`",
         )
-    for hash, file in found.items():
-        _check_bytes(store, hash, file)
     return found
-
-
-def _check_bytes(store: DatasetStore, hash: Multihash, file: Path) -> None:
-    from odfbuild.odf.digest import physical_hash
-
-    actual, _ = physical_hash(file)
-    if actual != hash:
-        raise IntegrityError(
-            f"object {hash} of '{store.name}' is not what was committed",
-            code="E0813",
-            dataset=store.name,
-            notes=(f"file: {file}", f"its bytes hash to {actual}"),
-            help="it was not pushed: remove the file, and push from a clone with an intact copy",
-        )
 
 
 def _status(there: Multihash | None, lost: Sequence[Link]) -> TransferStatus:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odfbuild.odf.model import DatasetKind, Seed
 from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import DatasetKind, Seed
 from odfbuild.odf.multihash import Multihash
+from odfbuild.repository.contract import Offer, RawBlock
 from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.outcome import Transfer, TransferStatus
 from odfbuild.repository.pull import Pull, pull
+from odfbuild.repository.simple import SimpleOffer
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from tests.repository.chains import (
@@ -98,9 +103,7 @@ def test_a_pulled_chain_is_identical_file_by_file(
     assert (space.state / ".gitignore").exists()
 
 
-def test_only_new_blocks_and_objects_are_asked_for(
-    origin: DatasetStore, space: Workspace
-) -> None:
+def test_only_new_blocks_and_objects_are_asked_for(origin: DatasetStore, space: Workspace) -> None:
     first = bring(space, origin)
     assert (first.blocks, first.records, first.objects) == (5, 6, 2)
     grow(origin, 6)
@@ -232,9 +235,7 @@ def test_the_identity_that_a_reference_names_is_asked_for(
     assert bring(space, origin, expected=state.dataset_id).status is TransferStatus.UP_TO_DATE
 
 
-def test_one_dataset_is_not_pulled_under_two_names(
-    origin: DatasetStore, space: Workspace
-) -> None:
+def test_one_dataset_is_not_pulled_under_two_names(origin: DatasetStore, space: Workspace) -> None:
     bring(space, origin)
     found = refused(space, origin, "E1024", "again")
     assert found.error is not None
@@ -246,7 +247,7 @@ def test_what_fails_with_one_dataset_leaves_the_others(
 ) -> None:
     peers = {"prices": Peer(origin.path), "gone": Peer(tmp_path / "gone")}
     wanted = [
-        Pull(name=name, address=peer.address, reference=name, open=lambda peer=peer: peer)
+        Pull(name=name, address=peer.address, reference=name, open=partial(peers.__getitem__, name))
         for name, peer in peers.items()
     ]
     found = pull(space, wanted)
@@ -276,10 +277,23 @@ def no_seed(store: DatasetStore) -> None:
     store.swap_head(store.head(), store.put_block(encode_block(block)))
 
 
+class Sloppy(Peer):
+    """A protocol that looks at hashes alone."""
+
+    @contextmanager
+    def offer(self, head: Multihash, after: Multihash | None) -> Iterator[Offer]:
+        yield SimpleOffer(self, head, [RawBlock(head, self.store.read_raw(head))])
+
+
+def test_a_block_that_nobody_can_read_is_refused(origin: DatasetStore, space: Workspace) -> None:
+    wrong_bytes(origin)
+    refused(space, Sloppy(origin.path), "E1021")
+
+
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(
     ("spoil", "code"),
-    [(longer_but_invalid, "E1022"), (wrong_bytes, "E1021"), (no_seed, "E1022")],
+    [(longer_but_invalid, "E1022"), (wrong_bytes, "E1010"), (no_seed, "E1022")],
 )
 def test_a_wrong_chain_is_refused_and_nothing_moves(
     origin: DatasetStore, space: Workspace, spoil: Any, code: str, known: bool
@@ -299,7 +313,7 @@ def test_an_object_with_other_bytes_is_refused_and_the_head_stays(
     grow(origin, 6)
     newest = max(origin.path.glob("data/*"), key=lambda file: file.stat().st_mtime_ns)
     newest.write_bytes(b"x" * newest.stat().st_size)
-    refused(space, origin, "E1003")
+    refused(space, origin, "E1008")
 
 
 def test_objects_of_an_earlier_attempt_are_not_fetched_again(
@@ -307,7 +321,7 @@ def test_objects_of_an_earlier_attempt_are_not_fetched_again(
 ) -> None:
     """Scenario 24: for a new dataset and for one that is known."""
     for first in (6, 9):
-        *others, last = sorted(origin.path.glob("data/*"), key=lambda f: f.stat().st_mtime_ns)
+        *_, last = sorted(origin.path.glob("data/*"), key=lambda f: f.stat().st_mtime_ns)
         hidden = last.rename(last.with_name("hidden"))
         assert bring(space, origin).status is TransferStatus.FAILED
         hidden.rename(last)
