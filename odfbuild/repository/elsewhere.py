@@ -6,12 +6,13 @@ once, and downloads what it computes with. Imports nothing before something is m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.project.model import Config
+    from odfbuild.repository.contract import ObjectFile
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.storage import ObjectKind
     from odfbuild.store.workspace import Workspace
@@ -35,18 +36,33 @@ class Repositories:
         self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]
     ) -> str | None:
         """See `Elsewhere`; each object is checked by its hash, several come at once."""
-        from odfbuild.repository.accept import objects_of
         from odfbuild.repository.external import place_of
         from odfbuild.repository.open import Remotes
 
         place, head = place_of(store, self._config), store.head()
         if place is None or head is None:
             return None
-        wanted = set(hashes)
-        found = objects_of(list(store.walk(head)))
-        objects = [each for each in found if each.kind == kind and each.hash in wanted]
+        objects = list(_objects(store, head, kind, set(hashes)))
         with Remotes(self._config.root, self._config.repositories) as remotes:
             remote = remotes.dataset(place)
             with remote.offer(head, head) as offer:
                 offer.download(objects, store.path)
         return remote.address
+
+
+def _objects(
+    store: DatasetStore, head: Multihash, kind: ObjectKind, wanted: Set[Multihash]
+) -> Iterator[ObjectFile]:
+    """The wanted objects with their sizes, as the blocks say them, each once."""
+    from odfbuild.odf.model import AddData, ExecuteTransform
+    from odfbuild.repository.contract import ObjectFile
+
+    told: set[Multihash] = set()
+    for _, block in store.walk(head):
+        event = block.event
+        if not isinstance(event, AddData | ExecuteTransform):
+            continue
+        each = event.new_data if kind == "data" else event.new_checkpoint
+        if each is not None and each.physical_hash in wanted - told:
+            told.add(each.physical_hash)
+            yield ObjectFile(kind, each.physical_hash, each.size)

@@ -96,17 +96,26 @@ def external_dataset(text: str, config: Config) -> ExternalDataset | None:
     return ExternalDataset(name=name, reference=reference)
 
 
+def place_of(store: DatasetStore, config: Config) -> str | None:
+    """Where the data of a chain was published: where it comes from, else where it was pushed to."""
+    declared = external_dataset(store.name, config)
+    if declared is not None:
+        return str(declared)
+    aliases = [*_aliases(store, "pullAliases"), *_aliases(store, "pushAliases")]
+    return aliases[0] if aliases else None
+
+
 def pulled_from(store: DatasetStore) -> RemoteRef | None:
     """Where a chain was pulled from first, as its `info/config` says; `None`: it does not."""
-    aliases = pull_aliases(store)
+    aliases = _aliases(store, "pullAliases")
     try:
         return parse_remote_ref(aliases[0]) if aliases else None
     except ValueError:
         return None
 
 
-def pull_aliases(store: DatasetStore) -> tuple[str, ...]:
-    """`pullAliases` of the manifest `DatasetConfig` beside a chain; none where it cannot be read.
+def _aliases(store: DatasetStore, key: str) -> tuple[str, ...]:
+    """References in `DatasetConfig` beside a chain; none where it cannot be read.
 
     Source: the reference implementation, registry of remote aliases.
     """
@@ -119,7 +128,7 @@ def pull_aliases(store: DatasetStore) -> tuple[str, ...]:
 
     try:
         documents: list[Any] = read_documents(text, "info/config")
-        found = documents[0]["content"]["pullAliases"]
+        found = documents[0]["content"][key]
     except (OdfbuildError, IndexError, KeyError, TypeError):
         return ()
     return tuple(str(each) for each in found) if isinstance(found, list) else ()

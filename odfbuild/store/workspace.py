@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.bin import Deleted
     from odfbuild.store.dataset import Elsewhere
+    from odfbuild.store.keys import PrivateKeys
     from odfbuild.store.storage import Storage
 
 
@@ -118,6 +120,13 @@ class Workspace:
             store = DatasetStore(folder, name, self.storage, self.elsewhere)
             self._stores[name] = store
         return store
+
+    @cached_property
+    def private_keys(self) -> PrivateKeys:
+        """Private keys of datasets, wherever they are."""
+        from odfbuild.store.keys import PrivateKeys
+
+        return PrivateKeys(self.keys)
 
     # --- Projections ---
 

@@ -29,6 +29,7 @@ from odfbuild.project.load import read_project
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
+from odfbuild.repository.elsewhere import workspace_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
@@ -120,7 +121,7 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 
 def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> Survey:
     project = read_project(start, given)
-    workspace = project.config.workspace()
+    workspace = workspace_of(project.config)
     heads: Mapping[str, bytes] = workspace.heads()
     chains = workspace.projections_at(heads)
     renames = renames_of(project, heads)

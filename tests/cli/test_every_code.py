@@ -37,6 +37,15 @@ ELSEWHERE = {
     "E0624": ("tests/api/test_python_interface.py", "a listener that asks another project"),
     "E0908": ("tests/engine/test_cluster.py", "a cluster whose workers take no work"),
     "E0909": ("tests/engine/test_lost_jvm.py", "a JVM that ends in the middle of a step"),
+    "E1080": ("tests/repository/test_signing.py", "a repository with a damaged statement"),
+    "E1081": ("tests/repository/test_signing.py", "a repository with a forged statement"),
+    "E1082": ("tests/repository/test_signing.py", "a repository that has to sign and does not"),
+    "E1083": ("tests/repository/test_signing.py", "a repository that serves an old head"),
+    "E1084": ("tests/repository/test_signing.py", "a repository that serves another history"),
+    "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
+    "E1086": ("tests/store/test_keys.py", "another passphrase"),
+    "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),
+    "E1088": ("tests/store/test_keys.py", "a key of another dataset"),
 }
 """Codes that need more than a project and a machine, the tests that meet them, and by what."""
 

@@ -64,7 +64,7 @@ def test_a_pinned_external_dataset_is_part_of_the_plan_in_all_forms_and_not_forg
     [pinned] = document["external"]
     assert (pinned["name"], pinned["reference"], pinned["records"]) == ("acme/root", "acme/root", 3)
     assert document["forgotten"] == [] and document["applyable"]
-    line = pair.we("plan", "--format", "markdown").out
+    line = pair.we("plan", "--format", "md").out
     assert "External datasets:" in line and "`=` `acme/root` pinned at block" in line
     assert "External datasets</h2>" in pair.we("plan", "--format", "html").out
 
@@ -154,7 +154,7 @@ def test_settings_of_sharing_are_checked_all_at_once_with_places(pair: Pair) -> 
     pair.settings("  external: {a: acne/root, b: prices}\n  publish: [{match: ['*'], to: acm}]\n")
     said = pair.we("plan")
     assert said.code == 1
-    assert "odfbuild.yaml:6:17" in said.err and "odfbuild.yaml:6:31" in said.err
+    assert "odfbuild.yaml:6:14" in said.err and "odfbuild.yaml:6:28" in said.err
     assert said.err.count("did you mean 'acme'?") == 2
 
 

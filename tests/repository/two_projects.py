@@ -97,4 +97,6 @@ class Pair:
 
     def workspace(self) -> Workspace:
         """The chains of `ours`, read anew."""
-        return Workspace(self.ours / "chains", self.ours / ".odfbuild-keys", self.ours / ".odfbuild")
+        return Workspace(
+            self.ours / "chains", self.ours / ".odfbuild-keys", self.ours / ".odfbuild"
+        )
