@@ -37,6 +37,17 @@ ELSEWHERE = {
     "E0624": ("tests/api/test_python_interface.py", "a listener that asks another project"),
     "E0908": ("tests/engine/test_cluster.py", "a cluster whose workers take no work"),
     "E0909": ("tests/engine/test_lost_jvm.py", "a JVM that ends in the middle of a step"),
+    "E1040": ("tests/repository/test_smart_client.py", "a server that is not there"),
+    "E1041": ("tests/repository/test_smart_client.py", "a server that refuses a token"),
+    "E1042": ("tests/repository/test_smart_client.py", "a server that speaks another protocol"),
+    "E1043": ("tests/repository/test_smart_client.py", "a server that fails"),
+    "E1044": ("tests/repository/test_smart_client.py", "a connection that ends"),
+    "E1045": ("tests/repository/test_smart_client.py", "a server that sends a wrong archive"),
+    "E1046": ("tests/repository/test_smart_client.py", "a signed URL that has expired"),
+    "E1047": ("tests/repository/test_smart_client.py", "a server that sends other bytes"),
+    "E1048": ("tests/repository/test_smart_client.py", "a server that names foreign URLs"),
+    "E1049": ("tests/repository/test_smart_limits.py", "a history of more than 64 MiB"),
+    "E1050": ("tests/repository/test_smart_client.py", "a name that is taken on a server"),
 }
 """Codes that need more than a project and a machine, the tests that meet them, and by what."""
 
