@@ -29,7 +29,7 @@ SECTIONS = {
         "plan",
         "show",
         "apply",
-        "push",
+        "ingest",
         "watermark",
         "reset",
     ),

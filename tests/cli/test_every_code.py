@@ -48,6 +48,15 @@ ELSEWHERE = {
     "E1048": ("tests/repository/test_smart_client.py", "a server that names foreign URLs"),
     "E1049": ("tests/repository/test_smart_limits.py", "a history of more than 64 MiB"),
     "E1050": ("tests/repository/test_smart_client.py", "a name that is taken on a server"),
+    "E1080": ("tests/repository/test_signing.py", "a repository with a damaged statement"),
+    "E1081": ("tests/repository/test_signing.py", "a repository with a forged statement"),
+    "E1082": ("tests/repository/test_signing.py", "a repository that has to sign and does not"),
+    "E1083": ("tests/repository/test_signing.py", "a repository that serves an old head"),
+    "E1084": ("tests/repository/test_signing.py", "a repository that serves another history"),
+    "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
+    "E1086": ("tests/store/test_keys.py", "another passphrase"),
+    "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),
+    "E1088": ("tests/store/test_keys.py", "a key of another dataset"),
 }
 """Codes that need more than a project and a machine, the tests that meet them, and by what."""
 

@@ -105,7 +105,7 @@ NOT_SELECTING = {
     "import": "is about one dataset",
     "show": "shows a plan as it was saved",
     "explain": "is about one dataset",
-    "push": "is about one dataset",
+    "ingest": "is about one dataset",
     "log": "is about one dataset",
     "blame": "is about one dataset",
     "corrections": "is about one dataset",

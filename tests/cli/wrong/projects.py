@@ -204,10 +204,10 @@ PLANS = (
             swap(DERIVED, "value * 10", "value * 20"),
         ),
     ),
-    Case("E0320", "push root data/1.csv"),
+    Case("E0320", "ingest root data/1.csv"),
     Case(
         "E0321",
-        "push pushed data/1.csv --source q",
+        "ingest pushed data/1.csv --source q",
         both(
             put(
                 "datasets/pushed.yaml",
@@ -302,7 +302,7 @@ PLANS = (
 )
 
 SOURCES = (
-    Case("E0401", "push pushed nothing.csv", PLANS[[c.code for c in PLANS].index("E0321")].spoil),
+    Case("E0401", "ingest pushed nothing.csv", PLANS[[c.code for c in PLANS].index("E0321")].spoil),
     Case(
         "E0408",
         "apply -y",
