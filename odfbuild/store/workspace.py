@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.bin import Deleted
+    from odfbuild.store.keys import PrivateKeys
     from odfbuild.store.storage import Storage
 
 
@@ -108,6 +110,13 @@ class Workspace:
         if store is None:
             store = self._stores[name] = DatasetStore(f"{self.state}/{name}", name, self.storage)
         return store
+
+    @cached_property
+    def private_keys(self) -> PrivateKeys:
+        """Private keys of datasets, wherever they are."""
+        from odfbuild.store.keys import PrivateKeys
+
+        return PrivateKeys(self.keys)
 
     # --- Projections ---
 

@@ -46,9 +46,11 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def refused(server: Faulty, code: str, said: str, **settings: object) -> RepositoryError:
+def refused(
+    server: Faulty, code: str, said: str, authorization: str | None = None
+) -> RepositoryError:
     """Reading the head fails, and says why and what to do."""
-    place = WebFolder.at(f"http://127.0.0.1:{server.port}/x", patience=HASTY, **settings)
+    place = WebFolder.at(f"http://127.0.0.1:{server.port}/x", authorization, HASTY)
     with contextlib.closing(place), pytest.raises(RepositoryError, match=said) as caught:
         SimpleDataset(place).head()
     assert caught.value.code == code
