@@ -103,7 +103,8 @@ class WritableDataset(RemoteDataset, Protocol):
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
         """Store objects, then blocks, then move the head by compare-and-swap.
 
-        What is there already is not sent again. `StaleHeadError` when the head is not `expected`;
-        nothing that anybody sees was changed then.
+        What is there already is not sent again. `StaleHeadError` when the head is not `expected`,
+        `IntegrityError` E0813 when a file has other bytes than its hash says; nothing that anybody
+        sees was changed then.
         """
         ...
