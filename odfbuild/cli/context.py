@@ -126,4 +126,6 @@ class Context:
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
 
-        return self.config().workspace()
+        from odfbuild.repository.elsewhere import workspace_of
+
+        return workspace_of(self.config())

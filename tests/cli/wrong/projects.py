@@ -142,6 +142,31 @@ GRAPH = (
         lambda tiny: (tiny.derive("a", QUERY, "b"), tiny.derive("b", QUERY, "a")),
         fresh=True,
     ),
+    Case("E1060", "plan", config("  repositories: {-a: {url: x}}\n"), fresh=True),
+    Case("E1061", "plan", config("  repositories: {a: {url: x}, A: {url: y}}\n"), fresh=True),
+    Case("E1062", "plan", config("  external: {prices: did:odf:1}\n"), fresh=True),
+    Case(
+        "E1063",
+        "plan",
+        config("  repositories: {a: {url: x}}\n  external: {b: a/x, c: A/X}\n"),
+        fresh=True,
+    ),
+    Case("E1064", "plan", config("  publish: [{match: ['*'], to: a}]\n"), fresh=True),
+    Case(
+        "E1065",
+        "plan",
+        config("  repositories: {a: {url: x}}\n  external: {root: a/x}\n"),
+        fresh=True,
+    ),
+    Case(
+        "E1066",
+        "plan",
+        lambda tiny: (
+            config("  repositories: {a: {url: x}}\n")(tiny),
+            swap(DERIVED, "datasetRef: root", "datasetRef: a/root")(tiny),
+        ),
+        fresh=True,
+    ),
     Case("E0211", "plan -s nothing:::", fresh=True, exit=64),
     Case("E0212", "plan -s deriveed", fresh=True, exit=64),
 )
