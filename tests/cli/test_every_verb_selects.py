@@ -91,6 +91,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "verify": (("verify", "--integrity", "--json"), listed("datasets")),
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
     "storage": (("storage", "status", "--json"), listed("datasets")),
+    "push": (("push", "--dry-run", "--json", "--to", "../published"), listed("datasets")),
     "docs": (("docs", "build", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
@@ -106,6 +107,7 @@ NOT_SELECTING = {
     "show": "shows a plan as it was saved",
     "explain": "is about one dataset",
     "ingest": "is about one dataset",
+    "pull": "selects external datasets: tests/cli/test_pull_push.py",
     "log": "is about one dataset",
     "blame": "is about one dataset",
     "corrections": "is about one dataset",
