@@ -92,6 +92,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
     "storage": (("storage", "status", "--json"), listed("datasets")),
     "push": (("push", "--dry-run", "--json", "--to", "../published"), listed("datasets")),
+    "key": (("key", "status", "--json"), listed("")),
     "docs": (("docs", "build", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
