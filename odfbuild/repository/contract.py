@@ -41,14 +41,18 @@ class RawBlock:
 class Offer(Protocol):
     """What a remote dataset has behind a known block; open while its context lasts."""
 
-    head: Multihash
-    """The newest of these blocks."""
+    @property
+    def head(self) -> Multihash:
+        """The newest of these blocks."""
+        ...
 
-    blocks: Sequence[RawBlock]
-    """Oldest first: behind the known block, or from the seed on if that is not in the history.
+    @property
+    def blocks(self) -> Sequence[RawBlock]:
+        """Oldest first: behind the known block, or from the seed on if that is not in the history.
 
-    Their bytes have their hashes, and each names the one before; nothing else was checked.
-    """
+        Their bytes have their hashes, and each names the one before; nothing else was checked.
+        """
+        ...
 
     def download(
         self, objects: Sequence[ObjectFile], folder: Path, progress: Progress | None = None
