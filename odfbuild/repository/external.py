@@ -97,13 +97,16 @@ def external_dataset(text: str, config: Config) -> ExternalDataset | None:
     return ExternalDataset(name=name, reference=reference)
 
 
-def place_of(store: DatasetStore, config: Config) -> str | None:
-    """Where the data of a chain was published: where it comes from, else where it was pushed to."""
-    declared = external_dataset(store.name, config)
-    if declared is not None:
-        return str(declared)
-    noted = read_config(store.folder)
-    return next(iter((*noted.pull_aliases, *noted.push_aliases)), None)
+def published_at(store: DatasetStore, config: Config) -> str | None:
+    """Where the data of a chain is published: where it comes from, else where it was pushed to."""
+    return origin(store, config) or next(iter(read_config(store.folder).push_aliases), None)
+
+
+def origin(store: DatasetStore, config: Config) -> str | None:
+    """The reference of a dataset that settings or its pull say to be of elsewhere."""
+    found = external_dataset(store.name, config)
+    reference = pulled_from(store) if found is None else found.reference
+    return None if reference is None else str(reference)
 
 
 def pulled_from(store: DatasetStore) -> RemoteRef | None:
