@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
+from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring):
+class Project(Looking, Checking, Authoring, Keys):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     Raises `ProjectError` E0100 when there is none. What runs is logged below `odfbuild.apply`.

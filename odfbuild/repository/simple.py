@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
-from odfbuild.errors import IntegrityError, OdfbuildError, RepositoryError, StaleHeadError
+from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block
+from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Offer, Progress, Publication, RawBlock
 from odfbuild.store.files import PENDING, make_folder, move_file
@@ -110,31 +111,35 @@ class SimpleDataset:
         finally:
             staged.unlink(missing_ok=True)
 
+    def block(self, hash: Multihash) -> tuple[bytes, MetadataBlock]:
+        """A block, whose bytes have that hash; of its event what adds up over a chain."""
+        data = self._read(f"blocks/{hash}", self._limits.block)
+        if data is None:
+            raise self._missing(f"block {hash}")
+        found = Multihash.sha3_256(data)
+        if found != hash:
+            raise IntegrityError(
+                f"block {hash} at {self.address} does not have that hash",
+                code="E1006",
+                notes=(f"its bytes hash to {found}",),
+                help="nothing was taken; its owner has to publish an intact copy",
+            )
+        try:
+            return data, decode_block(data, BRIEFLY)
+        except ValueError as error:
+            raise self._broken(f"block {hash} cannot be read: {error}") from None
+
     def _walk(self, head: Multihash, after: Multihash | None) -> Iterator[RawBlock]:
         """Blocks of `(after, head]`, newest first, each checked as the contract says."""
         current: Multihash | None = head
         number: int | None = None
         total = 0
         while current is not None and current != after:
-            data = self._read(f"blocks/{current}", self._limits.block)
-            if data is None:
-                raise self._missing(f"block {current}")
-            if Multihash.sha3_256(data) != current:
-                raise IntegrityError(
-                    f"block {current} at {self.address} does not have that hash",
-                    code="E1006",
-                    notes=(f"its bytes hash to {Multihash.sha3_256(data)}",),
-                    help="nothing was taken; its owner has to publish an intact copy",
-                )
+            data, block = self.block(current)
             total += len(data)
             if total > self._limits.chain:
-                raise self._refused(
-                    f"the new blocks are more than {self._limits.chain >> 20:,} MiB"
-                )
-            try:
-                block = decode_block(data, BRIEFLY)
-            except ValueError as error:
-                raise self._broken(f"block {current} cannot be read: {error}") from None
+                problem = f"the new blocks are more than {self._limits.chain >> 20:,} MiB"
+                raise _refused(self.address, problem)
             # Numbers go down by one, so that no chain is longer than its head says.
             if number is not None and block.sequence_number != number - 1:
                 raise self._broken(
@@ -150,7 +155,7 @@ class SimpleDataset:
     # --- Writing ---
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-        """Store objects, blocks and what lies beside them, then move the head."""
+        """Store objects and blocks, move the head, and then write what lies beside the chain."""
         self._check_head(publication.expected)
         in_parallel(
             lambda each: self._send(each, publication.files[each.hash], progress),
@@ -160,11 +165,12 @@ class SimpleDataset:
         if publication.blocks:
             self._check_conditions(publication.blocks[-1])
         before = self._check_head(publication.expected)
-        beside = {} if self.name is None else {"alias": self.name.encode()}
-        for name, data in {**beside, **publication.info}.items():
-            self._write(f"info/{name}", data)
+        if self.name is not None:
+            self._write("info/alias", self.name.encode())
         if publication.blocks:
             self._move_head(publication.expected, before, publication.blocks[-1].hash)
+        for name, data in publication.info.items():
+            self._write(f"info/{name}", data)
 
     def _send(self, each: ObjectFile, file: Path, progress: Progress | None) -> None:
         """Store an object, unless it is there."""
@@ -198,7 +204,7 @@ class SimpleDataset:
         """
         name = f"blocks/{newest.hash}"
         if self._ask(name, lambda: self._writable.swap(name, None, newest.data)):
-            raise self._unconditional("it ignores the conditions of conditional requests")
+            raise _unconditional(self.address, "it ignores the conditions of conditional requests")
 
     def _check_head(self, expected: Multihash | None) -> bytes | None:
         """What the file of the head holds; `StaleHeadError` when it is not `expected`."""
@@ -226,25 +232,7 @@ class SimpleDataset:
         return self._ask(name, lambda: self._place.read(name, limit))
 
     def _ask(self, name: str, question: Callable[[], _T]) -> _T:
-        try:
-            return question()
-        except TooLarge as error:
-            raise self._refused(str(error)) from None
-        except Unconditional as error:
-            raise self._unconditional(str(error)) from None
-        except OdfbuildError:
-            raise
-        except Exception as error:
-            if not is_failure(error):
-                raise
-            raise RepositoryError(
-                f"{self.address} cannot be used: {why(error)}",
-                code="E1001",
-                notes=(f"file: {name}",),
-                help=CREDENTIALS
-                if scheme_of(self.address)
-                else "check the address, and that you may read the folder, or write to it",
-            ) from None
+        return ask(self.address, name, question)
 
     def _missing(self, what: str) -> RepositoryError:
         return RepositoryError(
@@ -262,28 +250,12 @@ class SimpleDataset:
             help="nothing was taken; its owner has to publish an intact chain",
         )
 
-    def _refused(self, problem: str) -> RepositoryError:
-        return RepositoryError(
-            f"{self.address} sends too much: {problem}",
-            code="E1011",
-            help="nothing was taken; ask its owner whether this is right",
-        )
-
     def _moved(self, expected: Multihash | None, actual: Multihash | None) -> StaleHeadError:
         return StaleHeadError(
             f"the dataset at {self.address} was changed by another writer in the meantime",
             code="E1016",
             notes=(f"expected head: {expected or 'none'}", f"actual head:   {actual or 'none'}"),
             help="run `odfbuild pull` to see what is new there, then push again",
-        )
-
-    def _unconditional(self, reason: str) -> RepositoryError:
-        return RepositoryError(
-            f"{self.address} cannot be pushed to: two writers at once could overwrite each other",
-            code="E1017",
-            notes=(reason,),
-            help="use a store with conditional writes (S3, Google Cloud Storage, Azure, current "
-            "MinIO), a folder, or `odfbuild serve`",
         )
 
 
@@ -300,6 +272,45 @@ class SimpleOffer:
     ) -> None:
         """Bring each object to `folder/<kind>/<hash>`, several at once, those there already not."""
         in_parallel(lambda each: self._dataset.fetch(each, folder, progress), _distinct(objects))
+
+
+def ask(address: str, name: str, question: Callable[[], _T]) -> _T:
+    """The answer of a place about the file `name`, or an error that says what is wrong there."""
+    try:
+        return question()
+    except TooLarge as error:
+        raise _refused(address, str(error)) from None
+    except Unconditional as error:
+        raise _unconditional(address, str(error)) from None
+    except Exception as error:
+        if not is_failure(error):
+            raise
+        raise RepositoryError(
+            f"{address} cannot be used: {why(error)}",
+            code="E1001",
+            notes=(f"file: {name}",) if name else (),
+            help=CREDENTIALS
+            if scheme_of(address)
+            else "check the address, and that you may read the folder, or write to it",
+        ) from None
+
+
+def _refused(address: str, problem: str) -> RepositoryError:
+    return RepositoryError(
+        f"{address} sends too much: {problem}",
+        code="E1011",
+        help="nothing was taken; ask its owner whether this is right",
+    )
+
+
+def _unconditional(address: str, reason: str) -> RepositoryError:
+    return RepositoryError(
+        f"{address} cannot be pushed to: two writers at once could overwrite each other",
+        code="E1017",
+        notes=(reason,),
+        help="use a store with conditional writes (S3, Google Cloud Storage, Azure, current "
+        "MinIO), a folder, or `odfbuild serve`",
+    )
 
 
 def in_parallel(work: Callable[[_T], object], items: Iterable[_T], at_once: int = AT_ONCE) -> None:

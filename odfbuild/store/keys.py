@@ -50,11 +50,11 @@ class PrivateKeys:
         bundle = self._bundle
         return BUNDLE if bundle is not None and dataset_id in bundle.datasets else None
 
-    def held(self) -> list[DatasetId]:
-        """The datasets whose keys are here, sorted."""
+    def held(self) -> set[DatasetId]:
+        """The datasets whose keys are here."""
         names = os.listdir(self.folder) if self.folder.is_dir() else []  # noqa: PTH208 (thousands)
         found = {identity for name in names if (identity := _identity(name)) is not None}
-        return sorted(found | set(self._bundle.datasets if self._bundle is not None else ()))
+        return found | set(self._bundle.datasets if self._bundle is not None else ())
 
     def pem(self, dataset_id: DatasetId) -> bytes | None:
         """A private key as PEM; `None` where it is not here.

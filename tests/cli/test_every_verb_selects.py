@@ -91,6 +91,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "verify": (("verify", "--integrity", "--json"), listed("datasets")),
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
     "storage": (("storage", "status", "--json"), listed("datasets")),
+    "key": (("key", "status", "--json"), listed("")),
     "docs": (("docs", "build", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }

@@ -122,8 +122,9 @@ def test_a_token_goes_to_the_repository_and_a_password_in_its_address_does_not_s
             with_password = remotes.dataset(f"http://me:secret@127.0.0.1:{server.port}/{NAME}")
             assert with_password.head() == HEAD
             assert with_password.address == f"{url}/{NAME}"
-        assert f"authorization: bearer {TOKEN}".lower() in server.requests[0].lower()
-        assert "authorization: basic bwu6c2vjcmv0" in server.requests[1].lower()
+        asked = [each for each in server.requests if "refs/head" in each]
+        assert f"Authorization: Bearer {TOKEN}" in asked[0]
+        assert "Authorization: Basic bWU6c2VjcmV0" in asked[1]
 
 
 def test_a_redirect_to_another_host_is_followed_without_credentials() -> None:

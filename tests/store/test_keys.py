@@ -66,11 +66,11 @@ def test_a_file_comes_before_the_bundle_of_the_environment(tmp_path: Path) -> No
     folder = tmp_path / "keys"
     environ = {BUNDLE: SEALED.decode(), PASSPHRASE: SECRET}
     keys = PrivateKeys(folder, environ)
-    assert keys.held() == sorted([FIRST, SECOND])
+    assert keys.held() == {FIRST, SECOND}
     assert (keys.place(FIRST), keys.place(THIRD)) == (BUNDLE, None)
     assert (keys.pem(FIRST), keys.pem(THIRD)) == (PAIRS[FIRST], None)
     assert PrivateKeys(folder, {}).add({FIRST: PAIRS[FIRST], THIRD: PAIRS[THIRD]})
-    assert keys.held() == sorted(PAIRS)
+    assert keys.held() == set(PAIRS)
     assert keys.place(FIRST) == str(folder / FIRST.multibase)
 
 
@@ -126,5 +126,5 @@ def test_a_key_of_another_dataset_or_no_key_is_not_used(data: bytes, tmp_path: P
 def test_other_files_are_no_keys(tmp_path: Path) -> None:
     for name in (".gitignore", "signer.pem", "fed01", FIRST.multibase.upper()):
         (tmp_path / name).write_bytes(b"")
-    assert PrivateKeys(tmp_path, {}).held() == []
+    assert PrivateKeys(tmp_path, {}).held() == set()
     assert DatasetId.parse(str(FIRST)) == FIRST

@@ -109,6 +109,7 @@ class Simple:
                 "head": str(each.state.head),
                 "blocks": each.state.blocks,
                 "records": each.state.records,
+                "updated": str(each.state.system_time),
             }
             for each in self._site.datasets()
             if caller.may_read(each.alias)
