@@ -30,6 +30,7 @@ from odfbuild.repository.accept import (
     rules_at,
 )
 from odfbuild.repository.contract import ObjectFile, RawBlock
+from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.history import blocks_behind, local_chain
 from odfbuild.repository.signing import keep_statement, sign_head
 from odfbuild.repository.smart.messages import (
@@ -145,7 +146,8 @@ class Site:
         defined |= {each.name.lower() for each in project.wrong if each.name}
         if alias.lower() in defined:
             raise Refused(_failed("InitialRequest", "this project builds that dataset itself"))
-        if alias.lower() in {each.lower() for each in self._config.external}:
+        pulled = alias.lower() in {each.lower() for each in self._config.external}
+        if pulled or read_config(f"{self.workspace.state}/{alias}").pull_aliases:
             raise Refused(_failed("InitialRequest", "this project pulls that dataset itself"))
 
     def examine(
