@@ -3,10 +3,10 @@
     python benchmarks/merge.py [--rows 100000 1000000 10000000] [--duckdb PYTHON]
 
 Two batches for each history: a small one of 10 000 rows, and one of 1 % of the history; 1 % of the
-rows of each were seen before, anywhere in the history. odfbuild pushes and commits; the others read
-the same batch and the same slices, find the new rows, and write them in order of time. odfbuild and
-PySpark share one running session, so the start of the JVM counts for neither; that of DuckDB's
-process does not count either. README.md in this folder says how to read it.
+rows of each were seen before, anywhere in the history. odfbuild ingests and commits; the others
+read the same batch and the same slices, find the new rows, and write them in order of time.
+odfbuild and PySpark share one running session, so the start of the JVM counts for neither; that of
+DuckDB's process does not count either. README.md in this folder says how to read it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.apply.push import Push, push
+from odfbuild.apply.ingest_request import IngestRequest, ingest
 from odfbuild.engine.spark.engine import SparkEngine, start_engine
 from odfbuild.odf.model import AddPushSource, DatasetKind, MergeStrategyLedger, ReadStepParquet
 from odfbuild.odf.timestamp import Timestamp
@@ -66,7 +66,7 @@ class Figure:
 
 
 class Told:
-    """Hears how a push ended."""
+    """Hears how a batch ended."""
 
     outcome: DatasetOutcome
 
@@ -85,7 +85,7 @@ class Told:
 
 
 class Running:
-    """An engine that outlives a push."""
+    """An engine that outlives a batch."""
 
     def __init__(self, engine: SparkEngine) -> None:
         self._engine = engine
@@ -94,7 +94,7 @@ class Running:
         return getattr(self._engine, name)
 
     def stop(self) -> None:
-        """Leave it running for the next push."""
+        """Leave it running for the next batch."""
 
 
 class Ledger:
@@ -127,12 +127,12 @@ class Ledger:
         pq.write_table(_rows(chance.permutation(numbers)), file)
         return file
 
-    def push(self, file: Path) -> float:
-        """Push a batch; returns the seconds."""
+    def ingest(self, file: Path) -> float:
+        """Ingest a batch; returns the seconds."""
         told = Told()
         started = time.perf_counter()
-        push(
-            Push(dataset="ledger", source=None, data=file),
+        ingest(
+            IngestRequest(dataset="ledger", source=None, data=file),
             self._workspace,
             factory=lambda: Running(self._engine),
             listener=told,
@@ -140,7 +140,7 @@ class Ledger:
         )
         seconds = time.perf_counter() - started
         if told.outcome.status is not Status.COMMITTED:
-            raise SystemExit(f"the push failed: {told.outcome.error}")
+            raise SystemExit(f"ingest failed: {told.outcome.error}")
         self.rows += told.outcome.records
         return seconds
 
@@ -186,8 +186,8 @@ def _measure(
 ) -> list[Figure]:
     ledger = Ledger(root, engine)
     while ledger.rows < rows:
-        ledger.push(ledger.batch(min(PUSHED_AT_ONCE, rows - ledger.rows)))
-    ledger.push(ledger.batch(SMALL))  # the first of a kind pays for compiling its plan
+        ledger.ingest(ledger.batch(min(PUSHED_AT_ONCE, rows - ledger.rows)))
+    ledger.ingest(ledger.batch(SMALL))  # the first of a kind pays for compiling its plan
     figures = []
     for size in sorted({SMALL, rows // 100}):
         times: dict[str, list[float]] = {}
@@ -197,11 +197,11 @@ def _measure(
             if options.duckdb:
                 found = _duckdb(options.duckdb, ledger.slices, batch, root)
                 times.setdefault("DuckDB", []).append(found)
-            times.setdefault(WARM, []).append(ledger.push(batch))
+            times.setdefault(WARM, []).append(ledger.ingest(batch))
         figures += [Figure(who, rows, size, statistics.median(t)) for who, t in times.items()]
     batch = ledger.batch(SMALL)
     ledger.forget_side_cars()
-    figures.append(Figure(COLD, rows, SMALL, ledger.push(batch)))
+    figures.append(Figure(COLD, rows, SMALL, ledger.ingest(batch)))
     return figures
 
 

@@ -10,7 +10,7 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
-from odfbuild.errors import EngineProblem
+from odfbuild.errors import EngineProblem, missing_extra
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +54,12 @@ def require_engine(doing: str) -> None:
     """Raise `EngineProblem` E0903 where the extra `spark` is not installed."""
     if absent := _absent():
         raise missing_engine(doing, absent[0])
+
+
+def require_cryptography(what: str) -> None:
+    """Raise `EnvironmentProblem` E0903 where the library of keys and signatures is missing."""
+    if find_spec("cryptography") is None:
+        raise missing_extra("share", what)
 
 
 def needs_engine(method: Callable[P, R]) -> Callable[P, R]:

@@ -60,7 +60,9 @@ class Base:
 
     def workspace(self) -> Workspace:
         """The chains of the project, for what has no method here."""
-        return self.config().workspace()
+        from odfbuild.repository.elsewhere import workspace_of
+
+        return workspace_of(self.config())
 
     def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""

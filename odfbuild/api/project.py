@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
+from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
 from odfbuild.api.logged import Logged
 from odfbuild.api.looking import Looking
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring):
+class Project(Looking, Checking, Authoring, Keys):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     Raises `ProjectError` E0100 when there is none. What runs is logged below `odfbuild.apply`.
@@ -104,7 +105,7 @@ class Project(Looking, Checking, Authoring):
         return apply_recorded(found, options)
 
     @needs_engine
-    def push(
+    def ingest(
         self,
         dataset: str,
         data: str | Path | BinaryIO,
@@ -116,21 +117,21 @@ class Project(Looking, Checking, Authoring):
     ) -> DatasetOutcome:
         """Append data to a dataset by one of its push sources; `data` is a file or a stream.
 
-        Of pushes with the same key only the first counts. `event_time` has a time zone.
+        Of data with the same key only the first counts. `event_time` has a time zone.
         """
-        from odfbuild.apply.push import Push, push
+        from odfbuild.apply.ingest_request import IngestRequest, ingest
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
         config = self.config()
-        request = Push(
+        request = IngestRequest(
             dataset=name,
             source=source,
             data=Path(data) if isinstance(data, str) else data,
             event_time=None if event_time is None else timestamp(event_time),
             key=idempotency_key,
         ).under(config)
-        outcome = push(
+        outcome = ingest(
             request,
             workspace,
             factory=self._start_engine,

@@ -128,15 +128,3 @@ def begin(
     # A clock that was set back must not break the order of the chain.
     system_time = max(now, base.system_time) if base else now
     return Transaction(workspace, name, kind, base, system_time, replaces, audit)
-
-
-def held_elsewhere(name: str, holder: str) -> StaleHeadError:
-    """The error for a dataset that another process has claimed."""
-    return StaleHeadError(
-        f"another process holds the lock of '{name}' ({holder})",
-        code="E0702",
-        exit_code=9,
-        dataset=name,
-        help="wait longer (--lock-timeout SECONDS), or stop it: "
-        f"`odfbuild lock break {name}`; then run the same command again",
-    )

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.apply.definitions import by_another_engine
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.translate.runnable import release_for
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.claims import NOT_WAITING, Waiting
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify
 from odfbuild.verify.reproduce import inputs_ever

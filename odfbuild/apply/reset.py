@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.errors import PlanError
 from odfbuild.ingest.fetch.inbox import bring_back_inbox
 from odfbuild.odf.chain.projection import Projection
@@ -20,7 +19,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.store.cache import project
-from odfbuild.store.claims import NOT_WAITING, Waiting
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import renew
 from odfbuild.store.workspace import Workspace

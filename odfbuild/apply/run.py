@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
+from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
@@ -46,7 +46,7 @@ from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.cache import project
-from odfbuild.store.claims import NOT_WAITING, Waiting
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status

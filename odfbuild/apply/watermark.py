@@ -6,11 +6,10 @@ Open Data Fabric, "Watermark"; reference behaviour, `set-watermark`.
 
 from __future__ import annotations
 
-from odfbuild.apply.attempt import held_elsewhere
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import AddData, DatasetKind
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.claims import NOT_WAITING, Waiting
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.workspace import Workspace
 
 

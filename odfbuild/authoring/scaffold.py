@@ -23,7 +23,7 @@ KINDS = {
     "files": "a root that reads files of the project: CSV, TSV, JSON, NDJSON, Parquet",
     "url": "a root that checks an address for changes: https:, ftp:, file:, gs:, az:",
     "s3": "a root that checks an object of S3 for changes",
-    "push": "a root that gets its data by `odfbuild push`",
+    "push": "a root that gets its data by `odfbuild ingest`",
     "derivative": "a query over other datasets",
     "matrix": "a template: one derivative for each value",
 }
@@ -124,7 +124,7 @@ def root_text(root: Root, schema: str) -> str:
         merge_because=_merge_because(root, key),
         key=key if root.merge != "append" else (),
         event_time=event_time if event_time != "event_time" else None,
-        description=root.description or f"Records of {root.source or 'whoever pushes them'}",
+        description=root.description or f"Records of {root.source or 'whoever ingests them'}",
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.model import Plan
     from odfbuild.project.model import Config
     from odfbuild.project.settings.owners import Ownership
+    from odfbuild.repository.open import Remotes
     from odfbuild.store.workspace import Workspace
     from odfbuild.survey.survey import PlanRequest, Survey
 
@@ -89,6 +90,19 @@ class Context:
 
         return load_config(self.directory, self.given)
 
+    def remotes(self) -> Remotes:
+        """The project's repositories; where there is no project, those with an address."""
+        from odfbuild.errors import OdfbuildError
+        from odfbuild.repository.open import Remotes
+
+        try:
+            config = self.config()
+        except OdfbuildError as error:
+            if error.code != "E0100":
+                raise
+            return Remotes(self.directory or Path(), {})
+        return Remotes(config.root, config.repositories)
+
     def owners(self) -> tuple[Ownership, ...]:
         """Owners of datasets; nobody where there is no project."""
         from odfbuild.errors import OdfbuildError
@@ -126,4 +140,6 @@ class Context:
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
 
-        return self.config().workspace()
+        from odfbuild.repository.elsewhere import workspace_of
+
+        return workspace_of(self.config())

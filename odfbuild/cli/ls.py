@@ -24,12 +24,21 @@ def ls(
     deleted: Annotated[
         bool, typer.Option("--deleted", help="List deleted datasets that can be restored.")
     ] = False,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            "--remote", metavar="REPOSITORY", help="List the datasets of a repository instead."
+        ),
+    ] = None,
     as_json: JsonOptions,
 ) -> int:
     """List datasets with records, size, watermark, head and status.
 
     --as-of shows the datasets of an earlier time.
     """
+    if remote is not None:
+        alone = not (selection or as_of or deleted)
+        return _list_remote(context, remote, alone=alone, as_json=as_json)
     if deleted:
         return _list_deleted(context, selection, as_of, as_json=as_json)
     from odfbuild.report.datasets import datasets_to_data, render_datasets, statuses
@@ -68,4 +77,20 @@ def _list_deleted(
         state.console.data(deleted_to_data(found))
     else:
         state.console.result(render_deleted(found))
+    return 0
+
+
+def _list_remote(context: typer.Context, repository: str, *, alone: bool, as_json: bool) -> int:
+    """List what a repository has."""
+    from odfbuild.report.remote_datasets import remote_to_data, render_remote
+
+    if not alone:
+        raise typer.BadParameter("it lists all, and takes no selection", param_hint="--remote")
+    state: Context = context.obj
+    with state.remotes() as remotes:
+        listed = remotes.datasets(repository)
+    if as_json:
+        state.console.data(remote_to_data(listed))
+    else:
+        state.console.result(render_remote(repository, listed))
     return 0

@@ -29,7 +29,7 @@ SECTIONS = {
         "plan",
         "show",
         "apply",
-        "push",
+        "ingest",
         "watermark",
         "reset",
     ),
@@ -51,7 +51,7 @@ SECTIONS = {
         "schema",
     ),
     "Prove": ("test", "verify", "provenance"),
-    "Share": ("docs", "storage", "git", "ci"),
+    "Share": ("docs", "storage", "key", "git", "ci"),
     "Maintain": ("gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""

@@ -67,6 +67,14 @@ def find_graph(
         if first is not definition:
             error = _duplicate(project, first, definition)
             faults.setdefault(first.name, []).append(error)
+    if project.config.repositories or project.config.external:
+        from odfbuild.project.references import taken_name
+
+        for definition in by_name.values():
+            taken = taken_name(definition.name, project.config)
+            if taken is not None:
+                error = _taken(project, definition, taken)
+                faults.setdefault(definition.name, []).append(error)
     inputs = _inputs(project, by_name, committed, damaged, faults)
     graph = Graph(inputs, by_name, known.get(inputs) if known else None, faults)
     try:
@@ -90,7 +98,8 @@ def _inputs(
     faults: Faults,
 ) -> Inputs:
     """Names of the inputs of each definition; `faults` gets those that nothing is called."""
-    aliases = {name.lower(): name for name in (*damaged, *committed)}
+    external = project.config.external
+    aliases = {name.lower(): name for name in (*damaged, *external, *committed)}
     aliases.update({each.name.lower(): each.name for each in project.wrong if each.name})
     aliases.update({folded: definition.name for folded, definition in by_name.items()})
     names_by_id: dict[str, str] | None = None
@@ -107,7 +116,7 @@ def _inputs(
                     }
                 name = names_by_id.get(ref)
             elif name is None:
-                name = aliases.get(ref.lower())
+                name = aliases.get(ref.lower()) or _external(ref, project)
             if name is None:
                 error = _unknown(project, definition, ref, number, aliases)
                 faults.setdefault(definition.name, []).append(error)
@@ -115,6 +124,25 @@ def _inputs(
                 found.append(name)
         inputs[definition.name] = tuple(found)
     return inputs
+
+
+def _external(ref: str, project: Project) -> str | None:
+    """The name of a dataset of others that nobody pulled yet; `None`: `ref` means none."""
+    if not project.config.repositories:
+        return None
+    from odfbuild.project.references import input_here
+
+    return input_here(ref, project.config)
+
+
+def _taken(project: Project, definition: Definition, why: str) -> GraphError:
+    return GraphError(
+        f"no dataset of this project can be called '{definition.name}': {why}",
+        code="E1065",
+        location=_place(project, definition, ("name",)),
+        help="rename one of them",
+        dataset=definition.name,
+    )
 
 
 def _duplicate(project: Project, first: Definition, second: Definition) -> GraphError:
@@ -138,11 +166,15 @@ def _unknown(
     metadata = definition.snapshot.metadata
     index = max(i for i, event in enumerate(metadata) if isinstance(event, SetTransform))
     path = ("metadata", index, "inputs", number, "datasetRef")
+    define = "define that dataset, or remove the input"
+    prefix, slash, _ = ref.partition("/")
+    if slash:
+        define += f"; if '{prefix}' is a repository, add it to `repositories` in odfbuild.yaml"
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",
         code="E0202",
         location=_place(project, definition, path),
-        help=did_you_mean(ref, aliases.values(), "define that dataset, or remove the input"),
+        help=did_you_mean(ref, aliases.values(), define),
         dataset=definition.name,
     )
 

@@ -10,6 +10,7 @@ from odfbuild.health.check import Check, ok, warn
 from odfbuild.ingest.check import templates_of
 from odfbuild.ingest.secrets import required_variables
 from odfbuild.odf.model import FetchStep, FetchStepContainer, SetPollingSource
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from odfbuild.project.model import Project
@@ -26,6 +27,23 @@ def chains(workspace: Workspace) -> Iterator[Check]:
     """Whether every chain can be read up to its head."""
     found = workspace.projections()
     yield ok("chains", f"{len(found)} readable, {workspace.state}")
+
+
+def identities(project: Project, workspace: Workspace) -> Iterator[Check]:
+    """Whether the private keys of the project's own datasets are here."""
+    ours = {each.folded for each in project.definitions}
+    found = {
+        name: workspace.private_keys.place(state.dataset_id)
+        for name, state in workspace.readable().items()
+        if name.lower() in ours
+    }
+    missing = [name for name, place in found.items() if place is None]
+    if missing:
+        some = f"{', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}"
+        detail = f"no private key here of {some}: what they publish is not signed"
+        yield warn("identities", detail, "odfbuild key import FILE, a file of `key export`")
+    else:
+        yield ok("identities", f"private keys of {count(len(found), 'dataset')}")
 
 
 def locks(workspace: Workspace) -> Iterator[Check]:

@@ -83,6 +83,7 @@ def _of_project(config: Config, directory: Path | None, given: Overrides) -> lis
     checks += look("project", definitions)
     if not loaded:
         return checks
+    checks += look("identities", partial(project.identities, loaded[0], workspace))
     sources = project.sources(loaded[0])
     runtime = config.ingest.container_runtime
     users = project.containers(sources)

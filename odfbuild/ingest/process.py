@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from odfbuild.ingest.secrets import PRIVATE
+
 _CHUNK = 1 << 20
 _COMPLAINTS = 20
 _LONGEST_LINE = 500
@@ -62,7 +64,7 @@ def run_to_file(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=None if environ is None else dict(environ),
+                env=_without_keys(os.environ if environ is None else environ),
                 start_new_session=True,
             )
             guard = _Guard(process, seconds, on_stop)
@@ -83,6 +85,11 @@ def run_to_file(
             listener.join(timeout=5)
         process.stdout.close()
     return Finished(status, tuple(complaints), guard.reason)
+
+
+def _without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """What another program may know of the environment: no private keys of datasets."""
+    return {name: value for name, value in environ.items() if not name.startswith(PRIVATE)}
 
 
 def end_all() -> None:

@@ -21,7 +21,10 @@ from odfbuild.errors import IngestError, OdfbuildError
 HIDDEN = "***"
 
 _TEMPLATE = re.compile(r"\$\{\{([^}]*)\}\}")
-_ENV = re.compile(r"env\.([A-Za-z0-9_-]+)")
+PRIVATE = "ODFBUILD_KEYS"
+"""What variables with private keys begin with: a definition of a pull request could send them."""
+
+_ENV = re.compile(rf"env\.(?!{PRIVATE})([A-Za-z0-9_-]+)")
 _STRING = re.compile(r"'([^']*)'")
 _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -255,6 +258,12 @@ def _first_value(body: str, environ: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _check_token(token: str, body: str) -> None:
+    if token.startswith(f"env.{PRIVATE}"):
+        raise IngestError(
+            f"'{token}' is not for sources: private keys never leave this process",
+            code="E0408",
+            help="use another variable",
+        )
     if not any(form.fullmatch(token) for form in (_ENV, _STRING, _NUMBER)):
         raise IngestError(
             f"'{token}' in '${{{{{body}}}}}' is not understood",

@@ -129,7 +129,7 @@ def parse_ref(text: str) -> DatasetRef:
     """Read a local reference: a DID or an alias; `ValueError` otherwise."""
     if _REMOTE.match(text):
         raise ValueError(
-            f"'{text}' refers to a dataset of another repository, and remote references are not "
-            "supported yet; give the alias or the DID of a dataset of this project"
+            f"'{text}' is not a name or DID, which is all that definitions may hold; give this "
+            f"dataset a name with `external: {{NAME: {text}}}` in odfbuild.yaml"
         )
     return DatasetId.parse(text) if text.startswith("did:") else DatasetAlias.parse(text)

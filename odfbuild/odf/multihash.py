@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from odfbuild.odf.multibase import decode_multibase
 
@@ -57,6 +58,12 @@ class Multihash:
     def sha3_256(cls, data: bytes | memoryview) -> Multihash:
         """SHA3-256 of `data`: the hash of blocks, data files and checkpoints."""
         return cls.of(SHA3_256, hashlib.sha3_256(data).digest())
+
+    @classmethod
+    def of_contents(cls, path: Path) -> Multihash:
+        """SHA3-256 of a file, read by pieces."""
+        with path.open("rb") as file:
+            return cls.of(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
 
     @classmethod
     def parse(cls, text: str) -> Multihash:

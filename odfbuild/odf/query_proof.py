@@ -9,10 +9,10 @@ implementation; Ed25519Signature2020; did:key.
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multibase import decode_multibase
@@ -65,9 +65,18 @@ class Commitment:
 _COMMITMENT_KEYS = ("inputHash", "outputHash", "subQueriesHash")
 
 
+class Signable(Protocol):
+    """What is signed: its canonical JSON."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The JSON form."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Who signed a commitment (`did:key`), and the signature (64 bytes)."""
+    """Who signed (`did:key`), and the signature (64 bytes)."""
 
     signer: str
     signature: bytes
@@ -90,8 +99,8 @@ class Proof:
             "proofValue": multibase.encode(self.signature, "base64url"),
         }
 
-    def holds_for(self, commitment: Commitment) -> bool:
-        """Whether the signature is the signer's, over this commitment."""
+    def holds_for(self, signed: Signable) -> bool:
+        """Whether the signature is the signer's, over this."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -100,7 +109,7 @@ class Proof:
         try:
             key = DatasetId.from_bytes(decode_multibase(self.signer.removeprefix("did:key:"))).key
             public = Ed25519PublicKey.from_public_bytes(key)
-            public.verify(self.signature, canonical_json(commitment.data))
+            public.verify(self.signature, canonical_json(signed.data))
         except (ValueError, InvalidSignature):
             return False
         return True
@@ -141,10 +150,10 @@ def datasets_of(request: Any) -> tuple[DatasetAt, ...]:
     return tuple(DatasetAt.parse(each) for each in found)
 
 
-def sign(commitment: Commitment, key: Ed25519PrivateKey) -> Proof:
-    """Sign a commitment."""
+def sign(what: Signable, key: Ed25519PrivateKey) -> Proof:
+    """Sign a commitment, or a statement about a head (`odf.signed_head`)."""
     public = key.public_key().public_bytes_raw()
-    return Proof(DatasetId(public).did_key, key.sign(canonical_json(commitment.data)))
+    return Proof(DatasetId(public).did_key, key.sign(canonical_json(what.data)))
 
 
 def flaw_of_request(request: Any) -> Flaw | None:

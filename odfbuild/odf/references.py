@@ -22,6 +22,9 @@ class Url:
 
     text: str
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteAlias:
@@ -54,6 +57,9 @@ class RemoteId:
 
     repo: str | None
     id: DatasetId
+
+    def __str__(self) -> str:
+        return f"{self.repo}/{self.id}" if self.repo else str(self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,17 @@ from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
-from odfbuild.plan.inputs import ChainIdentities, PlanInputs
+from odfbuild.plan.inputs import ChainIdentities, Others, PlanInputs
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.plan.model import (
+    Action,
+    DatasetPlan,
+    PinnedDataset,
+    Plan,
+    Publication,
+    Reason,
+    ReasonCode,
+)
 from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
@@ -57,6 +65,7 @@ def build_plan(
     faults: Mapping[str, OdfbuildError] | None = None,
     unforeseen: Callable[[str, Exception], OdfbuildError] = _raised,
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None,
+    others: Others | None = None,
 ) -> Plan:
     """Plan a whole project.
 
@@ -72,8 +81,10 @@ def build_plan(
     roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
     is decided now. What is wrong with datasets (`faults`, by name: also of definitions and chains
     that cannot be read) refuses these, and those that need them; so does what comes `unforeseen`
-    while one is decided. `place_of_check` knows where checks are declared.
+    while one is decided. `place_of_check` knows where checks are declared. `others` tells
+    which datasets belong to others.
     """
+    declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
     planner = _Planner(
         PlanInputs(
@@ -95,6 +106,7 @@ def build_plan(
             project.definitions,
             project.config.checks,
             place_of_check,
+            _unpinned(declared, projections, faults),
         )
     )
     definitions = {definition.name: definition for definition in project.definitions}
@@ -110,6 +122,13 @@ def build_plan(
         if name.lower() not in planner.decided and name not in left_out
     }
     gone = {name: without.pop(name) for name in deleted}
+    pinned: tuple[PinnedDataset, ...] = ()
+    if others and (without or declared):
+        from odfbuild.plan.external import pinned_datasets
+
+        pinned = pinned_datasets(declared, without, others.pulled_from, left_out)
+        for each in pinned:
+            without.pop(each.name, None)
     if without:
         from odfbuild.plan.changes.orphaned import orphaned
 
@@ -119,12 +138,31 @@ def build_plan(
         from odfbuild.plan.changes.delete import as_deletion
 
         planned += [as_deletion(name, state) for name, state in gone.items()]
+    published: tuple[Publication, ...] = ()
+    if project.config.publish:
+        from odfbuild.plan.external import publications
+
+        published = publications(planned, project.config.publish)
     return Plan(
         project=project.config.name,
         env=project.config.env,
         datasets=tuple(planned),
         complete=not left_out,
+        external=pinned,
+        publications=published,
     )
+
+
+def _unpinned(
+    declared: Mapping[str, str],
+    projections: Mapping[str, Projection],
+    faults: Mapping[str, OdfbuildError],
+) -> frozenset[str]:
+    """What is declared and has no chain, by name in lower case."""
+    if not declared:
+        return frozenset()
+    known = {name.lower() for name in (*projections, *faults)}
+    return frozenset(map(str.lower, declared)) - known
 
 
 class _Planner:

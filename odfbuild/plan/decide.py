@@ -7,6 +7,7 @@ when the last plan was made, nothing has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from odfbuild.engine.translate.runnable import release_for
@@ -59,9 +60,14 @@ class Decider:
     ) -> tuple[DatasetPlan, ExpectedInput | None]:
         """The plan of a dataset whose inputs are planned already, and what its readers get."""
         folded = definition.name.lower()
-        lost = next((each for each in inputs if each.lower() in self.lost), None)
-        if lost is not None:
-            return self._without_input(definition, inputs, lost), None
+        for each in inputs:
+            if each.lower() in self.lost:
+                refusal = _input_refused
+            elif each.lower() in self.given.unpinned:
+                refusal = _never_pulled
+            else:
+                continue
+            return self._without_input(definition, inputs, each, refusal), None
         made, outlook = self._decide(definition, inputs)
         if folded in self.rebuilt:
             made = as_rebuild(made, self.rebuilt[folded])
@@ -90,12 +96,16 @@ class Decider:
         return self._refused(definition, inputs, Verdict(reasons=(reason,), refusal=error))
 
     def _without_input(
-        self, definition: Definition, inputs: tuple[str, ...], lost: str
+        self,
+        definition: Definition,
+        inputs: tuple[str, ...],
+        lost: str,
+        refusal: Callable[[str, str, Location], Verdict],
     ) -> DatasetPlan:
         snapshot = definition.snapshot
         path = next(path_of(snapshot, e) for e in snapshot.metadata if isinstance(e, SetTransform))
         places = _Inputs(self.given.place_of(definition), path)
-        verdict = _input_refused(definition.name, lost, places.of(inputs.index(lost)))
+        verdict = refusal(definition.name, lost, places.of(inputs.index(lost)))
         return self._refused(definition, inputs, verdict)
 
     def _refused(
@@ -300,6 +310,19 @@ def _input_refused(name: str, culprit: str, location: Location) -> Verdict:
         dataset=name,
     )
     reason = Reason(code=ReasonCode.INPUT_REFUSED, message=message, input=culprit)
+    return Verdict(reasons=(reason,), refusal=refusal)
+
+
+def _never_pulled(name: str, culprit: str, location: Location) -> Verdict:
+    message = f"its input {culprit} was never pulled"
+    refusal = PlanError(
+        f"'{name}' cannot be planned: its external input '{culprit}' is not here yet",
+        code="E1066",
+        location=location,
+        help=f"odfbuild pull {culprit}",
+        dataset=name,
+    )
+    reason = Reason(code=ReasonCode.INPUT_HAS_NO_DATA, message=message, input=culprit)
     return Verdict(reasons=(reason,), refusal=refusal)
 
 

@@ -57,6 +57,21 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for d in plan.datasets
             if Action.FORGET in d.actions
         ],
+        "external": [
+            {
+                "name": each.name,
+                "reference": each.reference,
+                "id": str(each.id) if each.id else None,
+                "head": _text(each.head),
+                "blocks": each.blocks,
+                "records": each.records,
+                "watermark": str(each.watermark) if each.watermark else None,
+            }
+            for each in plan.external
+        ],
+        "publications": [
+            {"dataset": each.dataset, "repository": each.repository} for each in plan.publications
+        ],
         "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),

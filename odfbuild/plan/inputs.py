@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from typing import Any
 
 from odfbuild.errors import CheckError, Location, OdfbuildError
@@ -78,10 +79,22 @@ class ChainIdentities(Mapping[str, DatasetId]):
 
 
 @dataclass(frozen=True, slots=True)
+class Others:
+    """Datasets of others: references of those that are `declared`, by name here.
+
+    `pulled_from` gives the reference of a chain without a definition; `None`: nobody pulled it.
+    """
+
+    declared: Mapping[str, str] = field(default_factory=dict)
+    pulled_from: Callable[[str], str | None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
 class PlanInputs:
     """What decisions are made from.
 
-    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults`.
+    Names are in lower case in `left_out`, `rebuilt`, `corrected`, `faults` and
+    `unpinned`, the datasets of others that were never pulled.
 
     `faults` are what keeps datasets from being planned at all, `due` roots whose watermark the
     clock moves. `unforeseen` makes an error of an exception that came while one was decided.
@@ -106,3 +119,4 @@ class PlanInputs:
     definitions: Sequence[Definition] = ()
     checks: Sequence[Declared] = ()
     place_of_check: Callable[[CheckError], Location | None] = lambda _: None
+    unpinned: Set[str] = frozenset()

@@ -13,6 +13,7 @@ from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
@@ -202,13 +203,38 @@ class DatasetPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedDataset:
+    """A dataset of others at the block that the project goes by; only `pull` moves it.
+
+    `reference` says where it comes from. Without a `head` nobody pulled it yet.
+    """
+
+    name: str
+    reference: str
+    id: DatasetId | None = None
+    head: Multihash | None = None
+    blocks: int = 0
+    records: int = 0
+    watermark: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A dataset that apply pushes to a repository after its commits."""
+
+    dataset: str
+    repository: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What apply will do: datasets in an order in which inputs come first.
 
     `complete` is false when only some datasets were selected. `env` names the environment whose
     variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
     of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
-    is here tells of records and windows.
+    is here tells of records and windows. `external` are the datasets of others, `publications`
+    what is pushed afterwards.
     """
 
     project: str
@@ -218,6 +244,8 @@ class Plan:
     pins: tuple[tuple[str, Multihash | None], ...] = ()
     drift: tuple[ChainDrift, ...] = ()
     windows: tuple[WindowRecords, ...] = ()
+    external: tuple[PinnedDataset, ...] = ()
+    publications: tuple[Publication, ...] = ()
 
     @property
     def applyable(self) -> bool:

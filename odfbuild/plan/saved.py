@@ -16,6 +16,7 @@ from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, MetadataEvent
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.drift import ChainDrift, DriftCause
@@ -27,7 +28,9 @@ from odfbuild.plan.model import (
     EventChange,
     Influence,
     Pending,
+    PinnedDataset,
     Plan,
+    Publication,
     Reason,
     ReasonCode,
 )
@@ -108,6 +111,23 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         env=document["env"],
         pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
         drift=tuple(map(_drift, document["drift"])),
+        external=tuple(map(_pinned, document.get("external", ()))),
+        publications=tuple(
+            Publication(dataset=each["dataset"], repository=each["repository"])
+            for each in document.get("publications", ())
+        ),
+    )
+
+
+def _pinned(data: Mapping[str, Any]) -> PinnedDataset:
+    return PinnedDataset(
+        name=data["name"],
+        reference=data["reference"],
+        id=DatasetId.parse(data["id"]) if data["id"] else None,
+        head=_block(data["head"]),
+        blocks=data["blocks"],
+        records=data["records"],
+        watermark=Timestamp.parse(data["watermark"]) if data["watermark"] else None,
     )
 
 

@@ -37,7 +37,7 @@ def root_verdict(
     projection: Projection | None,
     facts: SourceFacts,
 ) -> Verdict:
-    """Decide about a root dataset; one without a polling source waits for pushes and is idle."""
+    """Decide about a root dataset; one without a polling source waits for `ingest` and is idle."""
     if source is None:
         return IDLE
     if facts.status == "missing":

@@ -44,6 +44,8 @@ def subset(plan: Plan, chosen: Collection[str], excluded: Collection[str]) -> Su
             datasets=inside,
             complete=plan.complete and set(active) == taken,
             pins=tuple(sorted((n, head) for n, head in pins.items() if n in needed)),
+            external=tuple(each for each in plan.external if each.name in needed),
+            publications=tuple(each for each in plan.publications if each.dataset in taken),
         ),
         added=tuple(d.name for d in inside if d.name not in wanted),
         left=tuple(d.name for d in outside if d.name in active),
@@ -69,6 +71,7 @@ def moved(plan: Plan, heads: Mapping[str, Multihash]) -> dict[str, tuple[MovedHe
     That is the dataset itself, or an input of it. `heads` are the present ones by lower-case alias.
     """
     pinned = {d.name: d.expected_head for d in plan.datasets} | dict(plan.pins)
+    pinned |= {each.name: each.head for each in plan.external}
     found = {}
     for dataset in plan.datasets:
         if not _is_active(dataset):

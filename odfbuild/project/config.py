@@ -85,6 +85,10 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         owned = _owned_by_machine(data, text)
         errors.extend(each for each in owned if str(each.location) not in places)
         errors.extend(nested_states(content, text, FILE))
+        if content.repositories or content.external or content.publish:
+            from odfbuild.project.references import wrong_sharing
+
+            errors.extend(wrong_sharing(content, text, FILE))
     if errors:
         raise Errors(errors)
     storage = content.storage

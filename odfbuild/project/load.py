@@ -10,7 +10,7 @@ from pathlib import Path
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
-from odfbuild.project.model import Config, Project, WrongDefinition
+from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
 from odfbuild.store.collector import paused_collector
@@ -55,7 +55,12 @@ def _read(config: Config) -> Project:
         right = tuple([each.definition for each in read.right])
         found[file] = right if read.wrong else cache.put(file, read.right)
     cache.save()
+    definitions: Iterator[Definition]
     definitions = chain.from_iterable(each or () for each in found.values())
+    if config.external:
+        from odfbuild.project.references import with_names_here
+
+        definitions = with_names_here(definitions, config)
     return Project(config=config, definitions=tuple(definitions), wrong=tuple(wrong))
 
 

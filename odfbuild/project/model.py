@@ -17,6 +17,7 @@ from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
+    from odfbuild.store.dataset import Elsewhere
     from odfbuild.store.workspace import Workspace
 
 
@@ -74,13 +75,13 @@ class Config(Content):
             write=(self.cache / "scratch", self.cache / "side-cars"),
         )
 
-    def workspace(self) -> Workspace:
-        """The datasets of the environment."""
+    def workspace(self, elsewhere: Elsewhere | None = None) -> Workspace:
+        """The datasets of the environment; data that is only `elsewhere` comes from there."""
         from odfbuild.store.storage import Storage
         from odfbuild.store.workspace import Workspace
 
         storage = Storage(self.storage, self.root) if self.storage is not None else None
-        return Workspace(self.state, self.keys, self.cache, storage)
+        return Workspace(self.state, self.keys, self.cache, storage, elsewhere)
 
 
 _WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)

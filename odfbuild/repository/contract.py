@@ -41,14 +41,18 @@ class RawBlock:
 class Offer(Protocol):
     """What a remote dataset has behind a known block; open while its context lasts."""
 
-    head: Multihash
-    """The newest of these blocks."""
+    @property
+    def head(self) -> Multihash:
+        """The newest of these blocks."""
+        ...
 
-    blocks: Sequence[RawBlock]
-    """Oldest first: behind the known block, or from the seed on if that is not in the history.
+    @property
+    def blocks(self) -> Sequence[RawBlock]:
+        """Oldest first: behind the known block, or from the seed on if that is not in the history.
 
-    Their bytes have their hashes, and each names the one before; nothing else was checked.
-    """
+        Their bytes have their hashes, and each names the one before; nothing else was checked.
+        """
+        ...
 
     def download(
         self, objects: Sequence[ObjectFile], folder: Path, progress: Progress | None = None
@@ -103,7 +107,8 @@ class WritableDataset(RemoteDataset, Protocol):
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
         """Store objects, then blocks, then move the head by compare-and-swap.
 
-        What is there already is not sent again. `StaleHeadError` when the head is not `expected`;
-        nothing that anybody sees was changed then.
+        What is there already is not sent again. `StaleHeadError` when the head is not `expected`,
+        `IntegrityError` E0813 when a file has other bytes than its hash says; nothing that anybody
+        sees was changed then.
         """
         ...

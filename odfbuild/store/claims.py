@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from odfbuild.errors import StaleHeadError
 from odfbuild.store.lock_holders import LockHolder, holder_of, sign, withdraw
 
 # The kernel keeps the locks of a file in a list: several files keep the lists short.
@@ -136,6 +137,18 @@ def claim(folder: Path, aliases: Iterable[str]) -> Claim:
             sign(folder.resolve())
         _close_idle(files)
     return Claim(frozenset(won), held, tuple(mine))
+
+
+def held_elsewhere(name: str, holder: str) -> StaleHeadError:
+    """The error for a dataset that another process has claimed."""
+    return StaleHeadError(
+        f"another process holds the lock of '{name}' ({holder})",
+        code="E0702",
+        exit_code=9,
+        dataset=name,
+        help="wait longer (--lock-timeout SECONDS), or stop it: "
+        f"`odfbuild lock break {name}`; then run the same command again",
+    )
 
 
 def forget(folder: Path, alias: str) -> None:

@@ -26,7 +26,7 @@ from odfbuild.store.keys import new_pair, prepare_key_folder
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.store.storage import Storage
+    from odfbuild.store.storage import ObjectKind, Storage
 
 MARKER = f"{PENDING}creation"
 
@@ -74,6 +74,30 @@ def create_dataset(
             raise
         (store.path / MARKER).unlink(missing_ok=True)
     return store, dataset_id
+
+
+@contextlib.contextmanager
+def receiving(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
+    """Hold the folder of a dataset that comes from elsewhere, and has no head here yet.
+
+    Its chain is made by whoever holds this; it has no private key here. An attempt that ends early
+    leaves the objects that it had, so that the next one goes on from there.
+    """
+    prepare_state_folder(state)
+    with reserve(state, keys, store, resume=True):
+        try:
+            write_file(store.path / MARKER, b"")
+            for name in FOLDERS:
+                (store.path / name).mkdir(exist_ok=True)
+            sync_folder(store.path)
+            write_file(store.path / "info" / "alias", store.name.encode())
+            yield
+        except BaseException:
+            kinds: tuple[ObjectKind, ...] = ("data", "checkpoints")
+            if store.head() is None and not any(any(store.stored(kind)) for kind in kinds):
+                clear_unfinished(store.path, keys)
+            raise
+        (store.path / MARKER).unlink(missing_ok=True)
 
 
 def _make_folders(store: DatasetStore, objects: StagedObjects, checkpoints: StagedObjects) -> None:
@@ -127,10 +151,13 @@ def prepare_state_folder(state: Path) -> None:
 
 
 @contextlib.contextmanager
-def reserve(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
+def reserve(
+    state: Path, keys: Path, store: DatasetStore, *, resume: bool = False
+) -> Iterator[None]:
     """Make the dataset's folder and hold its lock; the name must be free and nobody else at it.
 
-    The lock of `state` is held only while names are compared.
+    The lock of `state` is held only while names are compared. With `resume` what an unfinished
+    `receiving` left stays.
     """
     with ExitStack() as stack:
         with folder_lock(state):
@@ -146,7 +173,8 @@ def reserve(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
                         help="wait until it is done, then run `odfbuild plan` again",
                     ) from None
                 _refuse_foreign(store)
-                clear_unfinished(store.path, keys, keep_folder=True)
+                if not (resume and _was_received(store.path)):
+                    clear_unfinished(store.path, keys, keep_folder=True)
             else:
                 make_folder(store.path)
                 stack.enter_context(folder_lock(store.path))
@@ -182,6 +210,12 @@ def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> 
             folder.rmdir()
         with contextlib.suppress(OSError):
             sync_folder(folder.parent)
+
+
+def _was_received(folder: Path) -> bool:
+    """Whether the unfinished dataset came from elsewhere: its marker names no identity."""
+    marker = folder / MARKER
+    return marker.is_file() and not marker.read_bytes()
 
 
 def _check_free(state: Path, store: DatasetStore) -> None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from odfbuild.errors import EARLY_CHAIN, ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
@@ -43,18 +43,33 @@ _TRANSFERS = 8
 """Objects that are fetched at once."""
 
 
+class Elsewhere(Protocol):
+    """Where datasets are published."""
+
+    def fetch(
+        self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]
+    ) -> str | None:
+        """Bring objects into the folder of a dataset; where from. `None`: nobody published it."""
+
+
 class DatasetStore:
     """The dataset in the folder `path`, which need not exist yet; `name` is used in messages.
 
-    With a `storage`, objects go there too, and those that are not in the folder come from there.
+    With a `storage`, objects go there too, and those that are not in the folder come from there;
+    what it does not have either comes from `elsewhere`.
     """
 
     def __init__(
-        self, path: Path | str, name: str | None = None, storage: Storage | None = None
+        self,
+        path: Path | str,
+        name: str | None = None,
+        storage: Storage | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.folder = os.fspath(path)
         self.name = name or self.path.name
         self.storage = storage
+        self.elsewhere = elsewhere
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
@@ -88,12 +103,13 @@ class DatasetStore:
         return self.path / kind / str(hash)
 
     def bring(self, kind: ObjectKind, hash: Multihash) -> Path:
-        """An object as a file of this folder, fetched from the storage if it is only there.
+        """An object as a file of this folder, fetched from where else it is.
 
-        `IntegrityError` E0811 when it is in neither, E0813 when the storage has other bytes.
+        That is the storage, or a repository. `IntegrityError` E0811 when none has it, E0813 when
+        the storage has other bytes; errors of the repository as they are.
         """
         path = self.object_path(kind, hash)
-        if path.exists() or (self.storage is not None and self.storage.get(kind, hash, path)):
+        if path.exists() or self._stored(kind, hash) or self._published(kind, [hash]):
             return path
         raise IntegrityError(
             f"{'data' if kind == 'data' else 'checkpoint'} object {hash} of '{self.name}' is "
@@ -110,16 +126,31 @@ class DatasetStore:
             else "run `odfbuild storage push` where the data is",
         )
 
+    def _stored(self, kind: ObjectKind, hash: Multihash) -> bool:
+        return self.storage is not None and self.storage.get(
+            kind, hash, self.object_path(kind, hash)
+        )
+
+    def _published(self, kind: ObjectKind, hashes: Sequence[Multihash]) -> bool:
+        return self.elsewhere is not None and self.elsewhere.fetch(self, kind, hashes) is not None
+
     def bring_all(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> tuple[Path, ...]:
         """Objects as `bring` gives them, in the same order; several at a time are fetched."""
         wanted = list(hashes)
-        missing = [each for each in wanted if not self.object_path(kind, each).exists()]
+        missing = self._missing(kind, wanted)
         if missing and self.storage is not None:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="storage") as pool:
-                list(pool.map(lambda each: self.bring(kind, each), dict.fromkeys(missing)))
+                list(pool.map(lambda each: self._stored(kind, each), missing))
+            missing = self._missing(kind, missing)
+        if missing:
+            self._published(kind, missing)
         return tuple(self.bring(kind, each) for each in wanted)
+
+    def _missing(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> list[Multihash]:
+        each_once = dict.fromkeys(hashes)
+        return [each for each in each_once if not self.object_path(kind, each).exists()]
 
     def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""

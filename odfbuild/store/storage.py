@@ -8,35 +8,24 @@ checked before it is used. Nothing is ever replaced there, and nothing is remove
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from odfbuild.errors import EnvironmentProblem, IntegrityError
+from odfbuild.odf.multihash import Multihash
 from odfbuild.store.files import PENDING, make_folder, move_file
-from odfbuild.store.remote import CREDENTIALS, EXTRAS, connect, is_failure, why
-
-if TYPE_CHECKING:
-    from odfbuild.odf.multihash import Multihash
+from odfbuild.store.place import Folder, Place
+from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, why
 
 ObjectKind = Literal["data", "checkpoints"]
 
 _T = TypeVar("_T")
 
-
-class _Place(Protocol):
-    """Files by name, `data/<hash>`; errors are those of the operating system or of a client."""
-
-    def size(self, name: str) -> int | None: ...
-
-    def put(self, file: Path, name: str) -> None: ...
-
-    def get(self, name: str, file: Path) -> None: ...
-
+_NO_LIMIT = sys.maxsize
 
 _FOLDER = "check `storage` in odfbuild.yaml: it names a folder, which must be a folder that you "
 "may write to"
@@ -52,7 +41,7 @@ class Storage:
     def __init__(self, address: str, root: Path) -> None:
         self.address = address
         self._root = root
-        self._opened: _Place | None = None
+        self._opened: Place | None = None
 
     def __repr__(self) -> str:
         return f"Storage({self.address!r})"
@@ -69,7 +58,7 @@ class Storage:
         name = f"{kind}/{hash}"
         if self.size(kind, hash) == file.stat().st_size:
             return False
-        self._ask(lambda place: place.put(file, name))
+        self._ask(lambda place: place.upload(file, name))
         return True
 
     def get(self, kind: ObjectKind, hash: Multihash, target: Path) -> bool:
@@ -77,15 +66,12 @@ class Storage:
 
         `IntegrityError` E0813 when what is there has other bytes; `target` is not made then.
         """
-        from odfbuild.odf.digest import physical_hash
-
-        if self.size(kind, hash) is None:
-            return False
         make_folder(target.parent)
         staged = target.parent / f"{PENDING}{secrets.token_hex(8)}"
         try:
-            self._ask(lambda place: place.get(f"{kind}/{hash}", staged))
-            found, _ = physical_hash(staged)
+            if not self._ask(lambda place: place.download(f"{kind}/{hash}", staged, _NO_LIMIT)):
+                return False
+            found = Multihash.of_contents(staged)
             if found != hash:
                 raise IntegrityError(
                     f"object {hash} in the storage is not what was committed",
@@ -98,10 +84,10 @@ class Storage:
             staged.unlink(missing_ok=True)
         return True
 
-    def _ask(self, question: Callable[[_Place], _T]) -> _T:
+    def _ask(self, question: Callable[[Place], _T]) -> _T:
         try:
             if self._opened is None:
-                self._opened = _open(self.address, self._root)
+                self._opened = open_place(self.address, self._root)
             return question(self._opened)
         except Exception as error:
             if not is_failure(error):
@@ -113,58 +99,18 @@ class Storage:
             ) from None
 
 
-def _open(address: str, root: Path) -> _Place:
+def open_place(address: str, root: Path) -> Place:
+    """The place at `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or in a folder.
+
+    A folder is named by `file:///mnt/share` or by a path, which `root` makes absolute.
+    """
     parts = urlsplit(address)
     if parts.scheme in EXTRAS:
-        return _Bucket(connect(parts.scheme), f"{parts.netloc}{parts.path}".rstrip("/"))
+        from odfbuild.store.bucket import Bucket
+
+        return Bucket.at(address)
     if not parts.scheme:
-        return _Folder(root / address)
+        return Folder(root / address, address)
     from urllib.request import url2pathname  # brings a client of HTTP along
 
-    return _Folder(Path(url2pathname(parts.path)))
-
-
-class _Folder:
-    """A folder that several machines may see, such as a share."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def size(self, name: str) -> int | None:
-        try:
-            return (self._folder / name).stat().st_size
-        except FileNotFoundError:
-            return None
-
-    def put(self, file: Path, name: str) -> None:
-        target = self._folder / name
-        make_folder(target.parent)
-        staged = target.parent / f"{PENDING}{secrets.token_hex(8)}"
-        try:
-            shutil.copyfile(file, staged)
-            move_file(staged, target)
-        finally:
-            staged.unlink(missing_ok=True)
-
-    def get(self, name: str, file: Path) -> None:
-        shutil.copyfile(self._folder / name, file)
-
-
-class _Bucket:
-    """A prefix of a store of objects; an upload shows when it is complete."""
-
-    def __init__(self, client: Any, prefix: str) -> None:
-        self._client = client
-        self._prefix = prefix
-
-    def size(self, name: str) -> int | None:
-        try:
-            return int(self._client.info(f"{self._prefix}/{name}")["size"])
-        except FileNotFoundError:
-            return None
-
-    def put(self, file: Path, name: str) -> None:
-        self._client.put_file(os.fspath(file), f"{self._prefix}/{name}")
-
-    def get(self, name: str, file: Path) -> None:
-        self._client.get_file(f"{self._prefix}/{name}", os.fspath(file))
+    return Folder(Path(url2pathname(parts.path)), address)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError
+from odfbuild.odf.multihash import Multihash
 from odfbuild.store.garbage import reachable
 from odfbuild.store.storage import ObjectKind, Storage
 
 if TYPE_CHECKING:
-    from odfbuild.odf.multihash import Multihash
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
@@ -81,10 +81,8 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
     storage = _storage(workspace)
 
     def copy(each: StoredObject) -> None:
-        from odfbuild.odf.digest import physical_hash
-
         file = workspace.dataset(each.dataset).object_path(each.kind, each.hash)
-        actual, _ = physical_hash(file)
+        actual = Multihash.of_contents(file)
         if actual != each.hash:
             raise IntegrityError(
                 f"object {each.hash} of '{each.dataset}' is not what was committed",

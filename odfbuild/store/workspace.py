@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.bin import Deleted
+    from odfbuild.store.dataset import Elsewhere
+    from odfbuild.store.keys import PrivateKeys
     from odfbuild.store.storage import Storage
 
 
@@ -43,17 +46,24 @@ IDENTITY_HELP = (
 class Workspace:
     """Datasets below `state`, their private keys in `keys`, disposable files in `cache`.
 
-    `storage` keeps their objects for all clones of the project; `None`: `state` has them all.
+    `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
+    for what was published `elsewhere`.
     Methods may be called from several threads at once.
     """
 
     def __init__(
-        self, state: Path, keys: Path, cache: Path, storage: Storage | None = None
+        self,
+        state: Path,
+        keys: Path,
+        cache: Path,
+        storage: Storage | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.state = state
         self.keys = keys
         self.cache = cache
         self.storage = storage
+        self.elsewhere = elsewhere
         self._projections = ProjectionCache(cache)
         self._stores: dict[str, DatasetStore] = {}
         self._by_id: dict[DatasetId, str] = {}
@@ -106,8 +116,17 @@ class Workspace:
         """The store of a dataset by its committed spelling."""
         store = self._stores.get(name)
         if store is None:
-            store = self._stores[name] = DatasetStore(f"{self.state}/{name}", name, self.storage)
+            folder = f"{self.state}/{name}"
+            store = DatasetStore(folder, name, self.storage, self.elsewhere)
+            self._stores[name] = store
         return store
+
+    @cached_property
+    def private_keys(self) -> PrivateKeys:
+        """Private keys of datasets, wherever they are."""
+        from odfbuild.store.keys import PrivateKeys
+
+        return PrivateKeys(self.keys)
 
     # --- Projections ---
 

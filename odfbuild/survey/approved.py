@@ -15,6 +15,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
+from odfbuild.repository.elsewhere import workspace_of
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
             code="E0362",
             help="go to the folder of that project, or give it with --directory",
         )
-    workspace = config.workspace()
+    workspace = workspace_of(config)
     projections = workspace.readable()
     heads = {name.lower(): projection.head for name, projection in projections.items()}
     for dataset in saved.plan.datasets:

@@ -16,6 +16,7 @@ from odfbuild.project.config import place_in_config
 from odfbuild.project.load import load_project, read_project
 from odfbuild.project.model import Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.repository.elsewhere import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.survey.faults import faults_of
@@ -43,7 +44,7 @@ class Definitions:
 def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
     """The project around `start`; raises `Errors` with all problems."""
     project = load_project(start, given)
-    workspace = project.config.workspace()
+    workspace = workspace_of(project.config)
     projections = workspace.projections_at(workspace.heads())
     projections.read()
     chains = renamed(projections, renames_of(project, projections))
@@ -54,7 +55,7 @@ def read_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Def
 def look_at_definitions(start: Path | None, given: Overrides = NO_OVERRIDES) -> Definitions:
     """The same for what does as much as it can: what is wrong is in `faults`, and left out."""
     project = read_project(start, given)
-    workspace = project.config.workspace()
+    workspace = workspace_of(project.config)
     chains = workspace.projections_at(workspace.heads())
     damaged = chains.faults()
     projections = chains.without(damaged)

@@ -9,7 +9,7 @@ from odfbuild.errors import OdfbuildError, ProjectError
 from odfbuild.project.model import Project
 from odfbuild.wording import did_you_mean
 
-_BY_NAME = ("checks", "policies", "freshness", "owners")
+_BY_NAME = ("checks", "policies", "freshness", "owners", "publish")
 """The lists whose entries are about the datasets that their `match` names."""
 
 

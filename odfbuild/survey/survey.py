@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
+from odfbuild.plan.inputs import Others
 from odfbuild.plan.memory import Memory
 from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.slices import ChainSlices
@@ -28,6 +29,7 @@ from odfbuild.project.load import read_project
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
+from odfbuild.repository.elsewhere import workspace_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import MetadataBlock
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.consent import Consent
+    from odfbuild.plan.drift import ChainDrift
     from odfbuild.plan.places import Place
     from odfbuild.store.dataset import DatasetStore
 
@@ -118,7 +121,7 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 
 def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> Survey:
     project = read_project(start, given)
-    workspace = project.config.workspace()
+    workspace = workspace_of(project.config)
     heads: Mapping[str, bytes] = workspace.heads()
     chains = workspace.projections_at(heads)
     renames = renames_of(project, heads)
@@ -140,6 +143,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         for definition in due.values():
             memory.watched(definition, None)  # what follows from the clock is not remembered
         places = partial(_place_of, project)
+        others = Others(_external(project), partial(_pulled_from, workspace))
         plan = build_plan(
             project,
             graph,
@@ -154,6 +158,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             faults=faults,
             unforeseen=unforeseen,
             place_of_check=partial(_place_of_check, project.config),
+            others=others,
         )
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
@@ -163,7 +168,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         from odfbuild.plan.changes.rebuild import to_rebuild
         from odfbuild.survey.protection import check_unprotected
 
-        known = {*graph.order, *projections, *faults}
+        known = {*graph.order, *projections, *faults, *others.declared}
         if plan_request.deletions:
             check_all_are_known(project)
         chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
@@ -198,15 +203,37 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             faults,
             unforeseen,
             partial(_place_of_check, project.config),
+            others,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
         found = replace(found, plan=plan)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
     plan = _with_windows(plan, found, slices)
     if probed.edited:
-        drift = sorted((*plan.drift, *probed.edited), key=lambda each: each.dataset)
-        plan = replace(plan, drift=tuple(drift))
+        plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.edited)))
     return replace(found, plan=plan)
+
+
+def _by_dataset(drift: Iterable[ChainDrift]) -> tuple[ChainDrift, ...]:
+    return tuple(sorted(drift, key=lambda each: each.dataset))
+
+
+def _external(project: Project) -> dict[str, str]:
+    """References of the datasets of others that settings or definitions name, by name here."""
+    config = project.config
+    if not (config.external or config.repositories):
+        return {}
+    from odfbuild.repository.external import declared_datasets
+
+    return {each.name: str(each) for each in declared_datasets(config, project.definitions)}
+
+
+def _pulled_from(workspace: Workspace, name: str) -> str | None:
+    """Where a chain without a definition was pulled from."""
+    from odfbuild.repository.external import pulled_from
+
+    reference = pulled_from(workspace.dataset(name))
+    return None if reference is None else str(reference)
 
 
 def _place_of(project: Project, definition: Definition) -> Place:
@@ -307,7 +334,7 @@ def _pins(
 ) -> tuple[tuple[str, Multihash | None], ...]:
     """Heads of inputs that were not selected."""
     heads = {name.lower(): projection.head for name, projection in projections.items()}
-    inside = {dataset.name for dataset in plan.datasets}
+    inside = {dataset.name for dataset in plan.datasets} | {each.name for each in plan.external}
     outside = {name for dataset in plan.datasets for name in dataset.inputs} - inside
     return tuple((name, heads.get(name.lower())) for name in sorted(outside))
 

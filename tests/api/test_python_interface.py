@@ -26,6 +26,7 @@ from tests.apply.tiny import QUERY, Tiny
 from tests.cli.clones import git
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
+_ROW = b"event_time,id,value\n2024-01-01 00:00:00,1,"
 _PUSHED = """\
 kind: DatasetSnapshot
 version: 1
@@ -137,7 +138,7 @@ def test_verify_returns_what_is_wrong(project: Project, tiny: Tiny) -> None:
 
 def test_pushing_to_a_dataset_without_push_source_is_refused(project: Project) -> None:
     project.apply()
-    outcome = project.push("root", io.BytesIO(b"{}"))
+    outcome = project.ingest("root", io.BytesIO(b"{}"))
     assert outcome.status is Status.FAILED
     assert outcome.error is not None
     assert outcome.error.code == "E0320"
@@ -200,11 +201,11 @@ def test_pushed_records_are_held_against_checks(project: Project, tiny: Tiny) ->
     with (tiny.root / "odfbuild.yaml").open("a") as config:
         config.write("  checks:\n    - {match: [pushed], acceptedValues: {value: [1, 2]}}\n")
     project.apply()
-    outcome = project.push("pushed", io.BytesIO(b"event_time,id,value\n2024-01-01 00:00:00,1,3\n"))
+    outcome = project.ingest("pushed", io.BytesIO(_ROW + b"3\n"))
     assert (outcome.status, outcome.records) == (Status.FAILED, 0)
     assert outcome.error is not None
     assert outcome.error.code == "E0540"
-    outcome = project.push("pushed", io.BytesIO(b"event_time,id,value\n2024-01-01 00:00:00,1,2\n"))
+    outcome = project.ingest("pushed", io.BytesIO(_ROW + b"2\n"))
     assert (outcome.status, outcome.records) == (Status.COMMITTED, 1)
 
 

@@ -25,7 +25,7 @@ from odfbuild.odf.model import (
     TimeUnit,
 )
 from odfbuild.verify.check import verify
-from tests.apply.pushing import NOW, create, push_into, workspace
+from tests.apply.ingesting import NOW, create, ingest_into, workspace
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +65,7 @@ def test_attributes_of_columns_members_and_the_whole_are_committed_and_stay(
         for name, schema in (("first", SCHEMA), ("other", other))
     ]
     space.create("d", DatasetKind.Root, sources, NOW)
-    outcome = push_into(space, spark_engine, ROW % 1, source="first")
+    outcome = ingest_into(space, spark_engine, ROW % 1, source="first")
     assert outcome.error is None
     state = space.projection("d")
     assert state is not None and state.schema is not None and state.schema.schema is not None
@@ -83,7 +83,7 @@ def test_attributes_of_columns_members_and_the_whole_are_committed_and_stay(
     assert pq.read_schema(file).field("id").metadata[ABOUT.encode()] == b"number"
 
     # A source that says something else, or nothing, does not change the dataset.
-    assert push_into(space, spark_engine, ROW % 2, source="other").blocks == 1
+    assert ingest_into(space, spark_engine, ROW % 2, source="other").blocks == 1
     after = space.projection("d")
     assert after is not None and after.schema == state.schema
     assert not verify(space, ["d"], logical=True).findings
@@ -93,7 +93,7 @@ def test_without_attributes_the_schema_is_in_the_form_that_all_peers_read(
     tmp_path: Path, spark_engine: Engine
 ) -> None:
     space = create(tmp_path, ReadStepNdJson(ddl_schema=("id BIGINT",)))
-    assert push_into(space, spark_engine, b'{"id": 1}\n').error is None
+    assert ingest_into(space, spark_engine, b'{"id": 1}\n').error is None
     state = space.projection("d")
     assert state is not None and state.schema is not None
     assert state.schema.raw_arrow_schema

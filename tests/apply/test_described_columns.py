@@ -14,7 +14,7 @@ from odfbuild.odf.schema.compare import strip_encoding
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import verify
 from tests.apply.in_process import Program, share
-from tests.apply.pushing import workspace
+from tests.apply.ingesting import workspace
 
 pytestmark = pytest.mark.spark
 

@@ -26,7 +26,7 @@ from odfbuild.report.outcome import render_dataset_outcome
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import Status
 from tests.apply.in_process import Program, share
-from tests.apply.pushing import create, push_into
+from tests.apply.ingesting import create, ingest_into
 from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
@@ -48,7 +48,7 @@ def test_by_default_every_difference_is_an_error_that_leaves_the_chain_alone(
     tmp_path: Path, spark_engine: Engine
 ) -> None:
     space = create(tmp_path, ReadStepNdJson())
-    assert push_into(space, spark_engine, BEFORE).records == 1
+    assert ingest_into(space, spark_engine, BEFORE).records == 1
     head = space.dataset("d").head()
     cases = {
         b'{"id": "a", "v": "b", "n": "c"}\n': (
@@ -60,7 +60,7 @@ def test_by_default_every_difference_is_an_error_that_leaves_the_chain_alone(
         b'{"id": 2, "v": 0.5, "n": "x", "a": 1, "b": 2}\n': ("E0522", "did not have: a, b"),
     }
     for data, (code, *said) in cases.items():
-        error = push_into(space, spark_engine, data).error
+        error = ingest_into(space, spark_engine, data).error
         assert error is not None
         assert error.code == code
         text = "\n".join([error.message, *error.notes])
@@ -75,8 +75,8 @@ def test_known_columns_go_on_and_new_ones_are_left_out(
     tmp_path: Path, spark_engine: Engine
 ) -> None:
     space = create(tmp_path, ReadStepNdJson())
-    push_into(space, spark_engine, BEFORE)
-    outcome = push_into(space, spark_engine, OTHER, on_schema_change="ignore")
+    ingest_into(space, spark_engine, BEFORE)
+    outcome = ingest_into(space, spark_engine, OTHER, on_schema_change="ignore")
     assert outcome.status is Status.COMMITTED, outcome.error
     assert outcome.drift == Drift(
         ("extra",), ("n",), ("id: STRING, not BIGINT", "v: BIGINT, not DOUBLE")
@@ -86,11 +86,11 @@ def test_known_columns_go_on_and_new_ones_are_left_out(
     assert "             new in the source: extra\n             missing in the source: n\n" in shown
     # What has no counterpart is a bad record, also where a cast would round it.
     for data, line in ((b'{"id": "2"}\n{"id": "two"}\n', 2), (b'{"id": 1.5}\n', 1)):
-        error = push_into(space, spark_engine, data, on_schema_change="ignore").error
+        error = ingest_into(space, spark_engine, data, on_schema_change="ignore").error
         assert error is not None
         assert (error.code, error.location and error.location.line) == ("E0421", line)
         assert "in column 'id' is not BIGINT" in error.message
-    outcome = push_into(
+    outcome = ingest_into(
         space,
         spark_engine,
         b'{"id": "3"}\n{"id": "three"}\n',
@@ -99,18 +99,18 @@ def test_known_columns_go_on_and_new_ones_are_left_out(
     )
     assert (outcome.records, outcome.skipped.total) == (1, 1)
     # A type that cannot be converted at all stays an error.
-    error = push_into(space, spark_engine, b'{"v": [1]}', on_schema_change="ignore").error
+    error = ingest_into(space, spark_engine, b'{"v": [1]}', on_schema_change="ignore").error
     assert error is not None
     assert error.code == "E0432"
 
 
 def test_new_columns_are_appended_on_request(tmp_path: Path, spark_engine: Engine) -> None:
     space = create(tmp_path, ReadStepNdJson())
-    push_into(space, spark_engine, BEFORE)
-    outcome = push_into(space, spark_engine, OTHER, on_schema_change="append_new_columns")
+    ingest_into(space, spark_engine, BEFORE)
+    outcome = ingest_into(space, spark_engine, OTHER, on_schema_change="append_new_columns")
     assert (outcome.blocks, outcome.error) == (2, None)
     assert records(space)[1:] == [{"id": 2, "v": 2.0, "n": None, "extra": True}]
-    outcome = push_into(space, spark_engine, BEFORE, on_schema_change="append_new_columns")
+    outcome = ingest_into(space, spark_engine, BEFORE, on_schema_change="append_new_columns")
     assert outcome.drift == Drift((), ("extra",))
     head = space.dataset("d").head()
     assert head is not None
@@ -122,13 +122,13 @@ def test_a_query_gives_the_columns_that_count(tmp_path: Path, spark_engine: Engi
     query = SqlQueryStep(query="SELECT *, id + 1 AS next FROM input")
     query_of_all = TransformSql(engine="spark", queries=(query,))
     space = create(tmp_path, ReadStepNdJson(), preprocess=query_of_all)
-    push_into(space, spark_engine, BEFORE)
+    ingest_into(space, spark_engine, BEFORE)
     more = b'{"id": 2, "a": 1}\n'
-    outcome = push_into(space, spark_engine, more, on_schema_change="ignore")
+    outcome = ingest_into(space, spark_engine, more, on_schema_change="ignore")
     assert outcome.drift == Drift(("a",), ("v", "n"))
     assert records(space)[1:] == [{"id": 2, "v": None, "n": None, "next": 3}]
     # What a query does to types is its own affair.
-    error = push_into(space, spark_engine, b'{"id": 2.5}\n', on_schema_change="ignore").error
+    error = ingest_into(space, spark_engine, b'{"id": 2.5}\n', on_schema_change="ignore").error
     assert error is not None
     assert error.code == "E0432"
     assert error.help == "convert it back in `preprocess`, or define a new dataset, 'd.v2'"
@@ -165,23 +165,23 @@ def test_declared_columns_are_found_by_name(
 ) -> None:
     read, before, other, drift = DECLARED[kind]
     space = create(tmp_path, read)
-    push_into(space, spark_engine, before)
-    error = push_into(space, spark_engine, other).error
+    ingest_into(space, spark_engine, before)
+    error = ingest_into(space, spark_engine, other).error
     assert error is not None
     assert error.code == "E0420"
     assert "ingest.onSchemaChange: {d: ignore}" in (error.help or "")
     assert ("`_ STRING`" in (error.help or "")) == (kind == "Csv")
     for policy in ("ignore", "append_new_columns"):
-        outcome = push_into(space, spark_engine, other, on_schema_change=policy)
+        outcome = ingest_into(space, spark_engine, other, on_schema_change=policy)
         assert (outcome.error, outcome.drift) == (None, drift)
         assert records(space)[-1] == {"id": 2, "v": 2, "n": None}
     lost = b"v,n\n1,x\n" if kind == "Csv" else parquet(v=[1], n=["x"])
-    error = push_into(space, spark_engine, lost, on_schema_change="ignore").error
+    error = ingest_into(space, spark_engine, lost, on_schema_change="ignore").error
     assert error is not None
     assert "has no column 'id'" in error.message
     if kind == "Csv":
         # A bad cell is found where it stands in the file.
-        bad = push_into(space, spark_engine, b"v,id\n1,1\nx,2\n", on_schema_change="ignore").error
+        bad = ingest_into(space, spark_engine, b"v,id\n1,1\nx,2\n", on_schema_change="ignore").error
         assert bad is not None
         assert bad.location is not None
         assert (bad.code, bad.location.line, bad.location.column) == ("E0421", 3, 1)
@@ -192,9 +192,9 @@ def test_columns_with_system_names_and_times_drift_like_others(
 ) -> None:
     space = create(tmp_path, ReadStepNdJson())
     first = b'{"event_time": "2024-01-01T00:00:00Z", "offset": 5, "v": 1}\n'
-    push_into(space, spark_engine, first)
+    ingest_into(space, spark_engine, first)
     second = b'{"op": 1, "event_time": 1704067200, "offset": "6"}\n'
-    outcome = push_into(space, spark_engine, second, on_schema_change="append_new_columns")
+    outcome = ingest_into(space, spark_engine, second, on_schema_change="append_new_columns")
     assert outcome.error is None
     assert outcome.drift == Drift(("op",), ("v",), ("offset: STRING, not BIGINT",))
     assert records(space)[1:] == [{"_offset": 6, "v": None, "_op": 1}]
@@ -202,8 +202,8 @@ def test_columns_with_system_names_and_times_drift_like_others(
     changes = create(
         tmp_path / "c", ReadStepNdJson(), MergeStrategyChangelogStream(primary_key=("id",))
     )
-    push_into(changes, spark_engine, b'{"op": 0, "id": 1, "v": 1}\n')
-    outcome = push_into(
+    ingest_into(changes, spark_engine, b'{"op": 0, "id": 1, "v": 1}\n')
+    outcome = ingest_into(
         changes, spark_engine, b'{"id": 1, "op": 1, "w": 1}\n', on_schema_change="ignore"
     )
     assert (outcome.error, outcome.drift) == (None, Drift(("w",), ("v",)))

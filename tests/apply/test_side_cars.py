@@ -27,7 +27,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.survey.outcome import Status
-from tests.apply.pushing import NOW, create, push_into, workspace
+from tests.apply.ingesting import NOW, create, ingest_into, workspace
 
 pytestmark = pytest.mark.spark
 
@@ -121,7 +121,7 @@ def test_a_chain_does_not_depend_on_its_side_cars(
         data = batch(merge, chance)
         for root in (first, without, harmed):
             # Batches repeat keys, which a snapshot keeps only where it is told to.
-            outcome = push_into(workspace(root), spark_engine, data, duplicate_keys="warn")
+            outcome = ingest_into(workspace(root), spark_engine, data, duplicate_keys="warn")
             assert outcome.status is not Status.FAILED, outcome.error
         wanted = chain(without)
         assert chain(first) == wanted
@@ -147,7 +147,7 @@ def test_keys_are_indexed_as_soon_as_they_are_committed(
     merge = STRATEGIES[0]
     root = prepared(tmp_path / "p", merge)
     space = workspace(root)
-    push_into(space, spark_engine, batch(merge, random.Random(7)))
+    ingest_into(space, spark_engine, batch(merge, random.Random(7)))
     state = space.projection("d")
     assert state is not None
     assert state.schema is not None
@@ -166,13 +166,13 @@ def test_a_key_may_have_a_column_that_earlier_records_have_not(
     strategies: list[Any] = [MergeStrategyLedger, MergeStrategyUpsertStream]
     for number, strategy in enumerate(strategies):
         space = create(tmp_path / str(number), ReadStepNdJson(), strategy(primary_key=("id",)))
-        push_into(space, spark_engine, b'{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
+        ingest_into(space, spark_engine, b'{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
         store = space.dataset("d")
         wider = AddPushSource(
             source_name="wide", read=ReadStepNdJson(), merge=strategy(primary_key=("id", "part"))
         )
         store.append(store.head(), [wider], Timestamp.now())
-        said = push_into(
+        said = ingest_into(
             space,
             spark_engine,
             b'{"id": 1, "part": null, "v": 1}\n{"id": 2, "part": "a", "v": 2}\n',

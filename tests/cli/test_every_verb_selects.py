@@ -91,6 +91,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "verify": (("verify", "--integrity", "--json"), listed("datasets")),
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
     "storage": (("storage", "status", "--json"), listed("datasets")),
+    "key": (("key", "status", "--json"), listed("")),
     "docs": (("docs", "build", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
@@ -105,7 +106,7 @@ NOT_SELECTING = {
     "import": "is about one dataset",
     "show": "shows a plan as it was saved",
     "explain": "is about one dataset",
-    "push": "is about one dataset",
+    "ingest": "is about one dataset",
     "log": "is about one dataset",
     "blame": "is about one dataset",
     "corrections": "is about one dataset",

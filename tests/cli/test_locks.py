@@ -88,7 +88,7 @@ _ROW = '{"event_time": "2024-01-01 00:00:00", "id": %d, "value": 1}\n'
 
 CLAIMING = {
     "apply": ("apply", "-y"),
-    "push": ("push", "pushed", "new.json"),
+    "ingest": ("ingest", "pushed", "new.json"),
     "reset": ("reset", "root", "-y"),
     "gc": ("gc", "-y", "--grace", "0"),
     "watermark": ("watermark", "set", "root", "2030-01-01T00:00:00Z"),
@@ -126,7 +126,7 @@ def test_waiting_has_one_spelling(odfbuild: Program, verb: str) -> None:
     assert "Waiting" not in said.err
 
 
-_PUSHES = """
+_REQUESTS = """
 import os, sys
 from odfbuild.cli.main import run
 from odfbuild.engine.spark import engine
@@ -136,19 +136,19 @@ children = []
 for file in sys.argv[2:]:
     child = os.fork()  # each a process of its own, without the time to start thirty of them
     if not child:
-        os._exit(run(["-C", sys.argv[1], "push", "pushed", file]))
+        os._exit(run(["-C", sys.argv[1], "ingest", "pushed", file]))
     children.append(child)
 sys.exit(max(os.waitpid(child, 0)[1] for child in children))
 """
 
 
-def test_of_thirty_pushes_at_once_all_are_committed(odfbuild: Program) -> None:
+def test_of_thirty_requests_at_once_all_are_committed(odfbuild: Program) -> None:
     (odfbuild.root / "datasets" / "pushed.yaml").write_text(PUSHED_TO + PUSHED)
     odfbuild.apply()
     files = [odfbuild.root / f"{number}.json" for number in range(30)]
     for number, file in enumerate(files):
         file.write_text(_ROW % (100 + number))
-    command = [sys.executable, "-c", _PUSHES, str(odfbuild.root), *map(str, files)]
+    command = [sys.executable, "-c", _REQUESTS, str(odfbuild.root), *map(str, files)]
     here = Path(__file__).parents[2]
     done = subprocess.run(
         command, cwd=here, capture_output=True, text=True, timeout=300, check=False

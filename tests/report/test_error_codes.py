@@ -26,7 +26,7 @@ def codes_in_use() -> dict[str, set[str]]:
     for path in PACKAGE.rglob("*.py"):
         if path.name == "error_codes.py":
             continue
-        for code in re.findall(r'"(E0\d{3})"', path.read_text()):
+        for code in re.findall(r'"(E[01]\d{3})"', path.read_text()):
             found.setdefault(code, set()).add(path.relative_to(PACKAGE).as_posix())
     found.pop(NONE, None)
     return found

@@ -30,7 +30,11 @@ def render_markdown(
     """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
     seen = view(saved.plan)
     head = [*_head(seen, saved), *_drift(seen, budget // 4)]
-    tail = [*_owners(seen, owners, budget // 8), *_tail(seen, saved)]
+    tail = [
+        *_external(seen, budget // 8),
+        *_owners(seen, owners, budget // 8),
+        *_tail(seen, saved),
+    ]
     room = budget - _size(head) - _size(tail) - _RESERVE
     rows, room = _fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
@@ -57,6 +61,17 @@ def _drift(seen: PlanView, room: int) -> list[str]:
     shown, _ = _fitting(lines, room)
     more = _left_out(len(lines) - len(shown), "more place", " of drift")
     return [*shown, *more, ""] if lines else []
+
+
+def _external(seen: PlanView, room: int) -> list[str]:
+    """Datasets of others, first those that somebody has to pull."""
+    lines = [
+        f"- `{each.sign}` `{each.name}` {escaped(each.what)}"
+        for each in sorted(seen.external, key=lambda each: each.sign)
+    ]
+    shown, _ = _fitting(lines, room)
+    more = _left_out(len(lines) - len(shown), "more external dataset")
+    return ["External datasets:", "", *shown, *more, ""] if lines else []
 
 
 def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[str]:
@@ -94,7 +109,7 @@ def _revision(saved: SavedPlan) -> str:
 
 
 def _tail(seen: PlanView, saved: SavedPlan) -> list[str]:
-    lines = [f"{escaped(note)}  " for note in seen.notes]
+    lines = [f"{escaped(note)}  " for note in (*seen.notes, *seen.publishing)]
     return [*lines, f"{escaped(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
 
 

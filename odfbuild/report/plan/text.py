@@ -13,11 +13,13 @@ from odfbuild.report.errors import render_error
 from odfbuild.report.findings.drift import drift_lines
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import paint
-from odfbuild.report.plan.view import view
+from odfbuild.report.plan.view import PlanView, view
 from odfbuild.wording import count
 
 DETAILED = 40
 """Up to so many datasets are shown with details."""
+PINNED = 10
+"""Up to so many datasets of others that are pinned are shown."""
 LISTED = 200
 """Up to so many are shown at all, unless everything is asked for."""
 
@@ -41,12 +43,29 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
     """
     seen = view(plan)
     drift = drift_lines(seen.drift, color=color)
+    external = _external(seen, full=full)
     if not seen.has_changes:
         lines = [*drift, *(_line(row, 1, len(row.name), color=color) for row in seen.rows)]
-        return "\n".join([*lines, *([""] if lines else []), seen.nothing])
+        lines += [*([""] if lines and external else []), *external]
+        return "\n".join([*lines, *([""] if lines else []), *seen.publishing, seen.nothing])
     lines = [seen.head, "", *drift, *([""] if drift else [])]
     lines += render_rows(seen.rows, color=color, full=full)
-    return "\n".join([*lines, "", *seen.notes, seen.closing])
+    lines += ["", *external] if external else []
+    return "\n".join([*lines, "", *seen.notes, *seen.publishing, seen.closing])
+
+
+def _external(seen: PlanView, *, full: bool) -> list[str]:
+    """Datasets of others; those that somebody has to pull first are always shown."""
+    if not seen.external:
+        return []
+    shown = [each for each in seen.external if each.sign != "="]
+    pinned = [each for each in seen.external if each.sign == "="]
+    shown += pinned if full else pinned[:PINNED]
+    more = len(seen.external) - len(shown)
+    width = min(40, max(len(each.name) for each in shown))
+    lines = [f"  {each.sign} {each.name:<{width}}  {each.what}" for each in shown]
+    rest = [f"  … and {count(more, 'more dataset')}; --full lists all"] if more else []
+    return ["External datasets:", *lines, *rest]
 
 
 def render_rows(rows: Sequence[Row], *, color: bool, full: bool) -> list[str]:

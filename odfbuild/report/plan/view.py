@@ -26,6 +26,7 @@ from odfbuild.plan.model import (
     Action,
     ColumnEffect,
     DatasetPlan,
+    PinnedDataset,
     Plan,
     Reason,
     ReasonCode,
@@ -41,6 +42,15 @@ from odfbuild.wording import count
 _NO_CHANGES = "No changes. All datasets are up to date."
 
 
+@dataclass(frozen=True, slots=True)
+class ExternalLine:
+    """A dataset of others: what is pinned of it, in words."""
+
+    sign: str
+    name: str
+    what: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
     """A plan as rows between a head line and closing lines; what drifted comes before the rows."""
@@ -49,6 +59,8 @@ class PlanView:
     head: str
     drift: Sequence[ChainDrift]
     rows: Sequence[Row]
+    external: Sequence[ExternalLine]
+    publishing: tuple[str, ...]
     notes: tuple[str, ...]
     closing: str
     refused: int
@@ -90,11 +102,32 @@ def view(plan: Plan) -> PlanView:
         head=f"Plan for {plan.project}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
+        external=[_external_line(each) for each in plan.external],
+        publishing=tuple(_publishing(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
     )
+
+
+def _external_line(each: PinnedDataset) -> ExternalLine:
+    source = "" if each.reference.lower() == each.name.lower() else f", from {each.reference}"
+    if each.head is None:
+        what = f"not pulled yet{source}: odfbuild pull {each.name}"
+        return ExternalLine("!", each.name, what)
+    pinned = f"pinned at block #{each.blocks - 1} {short(each.head)}"
+    return ExternalLine("=", each.name, f"{pinned}, {count(each.records, 'record')}{source}")
+
+
+def _publishing(plan: Plan) -> Iterable[str]:
+    """What apply pushes, one line for each repository."""
+    found: dict[str, list[str]] = {}
+    for each in plan.publications:
+        found.setdefault(each.repository, []).append(each.dataset)
+    for repository, names in sorted(found.items()):
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+        yield f"Apply publishes to {repository} what is new there of {shown}."
 
 
 def closing_line(plan: Plan) -> str:

@@ -142,6 +142,31 @@ GRAPH = (
         lambda tiny: (tiny.derive("a", QUERY, "b"), tiny.derive("b", QUERY, "a")),
         fresh=True,
     ),
+    Case("E1060", "plan", config("  repositories: {-a: {url: x}}\n"), fresh=True),
+    Case("E1061", "plan", config("  repositories: {a: {url: x}, A: {url: y}}\n"), fresh=True),
+    Case("E1062", "plan", config("  external: {prices: did:odf:1}\n"), fresh=True),
+    Case(
+        "E1063",
+        "plan",
+        config("  repositories: {a: {url: x}}\n  external: {b: a/x, c: A/X}\n"),
+        fresh=True,
+    ),
+    Case("E1064", "plan", config("  publish: [{match: ['*'], to: a}]\n"), fresh=True),
+    Case(
+        "E1065",
+        "plan",
+        config("  repositories: {a: {url: x}}\n  external: {root: a/x}\n"),
+        fresh=True,
+    ),
+    Case(
+        "E1066",
+        "plan",
+        lambda tiny: (
+            config("  repositories: {a: {url: x}}\n")(tiny),
+            swap(DERIVED, "datasetRef: root", "datasetRef: a/root")(tiny),
+        ),
+        fresh=True,
+    ),
     Case("E0211", "plan -s nothing:::", fresh=True, exit=64),
     Case("E0212", "plan -s deriveed", fresh=True, exit=64),
 )
@@ -204,10 +229,10 @@ PLANS = (
             swap(DERIVED, "value * 10", "value * 20"),
         ),
     ),
-    Case("E0320", "push root data/1.csv"),
+    Case("E0320", "ingest root data/1.csv"),
     Case(
         "E0321",
-        "push pushed data/1.csv --source q",
+        "ingest pushed data/1.csv --source q",
         both(
             put(
                 "datasets/pushed.yaml",
@@ -302,7 +327,7 @@ PLANS = (
 )
 
 SOURCES = (
-    Case("E0401", "push pushed nothing.csv", PLANS[[c.code for c in PLANS].index("E0321")].spoil),
+    Case("E0401", "ingest pushed nothing.csv", PLANS[[c.code for c in PLANS].index("E0321")].spoil),
     Case(
         "E0408",
         "apply -y",

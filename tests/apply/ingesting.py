@@ -1,4 +1,4 @@
-"""Push into a dataset of one's own, in this process, on the engine that all tests share."""
+"""Ingest into a dataset of one's own, in this process, on the engine that all tests share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from odfbuild.apply.push import Push, push
+from odfbuild.apply.ingest_request import IngestRequest, ingest
 from odfbuild.engine.contract import Engine, StepProgress
 from odfbuild.odf.model import (
     AddPushSource,
@@ -25,7 +25,7 @@ NOW = Timestamp.parse("2024-05-01T12:00:00Z")
 
 
 class Told:
-    """Hears how a push ended."""
+    """Hears how a request ended."""
 
     outcome: DatasetOutcome
 
@@ -60,13 +60,13 @@ def create(
     return space
 
 
-def push_into(space: Workspace, engine: Engine, data: bytes, **options: Any) -> DatasetOutcome:
-    """Push `data` into `d`; `options` are those of `Push`."""
+def ingest_into(space: Workspace, engine: Engine, data: bytes, **options: Any) -> DatasetOutcome:
+    """Ingest `data` into `d`; `options` are those of `IngestRequest`."""
     file = space.state / "batch"
     file.write_bytes(data)
     told = Told()
-    push(
-        Push(dataset="d", data=file, **{"source": None, **options}),
+    ingest(
+        IngestRequest(dataset="d", data=file, **{"source": None, **options}),
         space,
         factory=lambda: Shared(engine),
         listener=told,

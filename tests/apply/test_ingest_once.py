@@ -1,4 +1,4 @@
-"""A push with a key happens exactly once: killed at any step, or sent by several at once."""
+"""Data with a key is ingested exactly once: killed at any step, or sent by several at once."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def tiny(tmp_path: Path, senders: list[Killer]) -> Tiny:
         (tiny.root / f"{number}.json").write_text(_LINE % number)
     assert senders[0].run(tiny.root, "apply", "-y")[0] == 0
     for number, source in ((8, "phone"), (9, "till")):
-        assert senders[0].run(tiny.root, *push(number, source, "old"))[0] == 0
+        assert senders[0].run(tiny.root, *ingest(number, source, "old"))[0] == 0
     return tiny
 
 
-def push(number: int, source: str, key: str) -> tuple[str, ...]:
-    """The command that pushes a record."""
-    return ("push", "root", f"{number}.json", "-s", source, "--idempotency-key", key)
+def ingest(number: int, source: str, key: str) -> tuple[str, ...]:
+    """The command that ingests a record."""
+    return ("ingest", "root", f"{number}.json", "-s", source, "--idempotency-key", key)
 
 
 def keys(tiny: Tiny) -> list[str]:
@@ -72,11 +72,11 @@ def keys(tiny: Tiny) -> list[str]:
 
 
 @pytest.mark.parametrize("source", ["phone", "till"])
-def test_a_push_that_is_killed_at_any_step_is_completed_by_the_same_push(
+def test_a_request_that_is_killed_at_any_step_is_completed_by_the_same_request(
     tmp_path: Path, tiny: Tiny, senders: list[Killer], source: str
 ) -> None:
     killer = senders[0]
-    command = push(1, source, "k")
+    command = ingest(1, source, "k")
     before = shutil.copytree(tiny.root, tmp_path / "before")
     code, steps = killer.run(tiny.root, *command, also=SIDE_CARS)
     assert code == 0
@@ -99,7 +99,7 @@ def test_a_push_that_is_killed_at_any_step_is_completed_by_the_same_push(
 
 
 def seen(tiny: Tiny) -> list[int]:
-    """Keys in the index, as far as the killed push and its repetition brought it."""
+    """Keys in the index, as far as the killed request and its repetition brought it."""
     space = tiny.workspace()
     state = space.projection("root")
     assert state is not None
@@ -109,13 +109,13 @@ def seen(tiny: Tiny) -> list[int]:
     return sorted(index.find(pa.table({"id": list(range(12))}))["id"].to_pylist())
 
 
-def test_of_pushes_with_one_key_at_the_same_time_one_counts(
+def test_of_requests_with_one_key_at_the_same_time_one_counts(
     tiny: Tiny, senders: list[Killer]
 ) -> None:
     def send(killer: Killer) -> list[int]:
         codes = []
         while not codes or codes[-1] == HELD:
-            codes.append(killer.run(tiny.root, *push(1, "phone", "same"))[0])
+            codes.append(killer.run(tiny.root, *ingest(1, "phone", "same"))[0])
         return codes
 
     with ThreadPoolExecutor(SENDERS) as threads:
@@ -125,12 +125,12 @@ def test_of_pushes_with_one_key_at_the_same_time_one_counts(
     assert keys(tiny) == ["old", "old", "same"]
 
 
-def test_pushes_with_different_keys_at_the_same_time_all_count(
+def test_requests_with_different_keys_at_the_same_time_all_count(
     tiny: Tiny, senders: list[Killer]
 ) -> None:
     def send(each: tuple[int, Killer]) -> None:
         number, killer = each
-        while (code := killer.run(tiny.root, *push(number, "phone", f"k{number}"))[0]) == HELD:
+        while (code := killer.run(tiny.root, *ingest(number, "phone", f"k{number}"))[0]) == HELD:
             pass
         assert code == 0
 

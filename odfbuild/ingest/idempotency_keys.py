@@ -1,28 +1,28 @@
 """The idempotency keys in a chain, without reading the chain each time.
 
-The chain is the only record of a push. What it says up to a block is kept beside it, like other
+The chain is the only record of a key. What it says up to a block is kept beside it, like other
 side-cars; only the blocks after that are read.
 """
 
 from __future__ import annotations
 
 from odfbuild.errors import ChainError
-from odfbuild.ingest.push import IDEMPOTENCY_KEY
+from odfbuild.ingest.push_sources import IDEMPOTENCY_KEY
 from odfbuild.odf.model import AddData, SourceState
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.committed import Committed
 from odfbuild.store.disposable import read_disposable, write_disposable
 
-_FILE = "push-keys.bin"
-_STAMP = b"odfbuild push keys 1\n"
+_FILE = "idempotency-keys.bin"
+_STAMP = b"odfbuild idempotency keys 1\n"
 WORTH_KEEPING = 32
 """Fewer blocks than this are read faster than the keys of all are written."""
 
 
-def block_of_push(committed: Committed, state: SourceState) -> int | None:
-    """Number of the block of the push that recorded `state`; `None` when there was none.
+def block_of_key(committed: Committed, state: SourceState) -> int | None:
+    """Number of the block with the data that recorded `state`; `None` when there is none.
 
-    Later blocks carry a state on, so the first one that has it is the push itself.
+    Later blocks carry a state on, so the first one that has it has the data.
     """
     if committed.head is None:
         return None

@@ -1,4 +1,4 @@
-"""The keys of pushes in a chain are found whatever is kept beside it, and cost what is new."""
+"""The idempotency keys in a chain are found whatever is kept beside it, and cost what is new."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.ingest import push_keys
-from odfbuild.ingest.push import IDEMPOTENCY_KEY
-from odfbuild.ingest.push_keys import block_of_push
+from odfbuild.ingest import idempotency_keys
+from odfbuild.ingest.idempotency_keys import block_of_key
+from odfbuild.ingest.push_sources import IDEMPOTENCY_KEY
 from odfbuild.odf.model import AddData, SourceState
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
@@ -22,7 +22,7 @@ def state(key: int, source: str = "s") -> SourceState:
     return SourceState(source_name=source, kind=IDEMPOTENCY_KEY, value=str(key))
 
 
-def push(space: Workspace, states: list[SourceState]) -> None:
+def record(space: Workspace, states: list[SourceState]) -> None:
     """Commit blocks that record these states, each with a watermark of its own."""
     store = space.dataset("a")
     before = space.projection("a")
@@ -36,23 +36,23 @@ def push(space: Workspace, states: list[SourceState]) -> None:
 
 
 def found(space: Workspace, key: int, source: str = "s") -> int | None:
-    return block_of_push(space.committed("a", space.projection("a")), state(key, source))
+    return block_of_key(space.committed("a", space.projection("a")), state(key, source))
 
 
 def kept(space: Workspace) -> Path:
-    return space.cache / "side-cars" / "a" / "push-keys.bin"
+    return space.cache / "side-cars" / "a" / "idempotency-keys.bin"
 
 
 @pytest.fixture
 def space(tmp_path: Path) -> Workspace:
-    """A chain of a seed and 40 pushes, the last of them carried on by two more blocks."""
+    """A chain of a seed and 40 keys, the last of them carried on by two more blocks."""
     space = workspace(tmp_path)
     create(space, "a")
-    push(space, [*map(state, range(40)), state(39), state(39)])
+    record(space, [*map(state, range(40)), state(39), state(39)])
     return space
 
 
-def test_a_key_leads_to_the_block_of_its_push(space: Workspace) -> None:
+def test_a_key_leads_to_the_block_of_its_data(space: Workspace) -> None:
     for _ in range(2):
         assert [found(space, key) for key in range(40)] == list(range(1, 41))
         assert (found(space, 40), found(space, 1, "other")) == (None, None)
@@ -63,7 +63,7 @@ def test_only_blocks_that_are_new_are_read(
     space: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found(space, 0)
-    push(space, [state(100), state(101)])
+    record(space, [state(100), state(101)])
     read = []
     decode = DatasetStore.decode
     monkeypatch.setattr(
@@ -71,11 +71,11 @@ def test_only_blocks_that_are_new_are_read(
     )
     committed = space.committed("a", space.projection("a"))
     read.clear()
-    assert block_of_push(committed, state(101)) == 44
+    assert block_of_key(committed, state(101)) == 44
     assert len(read) == 2
     before = kept(space).read_bytes()
-    monkeypatch.setattr(push_keys, "WORTH_KEEPING", 1)
-    push(space, list(map(state, range(200, 207))))
+    monkeypatch.setattr(idempotency_keys, "WORTH_KEEPING", 1)
+    record(space, list(map(state, range(200, 207))))
     assert (found(space, 206), found(space, 39)) == (51, 40)
     assert kept(space).read_bytes() != before
 
@@ -96,5 +96,5 @@ def test_what_is_kept_may_be_lost_damaged_or_of_another_chain(space: Workspace) 
     again = workspace(space.state.parent)
     create(again, "a")
     assert found(again, 7) is None
-    push(again, [state(70), state(7)])
+    record(again, [state(70), state(7)])
     assert (found(again, 7), found(again, 39)) == (2, None)

@@ -1,4 +1,4 @@
-"""Push: append data to a root dataset in one transaction.
+"""Append data that somebody hands over to a root dataset, in one transaction.
 
 The push source of the chain says how to read and merge it; definitions are not looked at. The same
 rules hold as for `apply`: data first, the head last, and a crash in between leaves nothing visible.
@@ -16,32 +16,32 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from odfbuild.apply.attempt import Progress, attempt, begin, held_elsewhere
+from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import DuplicateKeys, EngineFactory, OnSchemaChange, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
-from odfbuild.ingest.push import choose_source, key_state
-from odfbuild.ingest.push_keys import block_of_push
+from odfbuild.ingest.idempotency_keys import block_of_key
+from odfbuild.ingest.push_sources import choose_source, key_state
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import rule_of
-from odfbuild.store.claims import NOT_WAITING, Waiting
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
-    """What is pushed: `data` into `dataset` by its push source `source` (`None`: the only one).
+class IngestRequest:
+    """Append `data` to `dataset` by its push source `source` (`None`: the only one).
 
-    `event_time` is that of records without one (`None`: the time of the push). `key`: of all pushes
-    by one source with the same key only the first one counts. Records that do not fit are an error
+    `event_time` is that of records without one (`None`: now). `key`: of all requests
+    for one source with the same key only the first one counts. Records that do not fit are an error
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
     `duplicate_keys` about keys of a snapshot with several records, `shapefile_encoding` of
     shapefiles.
@@ -57,7 +57,7 @@ class Push:
     duplicate_keys: DuplicateKeys = "fail"
     shapefile_encoding: str | None = None
 
-    def under(self, config: Config) -> Push:
+    def under(self, config: Config) -> IngestRequest:
         """The same with what a project says about data that comes."""
         return replace(
             self,
@@ -68,8 +68,8 @@ class Push:
         )
 
 
-def push(
-    request: Push,
+def ingest(
+    request: IngestRequest,
     workspace: Workspace,
     *,
     factory: EngineFactory,
@@ -78,7 +78,7 @@ def push(
     config: Config | None = None,
     waiting: Waiting = NOT_WAITING,
 ) -> ApplyOutcome:
-    """Carry out a push; never raises for its failure. `locate`: see `attempt`.
+    """Carry out the request; never raises for its failure. `locate`: see `attempt`.
 
     Records that do not keep to one of the checks of `config` for the dataset are not committed.
     """
@@ -88,7 +88,7 @@ def push(
     def work(progress: Progress) -> str:
         # Before reading what may be long: whether it can be taken at all.
         choose_source(name, _state(workspace, name), request.source)
-        with scratch_folder(workspace.cache, "push") as scratch:
+        with scratch_folder(workspace.cache, "ingest") as scratch:
             file = _received(request.data, scratch)
             with workspace.claim([name], waiting) as claim:
                 if name in claim.held:
@@ -118,7 +118,7 @@ def push(
 
 
 def _append(
-    request: Push,
+    request: IngestRequest,
     workspace: Workspace,
     engine: LazyEngine,
     file: Path,
@@ -132,9 +132,9 @@ def _append(
     state = base.source_state
     if request.key is not None:
         state = key_state(source, request.key)
-        number = block_of_push(workspace.committed(request.dataset, base), state)
+        number = block_of_key(workspace.committed(request.dataset, base), state)
         if number is not None:
-            return f"the key '{request.key}' was pushed already, in block {number}"
+            return f"data with the key '{request.key}' is in block {number} already"
     transaction = begin(workspace, request.dataset, DatasetKind.Root, base, audit=audit)
     arrival = Arrival(
         source=source,
@@ -175,7 +175,7 @@ def _received(data: Path | BinaryIO, scratch: Path) -> Path:
 
     A regular file is linked; what can be read only once, such as standard input, is copied.
     """
-    target = scratch / "pushed"
+    target = scratch / "data"
     if not isinstance(data, Path):
         with target.open("wb") as copy:
             shutil.copyfileobj(data, copy, 1 << 20)

@@ -1,4 +1,4 @@
-"""`odfbuild push`."""
+"""`odfbuild ingest`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfbuild.errors import OdfbuildError
 
 
-def push(
+def ingest(
     context: typer.Context,
     dataset: DatasetArgument,
     *,
@@ -46,7 +46,7 @@ def push(
         typer.Option(
             "--idempotency-key",
             metavar="KEY",
-            help="Idempotency key: a second push with this key does nothing.",
+            help="Idempotency key: data with a key that was used before is not added.",
         ),
     ] = None,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
@@ -57,8 +57,8 @@ def push(
     The push source in the chain defines how the data is read and merged. Downstream datasets become
     stale; `odfbuild apply` runs them.
     """
-    from odfbuild.apply.push import Push
-    from odfbuild.apply.push import push as carry_out
+    from odfbuild.apply.ingest_request import IngestRequest
+    from odfbuild.apply.ingest_request import ingest as carry_out
     from odfbuild.cli.progress import listener_for
     from odfbuild.report.outcome import outcome_to_data
 
@@ -66,7 +66,7 @@ def push(
     workspace = state.workspace()
     name = existing(workspace, dataset)
     config = state.config()
-    request = Push(
+    request = IngestRequest(
         dataset=name,
         source=source,
         data=sys.stdin.buffer if file == "-" else Path(file),

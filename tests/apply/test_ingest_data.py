@@ -1,4 +1,4 @@
-"""Data that somebody hands over: `odfbuild push`."""
+"""Data that somebody hands over: `odfbuild ingest`."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def tiny(tmp_path: Path) -> Tiny:
 def test_each_source_reads_and_merges_in_its_own_way(tiny: Tiny, odfbuild: Program) -> None:
     odfbuild.apply()
     (tiny.root / "[1].csv").write_bytes(_TWO)
-    pushed = odfbuild.ok("push", "root", "[1].csv", "--source", "till")
-    assert pushed.out.startswith("  committed  root  2 blocks, 2 records (")
-    said = odfbuild.ok("push", "root", "--source", "till", "--json", stdin=_TWO).data
+    said = odfbuild.ok("ingest", "root", "[1].csv", "--source", "till")
+    assert said.out.startswith("  committed  root  2 blocks, 2 records (")
+    said = odfbuild.ok("ingest", "root", "--source", "till", "--json", stdin=_TWO).data
     assert said["datasets"][0]["because"] == "the data has no new records"
     assert said["summary"]["noop"] == 1
 
     line = b'{"id": 2, "value": 5}\n'
     for _ in range(2):
         odfbuild.ok(
-            "push", "root", "-", "-s", "phone", "--event-time", "2025-05-05T05:05:05Z", stdin=line
+            "ingest", "root", "-", "-s", "phone", "--event-time", "2025-05-05T05:05:05Z", stdin=line
         )
     records = tiny.records("root")
     assert [(r["id"], r["value"]) for r in records] == [(1, 1), (2, 2), (2, 1005), (2, 1005)]
@@ -147,15 +147,17 @@ def test_what_the_schema_requires_is_asked_of_the_values(tiny: Tiny, odfbuild: P
     """The source declares everything optional: its columns, the items, the members."""
     (tiny.root / "datasets" / "news.yaml").write_text(_DECLARED)
     odfbuild.apply()
-    odfbuild.ok("push", "news", stdin=b'{"op": 0, "id": "a", "tags": ["x"], "author": null}')
-    odfbuild.ok("push", "news", stdin=b'{"op": 0, "id": "b", "tags": [], "author": {"name": "B"}}')
+    odfbuild.ok("ingest", "news", stdin=b'{"op": 0, "id": "a", "tags": ["x"], "author": null}')
+    odfbuild.ok(
+        "ingest", "news", stdin=b'{"op": 0, "id": "b", "tags": [], "author": {"name": "B"}}'
+    )
     for line, column in (
         (b'{"op": 0, "id": null, "tags": []}', "id"),
         (b'{"op": 0, "id": "c"}', "tags"),
         (b'{"op": 0, "id": "c", "tags": ["x", null]}', "tags[]"),
         (b'{"op": 0, "id": "c", "tags": [], "author": {"name": null}}', "author.name"),
     ):
-        refused = odfbuild("push", "news", stdin=line)
+        refused = odfbuild("ingest", "news", stdin=line)
         assert refused.code == 1
         assert f"error[E0520]: column '{column}' is required" in refused.err
     assert [record["tags"] for record in tiny.records("news")] == [["x"], []]
@@ -168,23 +170,23 @@ def test_a_key_counts_once_for_each_source_however_much_came_after(
     tiny: Tiny, odfbuild: Program
 ) -> None:
     odfbuild.apply()
-    till = ("push", "root", "--source", "till", "--idempotency-key", "monday")
-    phone = ("push", "root", "--source", "phone", "--idempotency-key", "monday")
+    till = ("ingest", "root", "--source", "till", "--idempotency-key", "monday")
+    phone = ("ingest", "root", "--source", "phone", "--idempotency-key", "monday")
     line = b'{"id": 7, "value": 7}'
     odfbuild.ok(*till, stdin=_ONE)
     odfbuild.ok(*phone, stdin=line)
-    odfbuild.ok("push", "root", "--source", "phone", stdin=line)
-    odfbuild.ok("push", "root", "-s", "phone", "--idempotency-key", "tuesday", stdin=line)
+    odfbuild.ok("ingest", "root", "--source", "phone", stdin=line)
+    odfbuild.ok("ingest", "root", "-s", "phone", "--idempotency-key", "tuesday", stdin=line)
     before = tiny.state()
     again = odfbuild.ok(*phone, stdin=line)
-    said = "  unchanged  root  the key 'monday' was pushed already, in block 5 ("
+    said = "  unchanged  root  data with the key 'monday' is in block 5 already ("
     assert again.out.startswith(said)
     assert "block 4" in odfbuild.ok(*till, stdin=b"anything").out
     assert tiny.state() == before
 
     # A key is recorded also where the data holds nothing new, and carried on by what comes next.
-    odfbuild.ok("push", "root", "-s", "till", "--idempotency-key", "empty", stdin=_ONE)
-    odfbuild.ok("push", "root", "-s", "phone", stdin=line)
+    odfbuild.ok("ingest", "root", "-s", "till", "--idempotency-key", "empty", stdin=_ONE)
+    odfbuild.ok("ingest", "root", "-s", "phone", stdin=line)
     states = [
         (event.new_source_state.source_name, event.new_source_state.value)
         for event in tiny.events("root")
@@ -201,7 +203,7 @@ def test_a_key_counts_once_for_each_source_however_much_came_after(
     assert "kind: odfbuild/idempotency-key" in odfbuild.ok("log", "root", "-n", "1").out
 
 
-def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
+def test_what_cannot_be_ingested_is_refused_and_changes_nothing(
     tiny: Tiny, odfbuild: Program
 ) -> None:
     other = (tiny.root / "datasets" / "derived.yaml").with_name("polled.yaml")
@@ -219,15 +221,15 @@ def test_what_cannot_be_pushed_is_refused_and_changes_nothing(
         ("root", "-s", "phone"): "standard input",
     }
     for arguments, part in refused.items():
-        said = odfbuild("push", *arguments, stdin=b"id,value\nx,y\n")
+        said = odfbuild("ingest", *arguments, stdin=b"id,value\nx,y\n")
         assert (said.code, "error[E0" in said.err) == (1, True), said
         assert part in said.err, said.err
         assert "Traceback" not in said.err
-    assert odfbuild("push", "root", "--event-time", "soon").code == 64
+    assert odfbuild("ingest", "root", "--event-time", "soon").code == 64
     assert tiny.state() == before
 
     with tiny.workspace().claim(["root"]):
-        held = odfbuild("push", "root", "-s", "till", "--json", "--lock-timeout=0", stdin=_ONE)
+        held = odfbuild("ingest", "root", "-s", "till", "--json", "--lock-timeout=0", stdin=_ONE)
     assert (held.code, held.data["exit_code"]) == (9, 9)
     assert "another process holds the lock of 'root'" in held.err
     assert tiny.state() == before
@@ -250,7 +252,7 @@ content:
 """
 
 
-def test_a_pipe_is_read_once_and_pushes_of_one_moment_do_not_mix(
+def test_a_pipe_is_read_once_and_data_of_one_moment_do_not_mix(
     tiny: Tiny, odfbuild: Program
 ) -> None:
     odfbuild.apply()
@@ -258,6 +260,6 @@ def test_a_pipe_is_read_once_and_pushes_of_one_moment_do_not_mix(
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(_TWO,))
     writer.start()
-    odfbuild.ok("push", "root", "fifo", "-s", "till")
+    odfbuild.ok("ingest", "root", "fifo", "-s", "till")
     writer.join()
     assert tiny.ids("root") == [1, 2]

@@ -1,6 +1,6 @@
-"""Push sources: choose the one for the data, and make pushes with a key idempotent.
+"""Push sources: choose the one for the data, and count data with an idempotency key once.
 
-A key is recorded as the state of its source in the `AddData` that the push leads to, so anybody who
+A key is recorded as the state of its source in the `AddData` that the data leads to, so anybody who
 reads the chain sees it: `newSourceState: {sourceName, kind: odfbuild/idempotency-key, value}`.
 Peers ignore states of a kind that they do not know.
 Source: Open Data Fabric, `AddPushSource`, `SourceState`; reference behaviour, push ingest.
@@ -43,7 +43,7 @@ def choose_source(dataset: str, state: Projection, name: str | None) -> AddPushS
 
 
 def key_state(source: AddPushSource, key: str) -> SourceState:
-    """The state that records a push with that key."""
+    """The state that records data with that key."""
     return SourceState(source_name=source.source_name, kind=IDEMPOTENCY_KEY, value=key)
 
 
@@ -55,7 +55,7 @@ def _no_push_source(dataset: str, state: Projection) -> PlanError:
     else:
         reason = "its chain has no source at all"
     return PlanError(
-        f"'{dataset}' takes no pushed data",
+        f"'{dataset}' has no push source",
         code="E0320",
         dataset=dataset,
         notes=(reason,),

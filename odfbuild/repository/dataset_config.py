@@ -1,0 +1,55 @@
+"""Where a dataset was pulled from and is pushed to: `info/config` beside its chain.
+
+The file is the reference's `DatasetConfig`; its tools read it, too. Source: reference behaviour,
+"pull and push aliases".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from odfbuild.odf.yaml_text import dump_yaml
+from odfbuild.store.files import read_inside, write_file
+
+_KIND = "DatasetConfig"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetConfig:
+    """References to a dataset elsewhere, as they were given when it was pulled or pushed."""
+
+    pull_aliases: tuple[str, ...] = ()
+    push_aliases: tuple[str, ...] = ()
+
+
+def read_config(folder: str) -> DatasetConfig:
+    """The configuration of the dataset in `folder`; empty when there is none that can be read."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(read_inside(f"{folder}/info/config"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        return DatasetConfig()
+    content = found.get("content") if isinstance(found, dict) else None
+    if not isinstance(content, dict) or found.get("kind") != _KIND:
+        return DatasetConfig()
+    return DatasetConfig(_texts(content.get("pullAliases")), _texts(content.get("pushAliases")))
+
+
+def write_config(folder: Path, config: DatasetConfig) -> None:
+    """Write the configuration of the dataset in `folder`."""
+    manifest = {
+        "kind": _KIND,
+        "version": 1,
+        "content": {
+            "pullAliases": list(config.pull_aliases),
+            "pushAliases": list(config.push_aliases),
+        },
+    }
+    write_file(folder / "info" / "config", dump_yaml(manifest).encode())
+
+
+def _texts(found: Any) -> tuple[str, ...]:
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()

@@ -1,0 +1,351 @@
+"""Bring chains of this project forward from where they are published.
+
+The blocks are stored as the bytes that came, once all of them are accepted and their objects are
+here; the head moves last, by compare-and-swap. Whoever is killed in between leaves nothing that
+anybody sees, and complete objects are not fetched again. No private key is needed. Sources: Open
+Data Fabric, "Dataset Sharing"; reference behaviour, "sync semantics".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from odfbuild.errors import RepositoryError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.multihash import Multihash
+from odfbuild.repository.accept import (
+    Link,
+    accept,
+    check_identity,
+    identity_of,
+    objects_of,
+    records_of,
+    rules_at,
+)
+from odfbuild.repository.contract import ObjectFile, Offer, RawBlock, RemoteDataset
+from odfbuild.repository.dataset_config import DatasetConfig, write_config
+from odfbuild.repository.history import blocks_behind, local_chain
+from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
+from odfbuild.repository.relation import Kind, Relation, relate
+from odfbuild.repository.several import each_on_its_own
+from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
+from odfbuild.store.creation import receiving
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.garbage import renew
+from odfbuild.store.workspace import Workspace
+from odfbuild.wording import count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """Bring the dataset `name` forward from the one that `open` gives.
+
+    `reference` is what `info/config` of a new dataset names as its origin. `expected` is its
+    identity, if the reference says it. `to` is the last block to take: its hash, or the beginning
+    or end of it. Without `data` only the chain comes. `replace` lets a history that was rewritten
+    there replace the one that is here.
+    """
+
+    name: str
+    address: str
+    reference: str
+    open: Callable[[], RemoteDataset]
+    expected: DatasetId | None = None
+    to: str | None = None
+    data: bool = True
+    replace: bool = False
+
+
+def pull(
+    workspace: Workspace,
+    wanted: Sequence[Pull],
+    *,
+    dry_run: bool = False,
+    waiting: Waiting = NOT_WAITING,
+    watcher: Watcher | None = None,
+) -> tuple[Transfer, ...]:
+    """Pull each dataset on its own; never raises for the failure of one."""
+    watcher = watcher or Silent()
+    identities = _Identities(workspace)
+    work = partial(_pull, workspace, identities, dry_run, waiting, watcher)
+    return each_on_its_own(wanted, work, watcher)
+
+
+def _pull(
+    workspace: Workspace,
+    identities: _Identities,
+    dry_run: bool,
+    waiting: Waiting,
+    watcher: Watcher,
+    wanted: Pull,
+) -> Transfer:
+    source = wanted.open()
+    there = source.head()
+    if there is None:
+        raise RepositoryError(
+            f"there is no dataset at {source.address}",
+            code="E1020",
+            help="check name and address; `odfbuild ls --remote REPOSITORY` lists what is there, "
+            "where that is possible",
+        )
+    store = workspace.dataset(wanted.name)
+    if store.head() == there and wanted.to is None and wanted.expected is None:
+        return _up_to_date(wanted, there)
+    if dry_run:
+        return _Attempt(workspace, store, wanted, identities, watcher).run(source, there, dry_run)
+    with workspace.claim([wanted.name], waiting) as claim:
+        if wanted.name in claim.held:
+            raise held_elsewhere(wanted.name, claim.held[wanted.name])
+        return _Attempt(workspace, store, wanted, identities, watcher).run(source, there, dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """New blocks and what they mean: `lost` are the blocks here that they replace."""
+
+    blocks: Sequence[RawBlock]
+    links: Sequence[Link]
+    relation: Relation
+    lost: Sequence[Link] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One dataset on its way."""
+
+    workspace: Workspace
+    store: DatasetStore
+    wanted: Pull
+    identities: _Identities
+    watcher: Watcher
+
+    def run(self, source: RemoteDataset, there: Multihash, dry_run: bool) -> Transfer:
+        """Look at what the other side has, and take what is new and right."""
+        here = self.store.head()
+        if here is not None:
+            self._check_expected(here)
+            behind = blocks_behind(self.store, here, there)
+            if behind is not None:
+                return self._nothing_new(here, there, behind, source, dry_run)
+        with source.offer(there, here) as offer:
+            news = self._examine(offer, here)
+            if news is None or not news.blocks:
+                return _up_to_date(self.wanted, here)
+            if news.relation.kind is Kind.DIVERGED and not self.wanted.replace:
+                raise _rewritten(self.wanted, news, source)
+            objects = objects_of(news.links)
+            new_head = news.blocks[-1].hash
+            if not dry_run:
+                if here is None:
+                    self._create(offer, news, objects)
+                else:
+                    self._advance(offer, news, objects, here)
+        return Transfer(
+            name=self.wanted.name,
+            address=source.address,
+            status=_status(here, news),
+            before=here,
+            after=new_head,
+            blocks=len(news.blocks),
+            records=records_of(news.links),
+            objects=len(objects),
+            bytes=sum(each.size for each in objects),
+            lost_blocks=len(news.lost),
+            lost_records=records_of(news.lost),
+        )
+
+    def _check_expected(self, here: Multihash) -> None:
+        """Whether the dataset that has this name here is the one that was asked for."""
+        expected = self.wanted.expected
+        if expected is None:
+            return
+        state = self.workspace.projection(self.wanted.name)
+        if state is not None and state.dataset_id != expected:
+            raise RepositoryError(
+                f"'{self.wanted.name}' is another dataset here",
+                code="E1023",
+                notes=(f"asked for: {expected}", f"here:      {state.dataset_id}"),
+                help="pull it under another name: `--as NAME`",
+            )
+
+    def _nothing_new(
+        self, here: Multihash, there: Multihash, behind: int, source: RemoteDataset, dry_run: bool
+    ) -> Transfer:
+        """The head there is in the history here, `behind` blocks before its head."""
+        self._up_to_the_last_wanted((), here)
+        if behind == 0 or self.wanted.to is not None:
+            return _up_to_date(self.wanted, here)
+        if not self.wanted.replace:
+            raise RepositoryError(
+                f"'{self.wanted.name}' has {count(behind, 'block')} that {source.address} does not "
+                "have",
+                code="E1026",
+                notes=(f"head here:  {here}", f"head there: {there}", "nothing was changed"),
+                help=f"publish them: `odfbuild push {self.wanted.name} --to REPOSITORY`; or give "
+                f"them up: `odfbuild pull {self.wanted.name} --allow reset:{self.wanted.name}`",
+            )
+        lost = local_chain(self.store, here, there)
+        if not dry_run:
+            renew(self.store, here)
+            self.store.swap_head(here, there)
+        return Transfer(
+            name=self.wanted.name,
+            address=source.address,
+            status=TransferStatus.REPLACED,
+            before=here,
+            after=there,
+            lost_blocks=len(lost),
+            lost_records=records_of([(hash, block) for hash, _, block in lost]),
+        )
+
+    def _examine(self, offer: Offer, here: Multihash | None) -> _News | None:
+        """What is new, if it may become part of the chain here; `None` up to a block of it."""
+        blocks = self._up_to_the_last_wanted(offer.blocks, here)
+        if not blocks:
+            return None
+        name = self.wanted.name
+        if here is not None and _previous(blocks[0]) == here:
+            state = self.workspace.projection(name)
+            base = rules_at(self.store, state) if state is not None else None
+            return _News(blocks, accept(blocks, base, name), Relation(here, 0, len(blocks)))
+        links = accept(blocks, None, name)
+        mine = [] if here is None else local_chain(self.store, here)
+        self._check_identity(links, is_new=here is None)
+        relation = relate([hash for hash, _, _ in mine], [hash for hash, _ in links])
+        new = len(blocks) - relation.there
+        lost = [(hash, block) for hash, _, block in mine[len(mine) - relation.here :]]
+        return _News(blocks[new:], links[new:], relation, lost if relation.there else ())
+
+    def _check_identity(self, links: Sequence[Link], *, is_new: bool) -> None:
+        found, name = identity_of(links), self.wanted.name
+        if self.wanted.expected is not None:
+            check_identity(found, self.wanted.expected, name, "it was asked for")
+        if is_new:
+            self.identities.check_free(found.id, name)
+            return
+        state = self.workspace.projection(name)
+        if state is not None:
+            check_identity(found, state.dataset_id, name, "the chain here")
+
+    def _up_to_the_last_wanted(
+        self, blocks: Sequence[RawBlock], here: Multihash | None
+    ) -> Sequence[RawBlock]:
+        to = self.wanted.to
+        if to is None:
+            return blocks
+        found = [n for n, each in enumerate(blocks) if _is_called(each.hash, to)]
+        if len(found) == 1:
+            return blocks[: found[0] + 1]
+        known = [] if here is None else [hash for hash, _, _ in local_chain(self.store, here)]
+        if not found and sum(_is_called(each, to) for each in known) == 1:
+            return ()
+        problem = "is more than one block" if found else "is no block"
+        raise RepositoryError(
+            f"'{to}' {problem} of '{self.wanted.name}'",
+            code="E1031",
+            help="give the hash of a block, or more of its beginning or end",
+        )
+
+    def _create(self, offer: Offer, news: _News, objects: Sequence[ObjectFile]) -> None:
+        workspace, store = self.workspace, self.store
+        with receiving(workspace.state, workspace.keys, store):
+            self._bring(offer, objects)
+            store.put_blocks([each.data for each in news.blocks])
+            write_config(store.path, DatasetConfig(pull_aliases=(self.wanted.reference,)))
+            store.swap_head(None, news.blocks[-1].hash)
+
+    def _advance(
+        self, offer: Offer, news: _News, objects: Sequence[ObjectFile], here: Multihash
+    ) -> None:
+        self._bring(offer, objects)
+        if news.lost:
+            renew(self.store, here)
+        self.store.put_blocks([each.data for each in news.blocks])
+        self.store.swap_head(here, news.blocks[-1].hash)
+
+    def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
+        if not self.wanted.data or not objects:
+            return
+        name, store = self.wanted.name, self.store
+        self.watcher.sized(name, sum(each.size for each in objects))
+        offer.download(objects, store.path, lambda size: self.watcher.moved(name, size))
+        if store.storage is not None:
+            for each in objects:
+                store.storage.put(each.kind, each.hash, store.object_path(each.kind, each.hash))
+
+
+class _Identities:
+    """Which datasets are here, by identity; each is told apart from those that come."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._lock = threading.Lock()
+        self._names: dict[DatasetId, str] | None = None
+
+    def check_free(self, id: DatasetId, name: str) -> None:
+        """`RepositoryError` E1024 when another dataset here is the same; else it is `name` now."""
+        with self._lock:
+            if self._names is None:
+                states = self._workspace.readable()
+                self._names = {state.dataset_id: alias for alias, state in states.items()}
+            other = self._names.setdefault(id, name)
+        if other != name:
+            raise RepositoryError(
+                f"the dataset is here already, as '{other}'",
+                code="E1024",
+                dataset=name,
+                notes=(str(id),),
+                help=f"bring that one forward: `odfbuild pull {other}`; or rename it first "
+                "(docs/rename.md)",
+            )
+
+
+def _up_to_date(wanted: Pull, head: Multihash | None) -> Transfer:
+    return Transfer(
+        name=wanted.name,
+        address=wanted.address,
+        status=TransferStatus.UP_TO_DATE,
+        before=head,
+        after=head,
+    )
+
+
+def _status(here: Multihash | None, news: _News) -> TransferStatus:
+    if here is None:
+        return TransferStatus.NEW
+    return TransferStatus.REPLACED if news.lost else TransferStatus.UPDATED
+
+
+def _rewritten(wanted: Pull, news: _News, source: RemoteDataset) -> RepositoryError:
+    relation, name = news.relation, wanted.name
+    common = f"the last common block is {relation.common}" if relation.common else "no common block"
+    lost = f"{count(relation.here, 'block')} with {count(records_of(news.lost), 'record')}"
+    return RepositoryError(
+        f"the history of '{name}' was rewritten at {source.address}",
+        code="E1025",
+        notes=(
+            common,
+            f"only here:  {lost}",
+            f"only there: {count(relation.there, 'block')} with "
+            f"{count(records_of(news.links), 'record')}",
+            "nothing was changed",
+        ),
+        help=f"ask its owner why; to give up what is only here: `odfbuild pull {name} --allow "
+        f"reset:{name}`",
+    )
+
+
+def _previous(first: RawBlock) -> Multihash | None:
+    from odfbuild.odf.flatbuffers.form import decode_block
+
+    try:
+        return decode_block(first.data).prev_block_hash
+    except ValueError:
+        return None  # `accept` says what is wrong
+
+
+def _is_called(hash: Multihash, text: str) -> bool:
+    return str(hash).startswith(text) or str(hash).endswith(text)

@@ -1,0 +1,60 @@
+"""Transfer several datasets at once; what fails with one leaves the others alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Protocol, TypeVar
+
+from odfbuild.errors import OdfbuildError
+from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
+
+AT_ONCE = 8
+"""Datasets that are worked on at the same time."""
+
+
+class Wanted(Protocol):
+    """A dataset to transfer, by its alias here and the address of the other side."""
+
+    @property
+    def name(self) -> str:
+        """Its alias."""
+
+    @property
+    def address(self) -> str:
+        """Where the other side is."""
+
+
+_W = TypeVar("_W", bound=Wanted)
+
+
+def each_on_its_own(
+    wanted: Sequence[_W], work: Callable[[_W], Transfer], watcher: Watcher
+) -> tuple[Transfer, ...]:
+    """What became of each, in the same order. `KeyboardInterrupt` lets none begin any more."""
+    stopped = Event()
+
+    def attempt(each: _W) -> Transfer | None:
+        if stopped.is_set():
+            return None
+        watcher.started(each.name)
+        try:
+            transfer = work(each)
+        except OdfbuildError as error:
+            transfer = Transfer(
+                name=each.name,
+                address=each.address,
+                status=TransferStatus.FAILED,
+                error=error.changed(dataset=error.dataset or each.name),
+            )
+        watcher.finished(transfer)
+        return transfer
+
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="transfer") as pool:
+        try:
+            found = list(pool.map(attempt, wanted))
+        except BaseException:
+            stopped.set()
+            raise
+    return tuple(each for each in found if each is not None)

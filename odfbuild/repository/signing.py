@@ -1,0 +1,212 @@
+"""Sign heads that are published, and check what vouches for heads that are pulled.
+
+The newest statement that was seen lies in the dataset's own `info/`, and is committed to Git with
+the chain. `vouching` decides; here are files, keys and errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from odfbuild.errors import IntegrityError, OdfbuildError, RepositoryError
+from odfbuild.extras import require_cryptography
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.signed_head import FILE, SignedHead, Statement
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.repository.vouching import Doubt, Line, Refusal, Vouched, judge
+from odfbuild.store.files import make_folder, read_inside, write_file
+
+if TYPE_CHECKING:
+    from odfbuild.odf.chain.projection import Projection
+    from odfbuild.repository.contract import RemoteDataset
+    from odfbuild.store.dataset import DatasetStore
+    from odfbuild.store.workspace import Workspace
+
+_LOOKS = 4
+"""At a dataset that is being published while it is looked at."""
+
+
+def sign_head(workspace: Workspace, name: str, state: Projection) -> SignedHead | None:
+    """What to publish as `info/signed-head` with the head of `state`; `None`: unsigned.
+
+    A statement about this head is forwarded as it is. Otherwise the dataset's key signs a new one,
+    if it is here; it is kept, so that the same head is signed once.
+    """
+    store = workspace.dataset(name)
+    seen = seen_statement(store)
+    if seen is not None and seen.statement.head == state.head:
+        return seen
+    key = workspace.private_keys.key(state.dataset_id)
+    if key is None:
+        return None
+    now = Timestamp.now()
+    signed = SignedHead.sign(
+        Statement(
+            dataset_id=state.dataset_id,
+            head=state.head,
+            blocks=state.blocks,
+            # A clock that was put back does not make an owner contradict herself.
+            time=now if seen is None else max(now, Timestamp(seen.statement.time.ns + 1)),
+        ),
+        key,
+    )
+    with contextlib.suppress(OSError):  # such as a project that cannot be written
+        keep_statement(store, signed)
+    return signed
+
+
+def seen_statement(store: DatasetStore) -> SignedHead | None:
+    """The newest statement that was seen; `IntegrityError` E1080 when the file holds none."""
+    file = store.path / "info" / FILE
+    try:
+        data = read_inside(str(file))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    help = "restore that file (git checkout), or delete it to forget which head was seen last"
+    return _read(data, store.name, str(file), help)
+
+
+def keep_statement(store: DatasetStore, signed: SignedHead | None) -> None:
+    """Remember a statement as the newest one."""
+    file = store.path / "info" / FILE
+    if signed is not None:
+        make_folder(file.parent)
+        write_file(file, signed.encode())
+
+
+def settled(remote: RemoteDataset) -> tuple[Multihash | None, bytes | None]:
+    """Head and statement of a dataset, from the same moment where it is just being published."""
+    head = remote.head()
+    for _ in range(_LOOKS):
+        said = None if head is None else remote.info(FILE)
+        known, head = head, head if said is None else remote.head()
+        if known == head:
+            break
+    return head, said
+
+
+def check_vouched(
+    store: DatasetStore,
+    address: str,
+    dataset_id: DatasetId,
+    served: Line,
+    said: bytes | None,
+    *,
+    required: bool,
+    pinned: int | None = None,
+    reset: bool = False,
+) -> Vouched:
+    """Check what vouches for the head of `served` at `address`, where `said` is the statement.
+
+    `store` is the dataset here, which may have no head yet; where only pulls move that, `pinned` is
+    the number of its blocks. `required` is the repository's policy. For `reset` see `judge`.
+
+    `IntegrityError` E1080 for a statement that cannot be read, E1081 for a forged one, E1083 for a
+    rollback, E1084 for a fork; `RepositoryError` E1082 for a head that has to be signed and is not.
+    """
+    offered = None
+    if said is not None:
+        offered = _read(said, store.name, address, _ASK)
+        _check_signature(offered, dataset_id, store.name, address)
+    seen = seen_statement(store)
+    if seen is not None:
+        _check_signature(seen, dataset_id, store.name, f"{store.path / 'info' / FILE}")
+    head = store.head()
+    found = judge(
+        served,
+        offered,
+        seen=seen,
+        pinned=None if head is None or pinned is None else (head, pinned),
+        required=required,
+        reset=reset,
+    )
+    if isinstance(found, Vouched):
+        return found
+    raise _refused(found, served, store.name, address)
+
+
+_ASK = "ask whoever publishes it; nothing was pulled"
+
+
+def _read(data: bytes, name: str, place: str, help: str) -> SignedHead:
+    try:
+        return SignedHead.parse(data)
+    except ValueError as error:
+        raise IntegrityError(
+            f"the signed head of '{name}' cannot be read: {error}",
+            code="E1080",
+            dataset=name,
+            notes=(f"from: {place}",),
+            help=help,
+        ) from None
+
+
+def _check_signature(signed: SignedHead, dataset_id: DatasetId, name: str, place: str) -> None:
+    require_cryptography("signatures of heads")
+    said = signed.statement
+    if said.dataset_id != dataset_id:
+        why = "is about another dataset"
+    elif not signed.holds:
+        why = "is not signed with the dataset's key"
+    else:
+        return
+    raise IntegrityError(
+        f"the signed head of '{name}' is forged: it {why}",
+        code="E1081",
+        dataset=name,
+        notes=(
+            f"from: {place}",
+            f"dataset:    {dataset_id}",
+            f"statement:  {said.dataset_id}",
+            f"signed by:  {signed.proof.signer}",
+        ),
+        help=_ASK,
+    )
+
+
+def _refused(refusal: Refusal, served: Line, name: str, address: str) -> OdfbuildError:
+    seen = refusal.seen
+    if isinstance(seen, Statement):
+        other = f"signed: block {seen.blocks} {seen.head}, at {seen.time}"
+    else:
+        other = f"here:   {seen}" if seen is not None else "signed: nothing"
+    notes = (f"from:   {address}", f"served: block {served.blocks} {served.head}", other)
+    match refusal.doubt:
+        case Doubt.UNSIGNED:
+            return RepositoryError(
+                f"the head of '{name}' is not signed, and its repository is set to "
+                "`signatures: required`",
+                code="E1082",
+                dataset=name,
+                notes=notes,
+                help="ask its owner to publish it with `odfbuild push`, or set `signatures: "
+                "accepted`",
+            )
+        case Doubt.MISCOUNTED:
+            return IntegrityError(
+                f"the signed head of '{name}' is another block of its chain than it says",
+                code="E1081",
+                dataset=name,
+                notes=notes,
+                help=_ASK,
+            )
+        case Doubt.ROLLBACK:
+            return IntegrityError(
+                f"rollback: the repository serves an older head of '{name}' than was seen before",
+                code="E1083",
+                dataset=name,
+                notes=notes,
+                help="the repository is out of date, or somebody hides what is newer: pull from "
+                f"another one, or ask the owner; if the owner reset it, `--allow reset:{name}`",
+            )
+        case Doubt.FORK:
+            return IntegrityError(
+                f"fork: the repository serves another head of '{name}' than was seen before",
+                code="E1084",
+                dataset=name,
+                notes=notes,
+                help="somebody published two histories: ask the owner which one counts; if the "
+                f"served one was signed later, `--allow reset:{name}` accepts it",
+            )

@@ -1,0 +1,1 @@
+"""The Smart Transfer Protocol of Open Data Fabric, as peers speak it."""

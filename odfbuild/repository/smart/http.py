@@ -1,0 +1,78 @@
+"""Small requests to a server beside the dialogue: the head, look-ups by name, files of `info`.
+
+The token goes to the server's own address only, and no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from odfbuild.repository.smart.connection import AGENT, foreign, refusal, unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+SECONDS = 60.0
+"""Without a byte from the server."""
+
+MAX_SMALL = 64 << 10
+"""Bytes of a small answer."""
+
+
+def client() -> httpx.Client:
+    """A client that stays where it is sent."""
+    import httpx
+
+    timeout = httpx.Timeout(SECONDS, connect=30.0)
+    headers = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
+    return httpx.Client(timeout=timeout, headers=headers, follow_redirects=False)
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """The header that shows a token."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def get_small(
+    http: httpx.Client,
+    url: str,
+    token: str | None,
+    address: str,
+    absent: tuple[int, ...] = (404,),
+) -> bytes | None:
+    """The body of a small file; `None` when the server answers with a status in `absent`."""
+    import httpx
+
+    try:
+        with http.stream("GET", url, headers=bearer(token)) as response:
+            body = b""
+            for part in response.iter_raw():
+                body += part
+                if len(body) > MAX_SMALL:
+                    raise foreign(address, f"{urlsplit(url).path} has more than 64 KiB")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise unreachable(address, str(error) or type(error).__name__) from None
+    if response.status_code in absent:
+        return None
+    if response.status_code != 200:
+        raise refusal(address, response.status_code, body[:300].decode("utf-8", "replace").strip())
+    return body
+
+
+def get_json(
+    http: httpx.Client, url: str, token: str | None, address: str
+) -> Mapping[str, Any] | None:
+    """A small JSON object; `None` when the server has none for us (4xx)."""
+    body = get_small(http, url, token, address, tuple(range(400, 500)))
+    if body is None:
+        return None
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise foreign(address, f"{urlsplit(url).path} is no JSON object")
+    return found
