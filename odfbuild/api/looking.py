@@ -258,8 +258,9 @@ class Looking(Base):
         from odfbuild.plan.explain import explain
 
         found = self._survey()
-        names = {each.name.lower(): each.name for each in found.plan.datasets}
-        name = names.get(dataset.lower()) or existing(found.workspace, dataset)
+        names = {each.lower(): each for each in found.plan.names}
+        name = names.get((found.plan.called(dataset) or dataset).lower())
+        name = name or existing(found.workspace, dataset)
         explanation = explain(found.plan, name, found.projections)
         return with_receipts(explanation, found.project.config, found.workspace, found.renames)
 

@@ -47,9 +47,10 @@ def explain(
 
     state: Context = context.obj
     found = state.survey()
-    name = one_of((each.name for each in found.plan.datasets), dataset)
+    planned = found.plan
+    name = one_of(planned.names, planned.called(dataset) or dataset)
     explanation = with_receipts(
-        explained(found.plan, name, found.projections),
+        explained(planned, name, found.projections),
         found.project.config,
         found.workspace,
         found.renames,

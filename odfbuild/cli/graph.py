@@ -81,7 +81,15 @@ def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[Odfb
     read = look_at_definitions(state.directory, state.given)
     kinds = {each.name: each.snapshot.kind for each in read.project.definitions}
     shown = [n for n in read.graph.order if n in kinds and (chosen is None or n in chosen)]
-    view = GraphView(kinds={name: kinds[name] for name in shown}, inputs=read.graph.inputs)
+    external = read.external() if chosen is None else read.external() & {*chosen}
+    view = GraphView(
+        kinds={
+            **{name: read.kind_of(name) for name in sorted(external)},
+            **{name: kinds[name] for name in shown},
+        },
+        inputs=read.graph.inputs,
+        external=external,
+    )
     return view, read.faults_of(chosen)
 
 

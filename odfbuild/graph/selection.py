@@ -47,13 +47,15 @@ class Selection:
 class Selectable:
     """What can be selected: the `names` of all datasets, what each reads, and the methods.
 
-    `selectors` are the named expressions of the project, for `selector:NAME`.
+    `selectors` are the named expressions of the project, for `selector:NAME`. `resolve` gives the
+    name of the dataset that a reference means, such as `did:odf:…`, or an address; `None`: no one.
     """
 
     names: Collection[str]
     inputs: Mapping[str, Sequence[str]]
     methods: Mapping[str, Matcher]
     selectors: Mapping[str, str] = field(default_factory=dict)
+    resolve: Callable[[str], str | None] = lambda _: None
 
 
 def select(catalogue: Selectable, selection: Selection) -> frozenset[str]:
@@ -128,6 +130,11 @@ def _matching(
 ) -> Collection[str]:
     if method == "selector":
         return _named(catalogue, value, open_)
+    reference = _reference(method, value)
+    if reference is not None:
+        found = catalogue.resolve(reference)
+        if found is not None or method is not None:
+            return catalogue.methods["name"](found or reference)
     if method is None:
         method = "path" if value.endswith(_FILES) else "name"
     if method not in catalogue.methods:
@@ -137,6 +144,13 @@ def _matching(
             did_you_mean(method, known, f"the methods are: {', '.join(known)}"),
         )
     return catalogue.methods[method](value)
+
+
+def _reference(method: str | None, value: str) -> str | None:
+    """What may be a reference of the specification; its colon looks like that of a method."""
+    if method is None:
+        return value if "/" in value and not value.endswith(_FILES) else None
+    return f"{method}:{value}" if method == "did" or value.startswith("//") else None
 
 
 def _named(catalogue: Selectable, name: str, open_: tuple[str, ...]) -> set[str]:

@@ -23,6 +23,8 @@ GROUPS = {
     "no definition": (Action.FORGET,),
 }
 """Groups of datasets by what apply will do; a dataset is in the first that fits."""
+NOT_PULLED = "not pulled"
+"""The group of datasets of others that nobody pulled yet."""
 EARLIER_QUERY = "earlier query"
 """The group of those to which nothing happens although their query changed."""
 
@@ -35,7 +37,8 @@ class ProjectStatus:
 
     `groups` are names by the group of `GROUPS`, without empty ones; `failed` is how the last run
     ended for those datasets for which it ended badly; `git` is `{"commit", "dirty"}` if known.
-    `in_conflict` are those whose head a merge of Git has left to be chosen.
+    `in_conflict` are those whose head a merge of Git has left to be chosen, `external` datasets of
+    others that are pinned.
     """
 
     project: str
@@ -46,6 +49,7 @@ class ProjectStatus:
     held: tuple[LockHolder, ...] = ()
     failed: Mapping[str, LastResult] = field(default_factory=dict)
     in_conflict: tuple[str, ...] = ()
+    external: tuple[str, ...] = ()
 
 
 def project_status(found: Survey, chosen: Collection[str] | None = None) -> ProjectStatus:
@@ -55,7 +59,9 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
     config = found.project.config
     datasets = [d for d in found.plan.datasets if chosen is None or d.name in chosen]
     names = {dataset.name for dataset in datasets}
-    groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, EARLIER_QUERY)}
+    external = [e for e in found.plan.external if chosen is None or e.name in chosen]
+    groups: dict[str, list[str]] = {group: [] for group in (*GROUPS, NOT_PULLED, EARLIER_QUERY)}
+    groups[NOT_PULLED] = [each.name for each in external if each.head is None]
     for dataset in datasets:
         group = _group(dataset)
         if group is not None:
@@ -73,7 +79,12 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
         groups={group: tuple(sorted(each)) for group, each in groups.items() if each},
         held=tuple(found.workspace.holders(sorted(names))),
         failed=failed,
-        in_conflict=tuple(name for name in _in_conflict(config) if name in names),
+        in_conflict=tuple(
+            name
+            for name in _in_conflict(config)
+            if name in names or name in {each.name for each in external}
+        ),
+        external=tuple(each.name for each in external if each.head is not None),
     )
 
 

@@ -123,10 +123,13 @@ def build_plan(
     }
     gone = {name: without.pop(name) for name in deleted}
     pinned: tuple[PinnedDataset, ...] = ()
-    if others and (without or declared):
+    if others and (without or declared or left_out):
         from odfbuild.plan.external import pinned_datasets
 
-        pinned = pinned_datasets(declared, without, others.pulled_from, left_out)
+        read = {name for each in planned for name in each.inputs} if left_out else set()
+        chains = without | {n: projections[n] for n in read.intersection(left_out, projections)}
+        unread = set(left_out) - read
+        pinned = pinned_datasets(declared, chains, others.pulled_from, unread)
         for each in pinned:
             without.pop(each.name, None)
     if without:

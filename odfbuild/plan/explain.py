@@ -23,8 +23,16 @@ from odfbuild.odf.model import (
     SetVocab,
 )
 from odfbuild.plan.inputs import States
-from odfbuild.plan.model import Action, DatasetPlan, Plan, Reason, ReasonCode
+from odfbuild.plan.model import (
+    Action,
+    DatasetPlan,
+    PinnedDataset,
+    Plan,
+    Reason,
+    ReasonCode,
+)
 from odfbuild.project.git.notes import CommitInfo
+from odfbuild.wording import count
 
 
 class DatasetStatus(Enum):
@@ -38,6 +46,8 @@ class DatasetStatus(Enum):
     UP_TO_DATE = "up to date: nothing will happen"
     REFUSED = "refused: it is not changed"
     ORPHANED = "orphaned: its definition was removed; its chain stays"
+    EXTERNAL = "external: a dataset of others; only `odfbuild pull` brings its news"
+    NOT_PULLED = "external: a dataset of others that nobody pulled yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +113,9 @@ _STATUS = {
 
 def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Explanation:
     """The explanation of the dataset `name` of a plan; `projections` are all chains by alias."""
+    external = {each.name: each for each in plan.external}
+    if name in external:
+        return _of_others(external[name])
     datasets = {dataset.name: dataset for dataset in plan.datasets}
     dataset = datasets[name]
     status = next(
@@ -117,6 +130,18 @@ def explain(plan: Plan, name: str, projections: Mapping[str, Projection]) -> Exp
         settled=() if dataset.refusal else tuple(_settled(dataset, folded)),
         refusal=dataset.refusal,
     )
+
+
+def _of_others(pinned: PinnedDataset) -> Explanation:
+    if pinned.head is None:
+        status = DatasetStatus.NOT_PULLED
+        code, message = ReasonCode.NOT_PULLED, f"`odfbuild pull {pinned.name}` brings its chain"
+    else:
+        status = DatasetStatus.EXTERNAL
+        records = count(pinned.records, "record")
+        code, message = ReasonCode.PINNED, f"{records} of {pinned.reference} are pinned"
+    reason = Reason(code=code, message=message, input=pinned.name, to_block=pinned.head)
+    return Explanation(name=pinned.name, status=status, causes=(Cause(reason=reason),), settled=())
 
 
 class _Tree:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.plan.model import Action, DatasetPlan, PinnedDataset, Publication
-from odfbuild.project.settings.by_name import matching
+from odfbuild.project.settings.by_name import last_matching
 from odfbuild.project.settings.sharing import Publishing
 
 
@@ -54,7 +54,7 @@ def publications(
     found = []
     for dataset in planned:
         if {Action.REFUSE, Action.DELETE, Action.FORGET}.isdisjoint(dataset.actions):
-            targets = (rule.to for rule in rules if matching(rule, dataset.name))
-            for to in dict.fromkeys(targets):
-                found.append(Publication(dataset=dataset.name, repository=to))
+            rule = last_matching(rules, dataset.name)
+            if rule is not None:
+                found.append(Publication(dataset=dataset.name, repository=rule.to))
     return tuple(found)

@@ -62,6 +62,8 @@ class ReasonCode(Enum):
     UPSTREAM_PLANNED = "upstream_planned"
     UP_TO_DATE = "up_to_date"
     NO_DEFINITION = "no_definition"
+    PINNED = "pinned"
+    NOT_PULLED = "not_pulled"
     STILL_READ = "still_read"
     LOOKS_RENAMED = "looks_renamed"
     BREAKING = "breaking"
@@ -246,6 +248,23 @@ class Plan:
     windows: tuple[WindowRecords, ...] = ()
     external: tuple[PinnedDataset, ...] = ()
     publications: tuple[Publication, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all datasets, also of those that belong to others."""
+        return [*(each.name for each in self.datasets), *(each.name for each in self.external)]
+
+    def called(self, reference: str) -> str | None:
+        """The dataset that is meant by a DID, with or without a repository, or by a reference."""
+        _, found, did = reference.lower().rpartition("did:")
+        if found:
+            names = {str(each.id): each.name for each in self.datasets}
+            names |= {str(each.id): each.name for each in self.external}
+            return names.get(f"did:{did}")
+        for each in self.external:
+            if each.reference.lower() == reference.lower():
+                return each.name
+        return None
 
     @property
     def applyable(self) -> bool:

@@ -41,6 +41,8 @@ def statuses(plan: Plan) -> dict[str, str]:
             found[dataset.name] = "earlier query"
         else:
             found[dataset.name] = "up to date"
+    for each in plan.external:
+        found[each.name] = "external" if each.head else "not pulled"
     return found
 
 

@@ -23,6 +23,8 @@ _COLORS = {
     DatasetStatus.UP_TO_DATE: None,
     DatasetStatus.REFUSED: "magenta",
     DatasetStatus.ORPHANED: "red",
+    DatasetStatus.EXTERNAL: None,
+    DatasetStatus.NOT_PULLED: "magenta",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -15,10 +15,14 @@ from odfbuild.odf.model import DatasetKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphView:
-    """Datasets with their kinds, inputs first, and what each of them reads."""
+    """Datasets with their kinds, inputs first, and what each of them reads.
 
-    kinds: Mapping[str, DatasetKind]
+    Those that belong to others are `external`; of what kind one is that nobody pulled is not known.
+    """
+
+    kinds: Mapping[str, DatasetKind | None]
     inputs: Mapping[str, Sequence[str]]
+    external: Collection[str] = ()
 
     def edges(self) -> Iterator[tuple[str, str]]:
         """Pairs of an input and its reader."""
@@ -37,7 +41,7 @@ def view_of_chains(states: Mapping[str, Projection]) -> GraphView:
     }
     sorter = TopologicalSorter(inputs)
     sorter.prepare()
-    kinds: dict[str, DatasetKind] = {}
+    kinds: dict[str, DatasetKind | None] = {}
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         kinds |= {name: states[name].kind for name in ready}
@@ -54,7 +58,12 @@ def _references(state: Projection) -> Iterator[DatasetId]:
 def graph_to_data(graph: GraphView) -> list[dict[str, Any]]:
     """Each dataset, inputs first, with its kind and what it reads."""
     return [
-        {"name": name, "kind": kind.value, "inputs": [a for a, b in graph.edges() if b == name]}
+        {
+            "name": name,
+            "kind": kind.value if kind else None,
+            "inputs": [a for a, b in graph.edges() if b == name],
+            "external": name in graph.external,
+        }
         for name, kind in graph.kinds.items()
     ]
 
@@ -70,7 +79,7 @@ def render_tree(graph: GraphView) -> str:
     lines: list[str] = []
     for name in graph.kinds:
         if name not in derived:
-            lines.append(name)
+            lines.append(f"{name} (external)" if name in graph.external else name)
             lines += _below(name, "", readers, told)
     return "\n".join(lines) if lines else "There are no datasets."
 
@@ -99,8 +108,10 @@ def render_dot(graph: GraphView) -> str:
     """The graph in the language of Graphviz."""
     lines = ["digraph odfbuild {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
     for name, kind in graph.kinds.items():
-        shape = " [shape=cylinder]" if kind is DatasetKind.Root else ""
-        lines.append(f"  {_quoted(name)}{shape};")
+        look = ["shape=cylinder"] if kind is DatasetKind.Root else []
+        look += ["style=dashed"] if name in graph.external else []
+        attributes = f" [{', '.join(look)}]" if look else ""
+        lines.append(f"  {_quoted(name)}{attributes};")
     lines += [f"  {_quoted(source)} -> {_quoted(reader)};" for source, reader in graph.edges()]
     return "\n".join([*lines, "}"])
 
@@ -113,6 +124,8 @@ def render_mermaid(graph: GraphView) -> str:
         left, right = ("[(", ")]") if kind is DatasetKind.Root else ("[", "]")
         lines.append(f"  {ids[name]}{left}{_quoted(name)}{right}")
     lines += [f"  {ids[source]} --> {ids[reader]}" for source, reader in graph.edges()]
+    dashed = [ids[name] for name in graph.kinds if name in graph.external]
+    lines += [f"  style {','.join(dashed)} stroke-dasharray: 4"] if dashed else []
     return "\n".join(lines)
 
 

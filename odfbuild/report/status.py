@@ -25,6 +25,7 @@ _COLORS = {
     "stale": "cyan",
     "to be checked": "blue",
     "no definition": "red",
+    "not pulled": "magenta",
     "earlier query": "yellow",
 }
 
@@ -59,6 +60,7 @@ def status_to_data(found: ProjectStatus) -> dict[str, Any]:
         "env": found.env,
         "git": dict(found.git) if found.git else None,
         "datasets": found.datasets,
+        "external": list(found.external),
         "groups": {group.replace(" ", "_"): list(names) for group, names in found.groups.items()},
         "failed": [
             {
@@ -80,6 +82,8 @@ def _head(found: ProjectStatus) -> str:
     if found.env is not None:
         parts.append(f"environment {found.env}")
     parts.append(count(found.datasets, "dataset"))
+    if found.external:
+        parts.append(count(len(found.external), "external dataset"))
     if found.git is not None:
         dirty = ", with changes that are not committed" if found.git["dirty"] else ""
         parts.append(f"commit {found.git['commit'][:10]}{dirty}")

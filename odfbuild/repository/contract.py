@@ -105,9 +105,10 @@ class WritableDataset(RemoteDataset, Protocol):
     """A dataset that can be written, too."""
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-        """Store objects, then blocks, then move the head by compare-and-swap.
+        """Store objects, then blocks, then move the head by compare-and-swap; last write `info`.
 
-        What is there already is not sent again. `StaleHeadError` when the head is not `expected`,
+        What is there already is not sent again; without blocks only `info` is written, which must
+        not speak of a head that is not there. `StaleHeadError` when the head is not `expected`,
         `IntegrityError` E0813 when a file has other bytes than its hash says; nothing that anybody
         sees was changed then.
         """

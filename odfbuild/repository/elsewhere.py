@@ -6,13 +6,12 @@ once, and downloads what it computes with. Imports nothing before something is m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.project.model import Config
-    from odfbuild.repository.contract import ObjectFile
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.storage import ObjectKind
     from odfbuild.store.workspace import Workspace
@@ -32,37 +31,37 @@ class Repositories:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def fetch(
-        self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]
-    ) -> str | None:
+    def owner(self, store: DatasetStore) -> str | None:
+        """See `Elsewhere`. What has a definition here is this project's own, wherever it was."""
+        from odfbuild.project.load import read_project
+        from odfbuild.repository.external import origin
+
+        found = origin(store, self._config)
+        if found is None:
+            return None
+        definitions = read_project(self._config.root, self._config.given).definitions
+        own = store.name.lower() in {each.folded for each in definitions}
+        return None if own else found
+
+    def has(self, store: DatasetStore) -> bool:
+        """See `Elsewhere`."""
+        from odfbuild.repository.external import published_at
+
+        return published_at(store, self._config) is not None
+
+    def fetch(self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]) -> None:
         """See `Elsewhere`; each object is checked by its hash, several come at once."""
-        from odfbuild.repository.external import place_of
+        from odfbuild.repository.accept import objects_of
+        from odfbuild.repository.external import published_at
         from odfbuild.repository.open import Remotes
 
-        place, head = place_of(store, self._config), store.head()
+        place, head = published_at(store, self._config), store.head()
         if place is None or head is None:
-            return None
-        objects = list(_objects(store, head, kind, set(hashes)))
+            raise AssertionError("only a published dataset has objects elsewhere")
+        wanted = set(hashes)
+        found = objects_of(list(store.walk(head))[::-1])
+        objects = [each for each in found if each.kind == kind and each.hash in wanted]
         with Remotes(self._config.root, self._config.repositories) as remotes:
             remote = remotes.dataset(place)
             with remote.offer(head, head) as offer:
                 offer.download(objects, store.path)
-        return remote.address
-
-
-def _objects(
-    store: DatasetStore, head: Multihash, kind: ObjectKind, wanted: Set[Multihash]
-) -> Iterator[ObjectFile]:
-    """The wanted objects with their sizes, as the blocks say them, each once."""
-    from odfbuild.odf.model import AddData, ExecuteTransform
-    from odfbuild.repository.contract import ObjectFile
-
-    told: set[Multihash] = set()
-    for _, block in store.walk(head):
-        event = block.event
-        if not isinstance(event, AddData | ExecuteTransform):
-            continue
-        each = event.new_data if kind == "data" else event.new_checkpoint
-        if each is not None and each.physical_hash in wanted - told:
-            told.add(each.physical_hash)
-            yield ObjectFile(kind, each.physical_hash, each.size)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odfbuild.odf.references import RemoteAlias, RemoteId, RemoteRef, parse_remote_ref
 from odfbuild.project.references import external_names, input_here, name_here, remote_reference
+from odfbuild.repository.dataset_config import read_config
 
 if TYPE_CHECKING:
     from odfbuild.odf.identity import DatasetId
@@ -96,39 +97,22 @@ def external_dataset(text: str, config: Config) -> ExternalDataset | None:
     return ExternalDataset(name=name, reference=reference)
 
 
-def place_of(store: DatasetStore, config: Config) -> str | None:
-    """Where the data of a chain was published: where it comes from, else where it was pushed to."""
-    declared = external_dataset(store.name, config)
-    if declared is not None:
-        return str(declared)
-    aliases = [*_aliases(store, "pullAliases"), *_aliases(store, "pushAliases")]
-    return aliases[0] if aliases else None
+def published_at(store: DatasetStore, config: Config) -> str | None:
+    """Where the data of a chain is published: where it comes from, else where it was pushed to."""
+    return origin(store, config) or next(iter(read_config(store.folder).push_aliases), None)
+
+
+def origin(store: DatasetStore, config: Config) -> str | None:
+    """The reference of a dataset that settings or its pull say to be of elsewhere."""
+    found = external_dataset(store.name, config)
+    reference = pulled_from(store) if found is None else found.reference
+    return None if reference is None else str(reference)
 
 
 def pulled_from(store: DatasetStore) -> RemoteRef | None:
     """Where a chain was pulled from first, as its `info/config` says; `None`: it does not."""
-    aliases = _aliases(store, "pullAliases")
+    aliases = read_config(store.folder).pull_aliases
     try:
         return parse_remote_ref(aliases[0]) if aliases else None
     except ValueError:
         return None
-
-
-def _aliases(store: DatasetStore, key: str) -> tuple[str, ...]:
-    """References in `DatasetConfig` beside a chain; none where it cannot be read.
-
-    Source: the reference implementation, registry of remote aliases.
-    """
-    try:
-        text = (store.path / "info" / "config").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ()
-    from odfbuild.errors import OdfbuildError
-    from odfbuild.project.yaml.plain import read_documents
-
-    try:
-        documents: list[Any] = read_documents(text, "info/config")
-        found = documents[0]["content"][key]
-    except (OdfbuildError, IndexError, KeyError, TypeError):
-        return ()
-    return tuple(str(each) for each in found) if isinstance(found, list) else ()

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.repository.vouching import Vouched
 
 
 class TransferStatus(StrEnum):
@@ -27,7 +28,8 @@ class Transfer:
 
     `address` is where it was pulled from or pushed to, `before` and `after` are the heads of the
     chain that moved. `blocks`, `records`, `objects` and their `bytes` are what was added;
-    `lost_blocks` and `lost_records` are no longer part of a history that was replaced.
+    `lost_blocks` and `lost_records` are no longer part of a history that was replaced. `vouched`
+    says what of the chain its owner has signed, where that was looked at.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Transfer:
     bytes: int = 0
     lost_blocks: int = 0
     lost_records: int = 0
+    vouched: Vouched | None = None
     error: OdfbuildError | None = None
 
 

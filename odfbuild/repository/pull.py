@@ -31,6 +31,8 @@ from odfbuild.repository.history import blocks_behind, local_chain
 from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
+from odfbuild.repository.signing import check_vouched, keep_statement, line_of, settled
+from odfbuild.repository.vouching import Line, Vouched
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
@@ -46,7 +48,8 @@ class Pull:
     `reference` is what `info/config` of a new dataset names as its origin. `expected` is its
     identity, if the reference says it. `to` is the last block to take: its hash, or the beginning
     or end of it. Without `data` only the chain comes. `replace` lets a history that was rewritten
-    there replace the one that is here.
+    there replace the one that is here. With `signed` its owner has to have signed the head there.
+    An `external` dataset is moved by nothing but pulls.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Pull:
     to: str | None = None
     data: bool = True
     replace: bool = False
+    signed: bool = False
+    external: bool = False
 
 
 def pull(
@@ -83,7 +88,7 @@ def _pull(
     wanted: Pull,
 ) -> Transfer:
     source = wanted.open()
-    there = source.head()
+    there, said = settled(source)
     if there is None:
         raise RepositoryError(
             f"there is no dataset at {source.address}",
@@ -92,35 +97,40 @@ def _pull(
             "where that is possible",
         )
     store = workspace.dataset(wanted.name)
-    if store.head() == there and wanted.to is None and wanted.expected is None:
-        return _up_to_date(wanted, there)
-    if dry_run:
-        return _Attempt(workspace, store, wanted, identities, watcher).run(source, there, dry_run)
+    attempt = _Attempt(workspace, store, wanted, identities, watcher, said)
+    if dry_run or (store.head() == there and wanted.to is None):
+        return attempt.run(source, there, dry_run)
     with workspace.claim([wanted.name], waiting) as claim:
         if wanted.name in claim.held:
             raise held_elsewhere(wanted.name, claim.held[wanted.name])
-        return _Attempt(workspace, store, wanted, identities, watcher).run(source, there, dry_run)
+        return attempt.run(source, there, dry_run)
 
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """New blocks and what they mean: `lost` are the blocks here that they replace."""
+    """New blocks and what they mean: `lost` are the blocks here that they replace.
+
+    `served` is the whole history there, also behind the last block that is wanted.
+    """
 
     blocks: Sequence[RawBlock]
     links: Sequence[Link]
     relation: Relation
+    served: Line
+    id: DatasetId
     lost: Sequence[Link] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One dataset on its way."""
+    """One dataset on its way; `said` is the statement about its head there."""
 
     workspace: Workspace
     store: DatasetStore
     wanted: Pull
     identities: _Identities
     watcher: Watcher
+    said: bytes | None
 
     def run(self, source: RemoteDataset, there: Multihash, dry_run: bool) -> Transfer:
         """Look at what the other side has, and take what is new and right."""
@@ -134,15 +144,16 @@ class _Attempt:
             news = self._examine(offer, here)
             if news is None or not news.blocks:
                 return _up_to_date(self.wanted, here)
+            vouched = self._vouched(source, here, news.served, news.id)
             if news.relation.kind is Kind.DIVERGED and not self.wanted.replace:
                 raise _rewritten(self.wanted, news, source)
             objects = objects_of(news.links)
             new_head = news.blocks[-1].hash
             if not dry_run:
                 if here is None:
-                    self._create(offer, news, objects)
+                    self._create(offer, news, objects, vouched)
                 else:
-                    self._advance(offer, news, objects, here)
+                    self._advance(offer, news, objects, here, vouched)
         return Transfer(
             name=self.wanted.name,
             address=source.address,
@@ -155,6 +166,24 @@ class _Attempt:
             bytes=sum(each.size for each in objects),
             lost_blocks=len(news.lost),
             lost_records=records_of(news.lost),
+            vouched=vouched,
+        )
+
+    def _vouched(
+        self, source: RemoteDataset, here: Multihash | None, served: Line, id: DatasetId
+    ) -> Vouched:
+        """Check what vouches for the head there; what only pulls move here counts, too."""
+        pinned = self.wanted.external and here is not None
+        state = self.workspace.projection(self.wanted.name) if pinned else None
+        return check_vouched(
+            self.store,
+            source.address,
+            id,
+            served,
+            self.said,
+            required=self.wanted.signed,
+            pinned=None if state is None else line_of(self.store, state.head, state.blocks),
+            reset=self.wanted.replace,
         )
 
     def _check_expected(self, here: Multihash) -> None:
@@ -176,8 +205,14 @@ class _Attempt:
     ) -> Transfer:
         """The head there is in the history here, `behind` blocks before its head."""
         self._up_to_the_last_wanted((), here)
+        state = self.workspace.projection(self.wanted.name)
+        assert state is not None
+        served = line_of(self.store, there, state.blocks - behind)
+        vouched = self._vouched(source, here, served, state.dataset_id)
+        if not dry_run:
+            keep_statement(self.store, vouched.signed)
         if behind == 0 or self.wanted.to is not None:
-            return _up_to_date(self.wanted, here)
+            return _up_to_date(self.wanted, here, vouched)
         if not self.wanted.replace:
             raise RepositoryError(
                 f"'{self.wanted.name}' has {count(behind, 'block')} that {source.address} does not "
@@ -199,6 +234,7 @@ class _Attempt:
             after=there,
             lost_blocks=len(lost),
             lost_records=records_of([(hash, block) for hash, _, block in lost]),
+            vouched=vouched,
         )
 
     def _examine(self, offer: Offer, here: Multihash | None) -> _News | None:
@@ -209,15 +245,27 @@ class _Attempt:
         name = self.wanted.name
         if here is not None and _previous(blocks[0]) == here:
             state = self.workspace.projection(name)
-            base = rules_at(self.store, state) if state is not None else None
-            return _News(blocks, accept(blocks, base, name), Relation(here, 0, len(blocks)))
+            assert state is not None
+            links = accept(blocks, rules_at(self.store, state), name)
+            known = line_of(self.store, here, state.blocks)
+            served = Line(
+                {here: state.blocks, **_numbered(offer.blocks, state.blocks)}, known.number
+            )
+            return _News(blocks, links, Relation(here, 0, len(blocks)), served, state.dataset_id)
         links = accept(blocks, None, name)
         mine = [] if here is None else local_chain(self.store, here)
         self._check_identity(links, is_new=here is None)
         relation = relate([hash for hash, _, _ in mine], [hash for hash, _ in links])
         new = len(blocks) - relation.there
         lost = [(hash, block) for hash, _, block in mine[len(mine) - relation.here :]]
-        return _News(blocks[new:], links[new:], relation, lost if relation.there else ())
+        return _News(
+            blocks[new:],
+            links[new:],
+            relation,
+            Line(_numbered(offer.blocks, 0)),
+            identity_of(links).id,
+            lost if relation.there else (),
+        )
 
     def _check_identity(self, links: Sequence[Link], *, is_new: bool) -> None:
         found, name = identity_of(links), self.wanted.name
@@ -249,21 +297,30 @@ class _Attempt:
             help="give the hash of a block, or more of its beginning or end",
         )
 
-    def _create(self, offer: Offer, news: _News, objects: Sequence[ObjectFile]) -> None:
+    def _create(
+        self, offer: Offer, news: _News, objects: Sequence[ObjectFile], vouched: Vouched
+    ) -> None:
         workspace, store = self.workspace, self.store
         with receiving(workspace.state, workspace.keys, store):
             self._bring(offer, objects)
             store.put_blocks([each.data for each in news.blocks])
             write_config(store.path, DatasetConfig(pull_aliases=(self.wanted.reference,)))
+            keep_statement(store, vouched.signed)
             store.swap_head(None, news.blocks[-1].hash)
 
     def _advance(
-        self, offer: Offer, news: _News, objects: Sequence[ObjectFile], here: Multihash
+        self,
+        offer: Offer,
+        news: _News,
+        objects: Sequence[ObjectFile],
+        here: Multihash,
+        vouched: Vouched,
     ) -> None:
         self._bring(offer, objects)
         if news.lost:
             renew(self.store, here)
         self.store.put_blocks([each.data for each in news.blocks])
+        keep_statement(self.store, vouched.signed)
         self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
@@ -303,13 +360,19 @@ class _Identities:
             )
 
 
-def _up_to_date(wanted: Pull, head: Multihash | None) -> Transfer:
+def _numbered(blocks: Sequence[RawBlock], before: int) -> dict[Multihash, int]:
+    """The number of each block, of which each names the one before."""
+    return {each.hash: number for number, each in enumerate(blocks, before + 1)}
+
+
+def _up_to_date(wanted: Pull, head: Multihash | None, vouched: Vouched | None = None) -> Transfer:
     return Transfer(
         name=wanted.name,
         address=wanted.address,
         status=TransferStatus.UP_TO_DATE,
         before=head,
         after=head,
+        vouched=vouched,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from odfbuild.errors import IntegrityError, PlanError, RepositoryError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.signed_head import FILE
 from odfbuild.repository.accept import Link, accept, identity_of, objects_of, records_of
 from odfbuild.repository.contract import (
     ObjectFile,
@@ -26,6 +27,8 @@ from odfbuild.repository.history import LocalBlock, blocks_behind, local_chain
 from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
+from odfbuild.repository.signing import is_signed, sign_head
+from odfbuild.repository.vouching import Vouched
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
@@ -70,17 +73,21 @@ def _push(workspace: Workspace, dry_run: bool, watcher: Watcher, wanted: Push) -
     target = wanted.open()
     there = target.head()
     if there == here:
+        vouched = None if dry_run else _sign_there(workspace, wanted.name, target, here)
         return Transfer(
             name=wanted.name,
             address=target.address,
             status=TransferStatus.UP_TO_DATE,
             before=there,
             after=here,
+            vouched=vouched,
         )
     blocks, lost = _missing_there(store, target, here, there, wanted)
     links = [(hash, block) for hash, _, block in blocks]
     objects = objects_of(links)
+    vouched = None
     if not dry_run:
+        vouched = _signed(workspace, wanted.name)
         size = sum(each.size for each in objects)
         watcher.sized(wanted.name, size)
         publication = Publication(
@@ -89,6 +96,7 @@ def _push(workspace: Workspace, dry_run: bool, watcher: Watcher, wanted: Push) -
             objects=objects,
             files=_files(store, objects),
             force=bool(lost),
+            info=_beside(vouched),
         )
         target.publish(publication, lambda moved: watcher.moved(wanted.name, moved))
     return Transfer(
@@ -103,7 +111,31 @@ def _push(workspace: Workspace, dry_run: bool, watcher: Watcher, wanted: Push) -
         bytes=sum(each.size for each in objects),
         lost_blocks=len(lost),
         lost_records=records_of(lost),
+        vouched=vouched,
     )
+
+
+def _sign_there(
+    workspace: Workspace, name: str, target: WritableDataset, head: Multihash
+) -> Vouched:
+    """Publish a statement about the head there, unless there is one already."""
+    vouched = _signed(workspace, name)
+    info = _beside(vouched)
+    if info and not is_signed(target, head):
+        target.publish(Publication(expected=head, blocks=(), objects=(), files={}, info=info))
+    return vouched
+
+
+def _signed(workspace: Workspace, name: str) -> Vouched:
+    """What is published beside the head of a dataset that exists."""
+    state = workspace.projection(name)
+    assert state is not None
+    signed = sign_head(workspace, name, state)
+    return Vouched(signed, 0 if signed is not None else state.blocks)
+
+
+def _beside(vouched: Vouched) -> dict[str, bytes]:
+    return {} if vouched.signed is None else {FILE: vouched.signed.encode()}
 
 
 def _missing_there(

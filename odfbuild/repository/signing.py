@@ -1,12 +1,11 @@
 """Sign heads that are published, and check what vouches for heads that are pulled.
 
-The newest statement that was seen lies in the dataset's own `info/`, and is committed to Git with
-the chain. `vouching` decides; here are files, keys and errors.
+The newest statement that came with a pull lies in the dataset's own `info/`, and is committed to
+Git with the chain. `vouching` decides; here are files, keys and errors.
 """
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import IntegrityError, OdfbuildError, RepositoryError
@@ -15,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.repository.history import blocks_behind
 from odfbuild.repository.vouching import Doubt, Line, Refusal, Vouched, judge
 from odfbuild.store.files import make_folder, read_inside, write_file
 
@@ -31,30 +31,24 @@ _LOOKS = 4
 def sign_head(workspace: Workspace, name: str, state: Projection) -> SignedHead | None:
     """What to publish as `info/signed-head` with the head of `state`; `None`: unsigned.
 
-    A statement about this head is forwarded as it is. Otherwise the dataset's key signs a new one,
-    if it is here; it is kept, so that the same head is signed once.
+    The newest statement that was seen is forwarded if it is about this head. Otherwise the
+    dataset's key signs, if it is here.
     """
-    store = workspace.dataset(name)
-    seen = seen_statement(store)
+    seen = seen_statement(workspace.dataset(name))
     if seen is not None and seen.statement.head == state.head:
         return seen
     key = workspace.private_keys.key(state.dataset_id)
     if key is None:
         return None
     now = Timestamp.now()
-    signed = SignedHead.sign(
-        Statement(
-            dataset_id=state.dataset_id,
-            head=state.head,
-            blocks=state.blocks,
-            # A clock that was put back does not make an owner contradict herself.
-            time=now if seen is None else max(now, Timestamp(seen.statement.time.ns + 1)),
-        ),
-        key,
+    statement = Statement(
+        dataset_id=state.dataset_id,
+        head=state.head,
+        blocks=state.blocks,
+        # A clock that was put back does not make an owner contradict herself.
+        time=now if seen is None else max(now, Timestamp(seen.statement.time.ns + 1)),
     )
-    with contextlib.suppress(OSError):  # such as a project that cannot be written
-        keep_statement(store, signed)
-    return signed
+    return SignedHead.sign(statement, key)
 
 
 def seen_statement(store: DatasetStore) -> SignedHead | None:
@@ -69,11 +63,21 @@ def seen_statement(store: DatasetStore) -> SignedHead | None:
 
 
 def keep_statement(store: DatasetStore, signed: SignedHead | None) -> None:
-    """Remember a statement as the newest one."""
-    file = store.path / "info" / FILE
-    if signed is not None:
+    """Remember a statement as the newest one; nothing if there is none, or it is kept already."""
+    if signed is not None and signed != seen_statement(store):
+        file = store.path / "info" / FILE
         make_folder(file.parent)
         write_file(file, signed.encode())
+
+
+def line_of(store: DatasetStore, head: Multihash, blocks: int) -> Line:
+    """The history here up to `head`, which is the block with that number."""
+
+    def older(block: Multihash) -> int | None:
+        behind = blocks_behind(store, head, block)
+        return None if behind is None else blocks - behind
+
+    return Line({head: blocks}, older)
 
 
 def settled(remote: RemoteDataset) -> tuple[Multihash | None, bytes | None]:
@@ -87,6 +91,19 @@ def settled(remote: RemoteDataset) -> tuple[Multihash | None, bytes | None]:
     return head, said
 
 
+def is_signed(remote: RemoteDataset, head: Multihash) -> bool:
+    """Whether a statement about that head lies there, signed by its dataset's key."""
+    said = remote.info(FILE)
+    try:
+        known = SignedHead.parse(said) if said is not None else None
+    except ValueError:
+        return False
+    if known is None or known.statement.head != head:
+        return False
+    require_cryptography("signatures of heads")
+    return known.holds
+
+
 def check_vouched(
     store: DatasetStore,
     address: str,
@@ -95,13 +112,13 @@ def check_vouched(
     said: bytes | None,
     *,
     required: bool,
-    pinned: int | None = None,
+    pinned: Line | None = None,
     reset: bool = False,
 ) -> Vouched:
     """Check what vouches for the head of `served` at `address`, where `said` is the statement.
 
-    `store` is the dataset here, which may have no head yet; where only pulls move that, `pinned` is
-    the number of its blocks. `required` is the repository's policy. For `reset` see `judge`.
+    `store` is the dataset here, which may have no head yet; `pinned` is its history where only
+    pulls move it. `required` is the repository's policy. For `reset` see `judge`.
 
     `IntegrityError` E1080 for a statement that cannot be read, E1081 for a forged one, E1083 for a
     rollback, E1084 for a fork; `RepositoryError` E1082 for a head that has to be signed and is not.
@@ -113,15 +130,7 @@ def check_vouched(
     seen = seen_statement(store)
     if seen is not None:
         _check_signature(seen, dataset_id, store.name, f"{store.path / 'info' / FILE}")
-    head = store.head()
-    found = judge(
-        served,
-        offered,
-        seen=seen,
-        pinned=None if head is None or pinned is None else (head, pinned),
-        required=required,
-        reset=reset,
-    )
+    found = judge(served, offered, seen=seen, pinned=pinned, required=required, reset=reset)
     if isinstance(found, Vouched):
         return found
     raise _refused(found, served, store.name, address)

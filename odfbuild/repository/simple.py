@@ -155,7 +155,7 @@ class SimpleDataset:
     # --- Writing ---
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-        """Store objects, blocks and what lies beside them, then move the head."""
+        """Store objects and blocks, move the head, and then write what lies beside the chain."""
         self._check_head(publication.expected)
         in_parallel(
             lambda each: self._send(each, publication.files[each.hash], progress),
@@ -165,11 +165,12 @@ class SimpleDataset:
         if publication.blocks:
             self._check_conditions(publication.blocks[-1])
         before = self._check_head(publication.expected)
-        beside = {} if self.name is None else {"alias": self.name.encode()}
-        for name, data in {**beside, **publication.info}.items():
-            self._write(f"info/{name}", data)
+        if self.name is not None:
+            self._write("info/alias", self.name.encode())
         if publication.blocks:
             self._move_head(publication.expected, before, publication.blocks[-1].hash)
+        for name, data in publication.info.items():
+            self._write(f"info/{name}", data)
 
     def _send(self, each: ObjectFile, file: Path, progress: Progress | None) -> None:
         """Store an object, unless it is there."""

@@ -77,28 +77,29 @@ def judge(
     offered: SignedHead | None,
     *,
     seen: SignedHead | None = None,
-    pinned: tuple[Multihash, int] | None = None,
+    pinned: Line | None = None,
     required: bool = False,
     reset: bool = False,
 ) -> Vouched | Refusal:
     """Decide about the head of `served`, beside which lies the statement `offered`.
 
-    `seen` is the newest statement of earlier; `pinned` the head of earlier and its number, where
-    nothing but a pull moves it. With `required` the head itself has to be signed. With `reset` the
+    `seen` is the newest statement of earlier; `pinned` the history of earlier, where nothing but a
+    pull moves it. With `required` the head itself has to be signed. With `reset` the
     history may be another one than was seen, if its owner signed it later, or nobody had to sign.
-    A history that goes on from elsewhere and is longer than the pinned one is no doubt of ours.
+    A history of another length that leaves the pinned one somewhere is no doubt of ours.
     """
     if offered is not None and (refusal := _contradiction(served, offered)):
         return refusal  # the repository contradicts itself
     excused = reset and (not required if offered is None else _later(offered, seen))
     if seen is not None and not excused and (refusal := _contradiction(served, seen)):
         return refusal
-    if pinned is not None and not reset and served.number(pinned[0]) is None:
-        if served.blocks < pinned[1]:
-            return Refusal(Doubt.ROLLBACK, pinned[0])
-        if served.blocks == pinned[1]:
-            return Refusal(Doubt.FORK, pinned[0])
-    statements = [each for each in (offered, seen) if each and _number(served, each) is not None]
+    if pinned is not None and not reset and served.head != pinned.head:
+        if served.blocks == pinned.blocks:
+            return Refusal(Doubt.FORK, pinned.head)
+        if served.blocks < pinned.blocks and pinned.number(served.head) is not None:
+            return Refusal(Doubt.ROLLBACK, pinned.head)
+    # Of two about one head that which is kept here: nothing changes then.
+    statements = [each for each in (seen, offered) if each and _number(served, each) is not None]
     newest = max(statements, key=lambda each: each.statement.blocks, default=None)
     since = served.blocks - (newest.statement.blocks if newest else 0)
     if required and since:

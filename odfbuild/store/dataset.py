@@ -44,12 +44,16 @@ _TRANSFERS = 8
 
 
 class Elsewhere(Protocol):
-    """Where datasets are published."""
+    """Where datasets are published. Only `fetch` opens connections."""
 
-    def fetch(
-        self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]
-    ) -> str | None:
-        """Bring objects into the folder of a dataset; where from. `None`: nobody published it."""
+    def owner(self, store: DatasetStore) -> str | None:
+        """The reference of a dataset that belongs to others; `None`: it is this project's own."""
+
+    def has(self, store: DatasetStore) -> bool:
+        """Whether a dataset is published, so that its objects can be fetched."""
+
+    def fetch(self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]) -> None:
+        """Bring objects of a published dataset into its folder; `RepositoryError` if they lack."""
 
 
 class DatasetStore:
@@ -109,7 +113,10 @@ class DatasetStore:
         the storage has other bytes; errors of the repository as they are.
         """
         path = self.object_path(kind, hash)
-        if path.exists() or self._stored(kind, hash) or self._published(kind, [hash]):
+        if path.exists() or self._stored(kind, hash):
+            return path
+        if self.elsewhere is not None and self.elsewhere.has(self):
+            self.elsewhere.fetch(self, kind, [hash])
             return path
         raise IntegrityError(
             f"{'data' if kind == 'data' else 'checkpoint'} object {hash} of '{self.name}' is "
@@ -131,8 +138,10 @@ class DatasetStore:
             kind, hash, self.object_path(kind, hash)
         )
 
-    def _published(self, kind: ObjectKind, hashes: Sequence[Multihash]) -> bool:
-        return self.elsewhere is not None and self.elsewhere.fetch(self, kind, hashes) is not None
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all objects have to lie in its folder, because they are nowhere else."""
+        return self.storage is None and not (self.elsewhere and self.elsewhere.has(self))
 
     def bring_all(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> tuple[Path, ...]:
         """Objects as `bring` gives them, in the same order; several at a time are fetched."""
@@ -144,8 +153,8 @@ class DatasetStore:
             with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="storage") as pool:
                 list(pool.map(lambda each: self._stored(kind, each), missing))
             missing = self._missing(kind, missing)
-        if missing:
-            self._published(kind, missing)
+        if missing and self.elsewhere is not None and self.elsewhere.has(self):
+            self.elsewhere.fetch(self, kind, missing)
         return tuple(self.bring(kind, each) for each in wanted)
 
     def _missing(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> list[Multihash]:

@@ -20,6 +20,7 @@ from odfbuild.plan.model import EventChange
 from odfbuild.project.git.at_revision import sides
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
+from odfbuild.repository.external import origin
 from odfbuild.survey.definitions import Definitions, look_at_definitions
 from odfbuild.survey.places import PlaceFinder
 
@@ -67,8 +68,16 @@ def compare_with_chains(
 def compare_chains(now: Definitions, then: Mapping[str, Projection] | None = None) -> Comparison:
     """The same for definitions that were read."""
     changes = differences(now.project, now.projections if then is None else then)
+    changes = tuple(each for each in changes if not _is_of_others(each, now))
     unread = {ChangeKind.REMOVED: _unread(now.project.wrong, now.faults)}
     return _told(changes, now.project.config, now.faults, unread)
+
+
+def _is_of_others(change: DefinitionChange, now: Definitions) -> bool:
+    """Whether a chain that nothing defines is one that was pulled."""
+    if change.kind is not ChangeKind.REMOVED:
+        return False
+    return origin(now.workspace.dataset(change.name), now.project.config) is not None
 
 
 def _faults_at(revision: str, wrong: Sequence[WrongDefinition]) -> dict[str, OdfbuildError]:

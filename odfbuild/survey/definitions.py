@@ -11,6 +11,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.graph.build import build_graph, find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.model import DatasetKind
 from odfbuild.plan.changes.renames import pending_renames, renamed
 from odfbuild.project.config import place_in_config
 from odfbuild.project.load import load_project, read_project
@@ -35,6 +36,19 @@ class Definitions:
     workspace: Workspace
     projections: Mapping[str, Projection]
     faults: Mapping[str, OdfbuildError] = field(default_factory=dict)
+
+    def external(self) -> frozenset[str]:
+        """Names here of the datasets of others, pulled or only named."""
+        from odfbuild.repository.external import external_datasets
+
+        found = external_datasets(self.project.config, self.project.definitions, self.workspace)
+        spelt = {name.lower(): name for name in self.projections}
+        return frozenset(spelt.get(folded, each.name) for folded, each in found.items())
+
+    def kind_of(self, name: str) -> DatasetKind | None:
+        """The kind of a dataset that has a chain."""
+        state = self.projections.get(name)
+        return state.kind if state else None
 
     def faults_of(self, chosen: Container[str] | None) -> list[OdfbuildError]:
         """What is wrong with the chosen datasets (`None`: all)."""

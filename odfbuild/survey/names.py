@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 def existing(workspace: Workspace, name: str) -> str:
     """The alias of a dataset that has a chain, in its committed spelling; `PlanError` otherwise.
 
-    `ChainError` E0620 when there is another alias that differs only in case.
+    `name` may be any reference: a DID, or what the dataset was pulled by. `ChainError` E0620 when
+    there is another alias that differs only in case.
     """
     from odfbuild.store.workspace import same_but_for_case
 
     aliases = workspace.aliases()
+    if name.lower() not in map(str.lower, aliases):
+        name = _by_reference(workspace, name) or name
     found = one_of(
         aliases,
         name,
@@ -33,6 +36,26 @@ def existing(workspace: Workspace, name: str) -> str:
     if ambiguous:
         raise ambiguous[found]
     return found
+
+
+def _by_reference(workspace: Workspace, text: str) -> str | None:
+    """The dataset with an identity, or the one that was pulled by this reference."""
+    from odfbuild.odf.identity import DatasetId
+    from odfbuild.repository.dataset_config import read_config
+
+    _, found, did = text.rpartition("did:")
+    if found:
+        try:
+            return workspace.resolve(DatasetId.parse(f"did:{did}"))
+        except ValueError:
+            return None
+    if "/" not in text:
+        return None
+    for alias in workspace.aliases():
+        pulled = read_config(workspace.dataset(alias).folder).pull_aliases
+        if text.lower() in map(str.lower, pulled):
+            return alias
+    return None
 
 
 def one_of(

@@ -53,8 +53,9 @@ def selected(
     # Of a definition or chain that cannot be read, no more than name and file is known.
     refused = [d for d in plan().datasets if d.refusal is not None and d.name not in defined]
     wrong = {d.name: d.location.file if d.location else "" for d in refused}
+    unpinned = [each.name for each in plan().external if each.head is None]
     facts = _Facts(
-        names=dict.fromkeys((*defined, *others, *wrong)),
+        names=dict.fromkeys((*defined, *others, *wrong, *unpinned)),
         files={**{name: d.file for name, d in defined.items()}, **wrong},
         kinds=lambda: {
             **{name: d.snapshot.kind for name, d in defined.items()},
@@ -74,7 +75,7 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
     """
     chains = config.workspace().readable() if _asks_for_tags(selection, config) else {}
     facts = _Facts(
-        names=[d.name for d in plan.datasets],
+        names=plan.names,
         files={d.name: d.location.file for d in plan.datasets if d.location},
         kinds=lambda: {d.name: d.kind for d in plan.datasets},
         keywords=lambda: {
@@ -99,6 +100,7 @@ def _catalogue(
         names=sorted(facts.names),
         inputs=inputs,
         selectors=selectors,
+        resolve=lambda text: plan().called(text),
         methods={
             "name": name,
             "fqn": name,

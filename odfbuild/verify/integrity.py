@@ -260,7 +260,7 @@ def _check_object(
     check: Callable[[], Fault | None],
 ) -> Finding | None:
     try:
-        if store.storage is not None:
+        if not store.keeps_all:
             store.bring(kind, hash)
         fault = check()
     except IntegrityError as error:

@@ -23,7 +23,7 @@ def missing_parts(store: DatasetStore) -> list[Finding]:
     """Blocks that are damaged or missing (the newest one of a chain), objects that are gone or cut.
 
     E0801 to E0805 for blocks, E0811 for a missing object, E0812 for one of another size. Nobody
-    asks the storage: with one, an object that is not here counts as being there.
+    asks the storage or a repository: what is not here counts as being there.
     """
     found: list[Finding] = []
     try:
@@ -63,7 +63,7 @@ def _object(
     try:
         actual = os.stat(path).st_size  # noqa: PTH116  # ten thousands of them
     except FileNotFoundError:
-        if store.storage is not None:
+        if not store.keeps_all:
             return None  # clones need not have what they never read
         code, text = "E0811", "is missing"
     except OSError as error:

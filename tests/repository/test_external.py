@@ -163,3 +163,113 @@ def test_a_selection_finds_external_datasets_and_their_readers(pair: Pair) -> No
     pair.reads("acme/root")
     names = [each["name"] for each in json.loads(pair.we("ls", "--json", "-s", "acme/root+").out)]
     assert names == ["acme/root", "mine"]
+
+
+def test_ls_status_graph_and_explain_show_external_datasets_as_such(pair: Pair) -> None:
+    pair.settings("  external: {later: acme/later}\n")
+    pair.pin()
+    pair.reads("acme/root")
+    listed = {each["name"]: each["status"] for each in json.loads(pair.we("ls", "--json").out)}
+    assert listed == {"acme/root": "external", "later": "not pulled", "mine": "new, stale"}
+    status = pair.we("status").out
+    assert "1 dataset, 1 external dataset" in status and "not pulled (1):\n  later" in status
+    assert pair.we("graph").out == "acme/root (external)\n└─ mine\nlater (external)\n"
+    assert "style d0,d1 stroke-dasharray" in pair.we("graph", "--format", "mermaid").out
+    data = json.loads(pair.we("graph", "--json").out)
+    assert [each["external"] for each in data] == [True, True, False]
+    said = pair.we("explain", "acme/root").out
+    assert "external: a dataset of others" in said and "3 records of acme/root are pinned" in said
+    assert "`odfbuild pull later` brings its chain" in pair.we("explain", "later").out
+
+
+def test_neither_drift_nor_diff_take_an_external_dataset_for_a_removed_definition(
+    pair: Pair,
+) -> None:
+    pair.pin()
+    pair.settings("")
+    assert pair.we("drift").out.startswith("No drift.")
+    assert "acme/root" not in pair.we("diff").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "reset acme/root -y",
+        "watermark set acme/root 2030-01-01T00:00:00Z",
+        "ingest acme/root ../theirs/data/1.csv",
+        "import acme/root --write",
+    ],
+)
+def test_commands_that_would_change_a_dataset_of_others_are_refused(
+    pair: Pair, command: str
+) -> None:
+    pair.pin()
+    head = (pair.ours / "chains/acme/root/refs/head").read_bytes()
+    said = pair.we(*command.split())
+    assert said.code == 1
+    assert "error[E1067]: 'acme/root' is a dataset of others, from acme/root" in said.err
+    assert (pair.ours / "chains/acme/root/refs/head").read_bytes() == head
+
+
+def test_a_reset_to_a_block_pins_an_older_block_of_a_dataset_of_others(pair: Pair) -> None:
+    pair.pin()
+    before = str(next(iter(pair.workspace().dataset("acme/root").stored("blocks"))))
+    assert pair.we("reset", "acme/root", "--to", before, "-y").code == 0
+    assert str(pair.workspace().dataset("acme/root").head()) == before
+
+
+def test_verify_fetches_the_data_of_an_external_dataset_and_tells_where_it_lacks(
+    pair: Pair,
+) -> None:
+    pair.pin()
+    pair.settings("")
+    failed = pair.we("verify", "acme/root")
+    assert failed.code != 0 and "acme" in failed.out + failed.err
+    pair.publish()
+    assert "all blocks and objects are intact" in pair.we("verify", "acme/root").out
+
+
+def test_a_plan_for_some_datasets_names_the_external_ones_that_these_read(pair: Pair) -> None:
+    pair.pin()
+    pair.reads("acme/root")
+    plan = json.loads(pair.we("plan", "--json", "-s", "mine").out)
+    assert [each["name"] for each in plan["external"]] == ["acme/root"]
+
+
+def test_own_data_that_is_missing_comes_from_where_it_was_pushed(pair: Pair) -> None:
+    pair.publish()
+    theirs = pair.theirs.root
+    settings = (theirs / "odfbuild.yaml").read_text() + "  repositories: {acme: {url: ../acme}}\n"
+    (theirs / "odfbuild.yaml").write_text(settings)
+    (theirs / "chains/root/info/config").write_text(
+        "kind: DatasetConfig\nversion: 1\ncontent:\n  pullAliases: []\n  pushAliases: [acme/root]\n"
+    )
+    shutil.rmtree(theirs / "chains/root/data")
+    assert pair.they("drift").out.startswith("No drift.")
+    said = pair.they("tail", "root", "--json")
+    assert [each["id"] for each in said.data] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("form", ["did", "acme/did", "acme/root", "ACME/ROOT", "prices"])
+def test_selections_and_arguments_take_every_reference_of_the_specification(
+    pair: Pair, form: str
+) -> None:
+    pair.settings("  external: {prices: acme/root}\n")
+    pair.pin("prices")
+    pair.publish()
+    state = pair.workspace().projection("prices")
+    assert state is not None
+    text = form.replace("did", str(state.dataset_id))
+    assert [each["name"] for each in json.loads(pair.we("ls", "--json", "-s", text).out)] == [
+        "prices"
+    ]
+    assert pair.we("tail", text).code == 0
+    assert pair.we("explain", text).out.startswith("prices  external")
+
+
+def test_an_address_selects_what_was_pulled_from_it(pair: Pair) -> None:
+    address = "https://data.example.org:8080/root"
+    pair.pin("prices", address)
+    listed = json.loads(pair.we("ls", "--json", "-s", f"{address}+").out)
+    assert [each["name"] for each in listed] == ["prices"]
+    assert pair.we("log", address).code == 0

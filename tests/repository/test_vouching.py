@@ -34,10 +34,6 @@ CHAIN = line("a1", "a2", "a3")
 OTHER = line("a1", "a1b2", "a1b3")
 
 
-def pin(name: str, blocks: int) -> tuple[Multihash, int]:
-    return block(name), blocks
-
-
 @pytest.mark.parametrize(
     ("served", "offered", "given", "expected"),
     [
@@ -61,18 +57,29 @@ def pin(name: str, blocks: int) -> tuple[Multihash, int]:
         pytest.param(
             CHAIN, None, {"required": True, "seen": A3}, (A3, 0), id="required, signed earlier"
         ),
-        pytest.param(CHAIN, None, {"pinned": pin("a2", 2)}, (None, 3), id="goes on"),
-        pytest.param(CHAIN, None, {"pinned": pin("a3", 3)}, (None, 3), id="nothing new"),
-        pytest.param(CHAIN, None, {"pinned": pin("a4", 4)}, Doubt.ROLLBACK, id="unsigned rollback"),
-        pytest.param(CHAIN, None, {"pinned": pin("b", 3)}, Doubt.FORK, id="unsigned fork"),
-        pytest.param(CHAIN, None, {"pinned": pin("b", 2)}, (None, 3), id="rewritten: not our say"),
+        pytest.param(CHAIN, None, {"pinned": line("a1", "a2")}, (None, 3), id="goes on"),
+        pytest.param(CHAIN, None, {"pinned": CHAIN}, (None, 3), id="nothing new"),
         pytest.param(
-            OTHER, B3, {"seen": A3, "pinned": pin("a3", 3)}, Doubt.FORK, id="rewritten by the owner"
+            CHAIN,
+            None,
+            {"pinned": line("a1", "a2", "a3", "a4")},
+            Doubt.ROLLBACK,
+            id="unsigned rollback",
+        ),
+        pytest.param(CHAIN, None, {"pinned": OTHER}, Doubt.FORK, id="unsigned fork"),
+        pytest.param(
+            CHAIN, None, {"pinned": line("a1", "a1b2")}, (None, 3), id="rewritten: not our say"
+        ),
+        pytest.param(
+            CHAIN, None, {"pinned": line(*"abcd")}, (None, 3), id="rewritten, and shorter: nor that"
+        ),
+        pytest.param(
+            OTHER, B3, {"seen": A3, "pinned": CHAIN}, Doubt.FORK, id="rewritten by the owner"
         ),
         pytest.param(
             OTHER,
             B3,
-            {"seen": A3, "pinned": pin("a3", 3), "reset": True},
+            {"seen": A3, "pinned": CHAIN, "reset": True},
             (B3, 0),
             id="rewritten by the owner, and allowed",
         ),
@@ -113,6 +120,6 @@ def test_older_blocks_are_looked_up_only_when_the_newer_ones_do_not_tell() -> No
         return 1 if hash == block("a1") else None
 
     served = Line({block("a2"): 2, block("a3"): 3}, older)
-    assert judge(served, A3, seen=A2, pinned=pin("a2", 2)) == Vouched(A3, 0)
+    assert judge(served, A3, seen=A2, pinned=line("a1", "a2")) == Vouched(A3, 0)
     assert asked == []
     assert judge(served, A1) == Vouched(A1, 2)
