@@ -19,6 +19,7 @@ _HOME = {
     ),
     "odfbuild.plan.explain": ("Explanation",),
     "odfbuild.survey.outcome": ("ApplyOutcome", "DatasetOutcome", "Status"),
+    "odfbuild.repository.outcome": ("Transfer", "TransferStatus"),
     "odfbuild.verify.check": ("Verdict",),
     "odfbuild.verify.finding": ("Finding",),
     "odfbuild.graph.dag": ("Graph",),

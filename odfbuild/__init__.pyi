@@ -26,6 +26,8 @@ from odfbuild.plan.model import Pending as Pending
 from odfbuild.plan.model import Plan as Plan
 from odfbuild.plan.model import Reason as Reason
 from odfbuild.plan.model import ReasonCode as ReasonCode
+from odfbuild.repository.outcome import Transfer as Transfer
+from odfbuild.repository.outcome import TransferStatus as TransferStatus
 from odfbuild.survey.outcome import ApplyOutcome as ApplyOutcome
 from odfbuild.survey.outcome import DatasetOutcome as DatasetOutcome
 from odfbuild.survey.outcome import Status as Status

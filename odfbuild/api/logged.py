@@ -1,4 +1,4 @@
-"""Progress of an apply in Python's `logging`, for programs that show no progress of their own."""
+"""Progress in Python's `logging`, for programs that show no progress of their own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import StepProgress
+    from odfbuild.repository.outcome import Transfer
     from odfbuild.survey.outcome import DatasetOutcome
 
 _LOG = logging.getLogger("odfbuild.apply")
+_TRANSFERS = logging.getLogger("odfbuild.repository")
 
 
 class Logged:
@@ -46,3 +48,31 @@ class Logged:
                 outcome.blocks,
                 seconds,
             )
+
+
+class LoggedTransfers:
+    """A watcher that logs datasets as they are pulled or pushed; called from several threads."""
+
+    def started(self, name: str) -> None:
+        """A dataset is being worked on."""
+        _TRANSFERS.debug("%s: started", name)
+
+    def sized(self, name: str, size: int) -> None:
+        """So many bytes of objects belong to it."""
+        _TRANSFERS.info("%s: %d bytes of objects", name, size)
+
+    def moved(self, name: str, size: int) -> None:
+        """So many more bytes have been transferred."""
+
+    def finished(self, transfer: Transfer) -> None:
+        """A dataset is done, or failed."""
+        if transfer.error is not None:
+            _TRANSFERS.error("%s: %s: %s", transfer.name, transfer.status.value, transfer.error)
+            return
+        _TRANSFERS.info(
+            "%s: %s: %d blocks, %d records",
+            transfer.name,
+            transfer.status.value,
+            transfer.blocks,
+            transfer.records,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time as clock
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from odfbuild.api.base import timestamp
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
-from odfbuild.api.logged import Logged
+from odfbuild.api.logged import Logged, LoggedTransfers
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
 from odfbuild.extras import needs_engine
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from odfbuild.apply.run import Listener
     from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
+    from odfbuild.repository.outcome import Transfer
     from odfbuild.survey.approved import Approved
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
@@ -197,6 +199,71 @@ class Project(Looking, Checking, Authoring, Keys):
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
         return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
+
+    def pull(
+        self,
+        *references: str,
+        repository: str | None = None,
+        name: str | None = None,
+        to: str | None = None,
+        data: bool = True,
+        allow: Sequence[str] = (),
+        dry_run: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT,
+    ) -> tuple[Transfer, ...]:
+        """Bring datasets of others forward, by default all external ones, as `odfbuild pull` does.
+
+        A reference is a name here, an address, or one such as `acme/prices`; names are looked up in
+        `repository` if that is given. `name` is what one dataset is to be called here, `to` its
+        last block to take; without `data` only chains come. `allow` names the datasets whose
+        history may be replaced. What fails with one dataset is part of its `Transfer`.
+        """
+        from odfbuild.apply.exchange import pull_datasets
+        from odfbuild.project.load import read_project
+        from odfbuild.repository.requests import PullRequest
+
+        project = read_project(self._folder, self._given)
+        request = PullRequest(
+            references=references or None,
+            repository=repository,
+            name=name,
+            to=to,
+            data=data,
+            allow=allow,
+        )
+        return pull_datasets(
+            project.config,
+            project.definitions,
+            self.workspace(),
+            request,
+            dry_run=dry_run,
+            waiting=Waiting(seconds=lock_timeout),
+            watcher=LoggedTransfers(),
+        )
+
+    def push(
+        self,
+        *datasets: str,
+        repository: str | None = None,
+        name: str | None = None,
+        allow: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> tuple[Transfer, ...]:
+        """Publish datasets, by default all that were not pulled, as `odfbuild push` does.
+
+        In `repository`, or where `publish` in odfbuild.yaml says; `name` is what one dataset is to
+        be called there, `allow` names the datasets whose history there may be replaced. What fails
+        with one dataset is part of its `Transfer`.
+        """
+        from odfbuild.apply.exchange import push_datasets
+        from odfbuild.repository.requests import PushRequest, own_datasets
+
+        workspace = self.workspace()
+        names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
+        request = PushRequest(names=names, repository=repository, name=name, allow=allow)
+        return push_datasets(
+            self.config(), workspace, request, dry_run=dry_run, watcher=LoggedTransfers()
+        )
 
     def push_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that only this clone has to the storage; returns them."""

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import typer
 
 
+_OF_INGEST = ("--source", "--event-time", "--idempotency-key")
+"""Options of `ingest`, which was called `push` in earlier releases."""
+
+
 def usage_error(error: typer.TyperException) -> PlanError:
     """E0376 for what the parser of the command line refused."""
     # Only errors that belong to a command know their context.
@@ -45,6 +49,8 @@ def _meant(error: typer.TyperException, context: Any) -> list[str]:
     from difflib import get_close_matches
 
     if type(error).__name__ == "NoSuchOption":
+        if context.command.name == "push" and error.option_name in _OF_INGEST:  # type: ignore[attr-defined]
+            return ["odfbuild ingest DATASET FILE"]
         known = [name for each in context.command.get_params(context) for name in each.opts]
         wrong = error.option_name  # type: ignore[attr-defined]
         begun = [name for name in known if name.startswith(wrong)]

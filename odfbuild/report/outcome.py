@@ -83,7 +83,7 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
                     "retyped": list(d.drift.retyped),
                 },
                 "seconds": round(d.seconds, 3),
-                "error": d.error and _error(d.error),
+                "error": d.error and error_to_data(d.error),
             }
             for d in outcome.datasets
         ],
@@ -91,7 +91,8 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
     }
 
 
-def _error(error: OdfbuildError) -> dict[str, Any]:
+def error_to_data(error: OdfbuildError) -> dict[str, Any]:
+    """An error as plain values."""
     return {
         "code": error.code,
         "message": error.message,

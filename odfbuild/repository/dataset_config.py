@@ -26,16 +26,19 @@ class DatasetConfig:
 
 def read_config(folder: str) -> DatasetConfig:
     """The configuration of the dataset in `folder`; empty when there is none that can be read."""
-    import yaml
+    try:
+        text = read_inside(f"{folder}/info/config").decode()
+    except (OSError, UnicodeDecodeError):
+        return DatasetConfig()
+    from odfbuild.errors import OdfbuildError
+    from odfbuild.project.yaml.plain import read_documents
 
     try:
-        found = yaml.safe_load(read_inside(f"{folder}/info/config"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        documents: list[Any] = read_documents(text, "info/config")
+        content = documents[0]["content"]
+        return DatasetConfig(_texts(content["pullAliases"]), _texts(content.get("pushAliases")))
+    except (OdfbuildError, IndexError, KeyError, TypeError, AttributeError):
         return DatasetConfig()
-    content = found.get("content") if isinstance(found, dict) else None
-    if not isinstance(content, dict) or found.get("kind") != _KIND:
-        return DatasetConfig()
-    return DatasetConfig(_texts(content.get("pullAliases")), _texts(content.get("pushAliases")))
 
 
 def write_config(folder: Path, config: DatasetConfig) -> None:

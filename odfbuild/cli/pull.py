@@ -1,0 +1,142 @@
+"""`odfbuild pull`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.cli import complete
+from odfbuild.cli.context import Context
+from odfbuild.cli.option_groups import Together
+from odfbuild.cli.options import (
+    JsonOptions,
+    LockTimeoutOption,
+    selecting,
+    selection_of,
+    waiting,
+)
+from odfbuild.cli.transfers import (
+    AllowResetOption,
+    DryRunOption,
+    allowed,
+    note_moved,
+    report,
+    watching,
+)
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odfbuild.graph.selection import Selection
+    from odfbuild.project.model import Project
+
+_ReferencesAndSelection = Annotated[
+    "tuple[Sequence[str], Selection]",
+    Together(
+        selecting(
+            Annotated[
+                list[str] | None,
+                typer.Argument(
+                    metavar="SELECTION|REFERENCE",
+                    autocompletion=complete.selections,
+                    help="Names, selections, or references such as REPOSITORY/NAME, did:odf:…, "
+                    "an address (default: all external datasets).",
+                ),
+            ]
+        ),
+        lambda given, *options: (tuple(given or ()), selection_of(None, *options)),
+    ),
+]
+
+
+def pull(
+    context: typer.Context,
+    wanted: _ReferencesAndSelection,
+    *,
+    repository: Annotated[
+        str | None,
+        typer.Option("--from", metavar="REPOSITORY", help="Repository: a name or an address."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the dataset here.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="BLOCK", help="Last block to pull (hash, or its beginning or end)."),
+    ] = None,
+    no_data: Annotated[
+        bool,
+        typer.Option("--no-data", help="Pull only the chain; data comes when a step needs it."),
+    ] = False,
+    allow: AllowResetOption = None,
+    dry_run: DryRunOption = False,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    as_json: JsonOptions,
+) -> int:
+    """Bring datasets of others forward.
+
+    All new blocks and objects are checked before the head moves. A published history that was
+    rewritten is refused unless `--allow reset:NAME` accepts it.
+    """
+    from odfbuild.apply.exchange import pull_datasets
+    from odfbuild.project.load import read_project
+    from odfbuild.repository.requests import PullRequest
+
+    state: Context = context.obj
+    project = read_project(state.directory, state.given)
+    request = PullRequest(
+        references=_references(state, project, *wanted, in_repository=repository is not None),
+        repository=repository,
+        name=name,
+        to=to,
+        data=not no_data,
+        allow=allowed(allow),
+    )
+    with watching(state.console) as watcher:
+        transfers = pull_datasets(
+            project.config,
+            project.definitions,
+            state.workspace(),
+            request,
+            dry_run=dry_run,
+            waiting=waiting(state.console, lock_timeout),
+            watcher=watcher,
+        )
+    if not dry_run:
+        note_moved(state, transfers)
+    if not transfers and not as_json:
+        state.console.note(
+            "No external datasets are selected. To pull a new one: odfbuild pull REPOSITORY/NAME"
+        )
+    return report(state, transfers, "Pull", dry_run=dry_run, as_json=as_json)
+
+
+def _references(
+    state: Context,
+    project: Project,
+    given: Sequence[str],
+    selection: Selection,
+    *,
+    in_repository: bool,
+) -> Sequence[str] | None:
+    """Names and references to pull, and of what is selected the external datasets."""
+    from odfbuild.graph.selection import Selection
+    from odfbuild.odf.identity import is_alias
+    from odfbuild.repository.external import external_datasets
+    from odfbuild.repository.requests import is_reference
+
+    if not given and not selection:
+        return None
+    found = [text for text in given if is_alias(text) or is_reference(text, project.config)]
+    selected = Selection(
+        select=(*(text for text in given if text not in found), *selection.select),
+        exclude=selection.exclude,
+    )
+    if not selected or (found and not selected.select):
+        return found
+    if in_repository:
+        raise typer.BadParameter("--from is for names and references, not for selections")
+    external = external_datasets(project.config, project.definitions, state.workspace())
+    return [*found, *(name for name in state.chosen(selected) or () if name.lower() in external)]

@@ -1,0 +1,78 @@
+"""How pulls and pushes ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from odfbuild.report.forms.words import paint, size
+from odfbuild.report.outcome import LISTED, error_to_data
+from odfbuild.repository.outcome import Transfer, TransferStatus
+from odfbuild.wording import count
+
+_COLORS = {
+    TransferStatus.NEW: "green",
+    TransferStatus.UPDATED: "green",
+    TransferStatus.REPLACED: "magenta",
+    TransferStatus.UP_TO_DATE: None,
+    TransferStatus.FAILED: "red",
+}
+
+
+def render_transfers(
+    transfers: Sequence[Transfer], verb: str, *, dry_run: bool = False, color: bool = False
+) -> str:
+    """A line for each dataset, then the counts. Of many, those with nothing new are only counted.
+
+    `verb` is `Pull` or `Push`.
+    """
+    shown = list(transfers)
+    if len(shown) > LISTED:
+        shown = [each for each in shown if each.status is not TransferStatus.UP_TO_DATE]
+    width = min(40, max((len(each.name) for each in shown), default=0))
+    lines = [_line(each, width, color) for each in shown]
+    counts = Counter(each.status for each in transfers)
+    told = ", ".join(f"{counts[status]} {status.value}" for status in TransferStatus)
+    end = f"{verb}{' (dry run)' if dry_run else ''}: {told}."
+    return "\n".join([*lines, *([""] if lines else []), end])
+
+
+def transfers_to_data(transfers: Sequence[Transfer]) -> dict[str, Any]:
+    """The same as plain values."""
+    counts = Counter(each.status for each in transfers)
+    return {
+        "datasets": [
+            {
+                "name": each.name,
+                "address": each.address,
+                "status": each.status.value,
+                "head_before": str(each.before) if each.before else None,
+                "head_after": str(each.after) if each.after else None,
+                "blocks": each.blocks,
+                "records": each.records,
+                "objects": each.objects,
+                "bytes": each.bytes,
+                "lost_blocks": each.lost_blocks,
+                "lost_records": each.lost_records,
+                "error": each.error and error_to_data(each.error),
+            }
+            for each in transfers
+        ],
+        "summary": {status.value: counts[status] for status in TransferStatus},
+    }
+
+
+def _line(each: Transfer, width: int, color: bool) -> str:
+    status = paint(f"{each.status.value:<10}", _COLORS[each.status], on=color)
+    parts = []
+    if each.blocks:
+        parts.append(f"{count(each.blocks, 'block')}, {count(each.records, 'record')}")
+    if each.objects:
+        parts.append(size(each.bytes))
+    if each.lost_blocks:
+        lost = f"{count(each.lost_blocks, 'block')} with {count(each.lost_records, 'record')}"
+        parts.append(f"gives up {lost}")
+    if each.error is not None:
+        parts.append(each.error.message)
+    return f"  {status}  {each.name:<{width}}  {', '.join(parts)}".rstrip()

@@ -1,0 +1,184 @@
+"""`pull` and `push` as people use them: two projects that share nothing but a repository."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.apply.in_process import Program
+from tests.repository.two_projects import Pair
+
+
+@pytest.fixture
+def pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Pair:
+    return Pair.in_folder(tmp_path, monkeypatch, capsys)
+
+
+def statuses(text: str) -> dict[str, str]:
+    return {each["name"]: each["status"] for each in json.loads(text)["datasets"]}
+
+
+def test_what_one_project_publishes_another_one_builds_on(pair: Pair) -> None:
+    """Must show 1, over a folder: publish, pull, derive, verify, update, publish back."""
+    said = pair.they("push", "--to", str(pair.repository))
+    assert said.out.endswith("Push: 2 new, 0 updated, 0 replaced, 0 up-to-date, 0 failed.\n")
+    pair.reads("acme/root")
+    assert pair.we("plan").code != 0  # the input was not pulled yet
+    said = pair.we("pull", "acme/root")
+    assert said.out.startswith("  new         acme/root  4 blocks, 3 records, ")
+    assert pair.we("apply", "-y").code == 0
+    assert pair.we("pull").out.startswith("  up-to-date  acme/root\n")
+
+    pair.theirs.arrive(2)
+    pair.they("apply", "-y", "-s", "root")
+    pair.they("push", "root", "--to", str(pair.repository))
+    said = pair.we("pull", "--json")
+    [moved] = json.loads(said.out)["datasets"]
+    assert (moved["status"], moved["blocks"], moved["records"]) == ("updated", 1, 1)
+    assert "mine" in pair.we("plan").out
+    assert pair.we("apply", "-y").code == 0
+    assert pair.we("verify", "--integrity").code == 0
+
+    said = pair.we("push", "--to", "acme")
+    assert "  new         mine  " in said.out
+    assert "root" not in said.out  # what was pulled is not pushed back
+    assert (pair.repository / "mine" / "refs" / "head").exists()
+    pair.they("pull", str(pair.repository / "mine"))
+    assert "mine" in pair.they("ls").out
+
+
+def test_a_derivative_of_theirs_is_pulled_with_its_input_and_verified_here(pair: Pair) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    said = pair.we("pull", "acme/derived", "acme/root")
+    assert said.out.endswith("Pull: 2 new, 0 updated, 0 replaced, 0 up-to-date, 0 failed.\n")
+    assert pair.we("verify", "--integrity").code == 0
+
+
+def test_every_form_of_a_reference_names_the_dataset(pair: Pair) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    seed = json.loads(pair.they("log", "root", "--json").out)
+    did = next(text for text in _texts(seed) if text.startswith("did:odf:"))
+    forms = {
+        ("acme/root",): "acme/root",
+        (str(pair.repository / "root"),): "root",
+        ((pair.repository / "root").as_uri(),): "root",
+        ("root", "--from", "acme"): "root",
+        ("root", "--from", "../acme"): "root",
+        ("acme/root", "--as", "prices"): "prices",
+    }
+    for arguments, name in forms.items():
+        said = pair.we("pull", *arguments, "--json")
+        assert statuses(said.out) == {name: "new"}, said.err
+        assert statuses(pair.we("pull", name, "--json").out) == {name: "up-to-date"}
+        assert statuses(pair.we("pull", did, "--json").out) == {name: "up-to-date"}
+        shutil.rmtree(pair.ours / "chains")
+    said = pair.we("pull", did)
+    assert (said.code, "error[E1032]" in said.err) == (1, True)
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in _texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_a_selection_pulls_the_external_datasets_in_it(pair: Pair) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    pair.reads("acme/root")
+    pair.we("pull", "acme/root", "acme/derived")
+    assert statuses(pair.we("pull", "-s", "+mine", "--json").out) == {"acme/root": "up-to-date"}
+    said = pair.we("pull", "--exclude", "acme/root", "--json")
+    assert statuses(said.out) == {"acme/derived": "up-to-date"}
+
+
+def test_a_project_without_external_datasets_has_nothing_to_pull(pair: Pair) -> None:
+    said = pair.we("pull")
+    assert (said.code, "odfbuild pull REPOSITORY/NAME" in said.err) == (0, True)
+
+
+def test_all_that_is_wrong_is_told_at_once_and_what_is_right_is_pulled(pair: Pair) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    said = pair.we("pull", "nobody", "other")
+    assert (said.code, said.err.count("error[E1032]")) == (1, 2)
+    said = pair.we("pull", "acme/root", "acme/gone", "acme/lost")
+    assert said.code == 1
+    assert said.err.count("error[E1020]") == 2
+    assert said.out.endswith("Pull: 1 new, 0 updated, 0 replaced, 0 up-to-date, 2 failed.\n")
+
+
+def test_options_for_one_dataset_are_refused_for_several(pair: Pair) -> None:
+    for arguments in (
+        ("pull", "acme/a", "acme/b", "--as", "c"),
+        ("pull", "acme/a", "acme/b", "--to", "f1620"),
+        ("push", "--to", "acme", "--as", "c"),
+    ):
+        said = pair.we(*arguments)
+        assert (said.code, "error[E1034]" in said.err) == (64, True)
+
+
+def test_a_history_is_replaced_only_where_that_is_allowed_by_name(pair: Pair) -> None:
+    pair.they("push", "root", "--to", str(pair.repository))
+    pair.we("pull", "acme/root")
+    head = (pair.ours / "chains" / "acme" / "root" / "refs" / "head").read_text()
+    pair.they("reset", "root", "--readers", "-y")
+    pair.they("apply", "-y")
+    said = Program(pair.theirs.root, pair.monkeypatch, pair.capsys)(
+        "push", "root", "--to", str(pair.repository)
+    )
+    assert (said.code, "error[E1028]" in said.err) == (1, True)
+    pair.they("push", "root", "--to", str(pair.repository), "--allow", "reset:root")
+    said = pair.we("pull")
+    assert (said.code, "error[E1025]" in said.err) == (1, True)
+    said = pair.we("pull", "--allow", "reset:elsewhere")
+    assert (said.code, "error[E1035]" in said.err) == (64, True)
+    assert pair.we("pull", "--allow", "rebuild:x").code == 64
+    said = pair.we("pull", "--allow", "reset:acme/root")
+    assert "  replaced    acme/root  " in said.out
+    assert (pair.ours / "chains" / "acme" / "root" / "refs" / "head").read_text() != head
+    assert "0 of history" in pair.we("drift").out
+    assert pair.we("reset", "acme/root", "--to", head, "-y").code == 0  # and back
+
+
+def test_a_protected_history_is_not_replaced(pair: Pair) -> None:
+    pair.they("push", "root", "--to", str(pair.repository))
+    pair.settings("  policies: [{match: ['*'], rebuild: refuse}]\n")
+    pair.we("pull", "acme/root")
+    said = pair.we("pull", "--allow", "reset:acme/root")
+    assert (said.code, "error[E0339]" in said.err) == (1, True)
+
+
+def test_the_spelling_of_earlier_releases_explains_itself(pair: Pair) -> None:
+    program = Program(pair.theirs.root, pair.monkeypatch, pair.capsys)
+    for file in ("data/1.csv", "-"):
+        said = program("push", "root", file)
+        assert (said.code, "error[E1036]" in said.err) == (64, True)
+        assert f"odfbuild ingest root {file}" in said.err
+    said = program("push", "root", "--source", "till")
+    assert (said.code, "odfbuild ingest DATASET FILE" in said.err) == (64, True)
+    said = program("push", "root")
+    assert (said.code, "odfbuild ingest DATASET FILE" in said.err) == (64, True)
+
+
+def test_where_datasets_are_published_can_be_settled_in_the_project(pair: Pair) -> None:
+    config = pair.theirs.root / "odfbuild.yaml"
+    config.write_text(
+        config.read_text() + "  repositories: {acme: {url: ../acme}}\n"
+        "  publish: [{match: [r*], to: acme}]\n"
+    )
+    assert statuses(pair.they("push", "root", "--json").out) == {"root": "new"}
+    said = Program(pair.theirs.root, pair.monkeypatch, pair.capsys)("push")
+    assert (said.code, "'derived'" in said.err) == (64, True)
+
+
+def test_what_is_told_fits_into_80_columns(pair: Pair) -> None:
+    pair.monkeypatch.setenv("COLUMNS", "80")
+    pair.they("push", "--to", str(pair.repository))
+    said = pair.we("pull", "acme/root", "acme/derived")
+    assert max(map(len, said.out.splitlines())) <= 80
