@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.errors import IntegrityError, StaleHeadError
+from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import WritableDataset
 from odfbuild.repository.open import Remotes
 from odfbuild.store.dataset import DatasetStore
 from tests.repository.publishing import objects_of, publication, tree
-from tests.servers.objects import BUCKET, Objects, s3_endpoint
+from tests.servers.objects import BUCKET, Objects, gs_conditions, gs_endpoint, s3_endpoint
 from tests.store.chains import add_slice, create, info, workspace
 
 NAME = "org.example.prices"
@@ -187,3 +187,19 @@ def test_a_file_that_is_not_what_was_committed_is_not_pushed(
         there.publish(made)
     assert error.value.code == "E0813"
     assert there.head() is None
+
+
+def test_a_store_that_ignores_conditions_is_not_pushed_to(
+    store: DatasetStore, tmp_path: Path
+) -> None:
+    with gs_endpoint(), Remotes(tmp_path, {}) as remotes:
+        there = remotes.writable(f"gs://{BUCKET}/{NAME}")
+        with pytest.raises(RepositoryError, match="two writers at once") as error:
+            there.publish(publication(store))
+        assert error.value.code == "E1017"
+        assert there.head() is None
+        with gs_conditions():
+            there.publish(publication(store))
+            assert there.head() == store.head()
+            with pytest.raises(StaleHeadError):
+                there.publish(publication(store))

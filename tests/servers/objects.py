@@ -4,8 +4,10 @@ import contextlib
 import logging
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,32 @@ def gs_endpoint() -> Iterator[Put]:
             yield _put_through("gs")
         finally:
             server.stop()
+
+
+@contextlib.contextmanager
+def gs_conditions() -> Iterator[None]:
+    """Let the endpoint of Google's kind honour generations, as the real one does."""
+    from gcp_storage_emulator.exceptions import NotFound
+    from gcp_storage_emulator.handlers import objects
+
+    upload, mutex = objects._media_upload, threading.Lock()
+
+    def conditional(request: Any, response: Any, storage: Any) -> None:
+        wanted = request.query.get("ifGenerationMatch", [None])[0]
+        with mutex:
+            try:
+                key = (request.params["bucket_name"], request.query["name"][0])
+                found = storage.get_file_obj(*key)["generation"]
+            except NotFound:
+                found = "0"
+            if wanted not in (None, found):
+                response.status = HTTPStatus.PRECONDITION_FAILED
+                return
+            upload(request, response, storage)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects, "_media_upload", conditional)
+        yield
 
 
 @contextlib.contextmanager
