@@ -22,9 +22,12 @@ Errors are values: nothing assigns to their fields. Who knows more raises anothe
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import FrozenInstanceError, field
 from typing import Any, Self, TypeVar, dataclass_transform
+
+from odfbuild.values import dataclass
 
 __all__ = [
     "ChainError",
@@ -130,7 +133,7 @@ def _assign(self: Exception, name: str, value: Any) -> None:
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def _error(cls: type[_T]) -> type[_T]:
     """A frozen dataclass that can be raised."""
-    made = dataclass(frozen=True, eq=False)(cls)
+    made = dataclasses.dataclass(frozen=True, eq=False)(cls)
     made.__setattr__ = _assign  # type: ignore[assignment]
     return made
 

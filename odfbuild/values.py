@@ -82,6 +82,8 @@ def _compared(cls: Any) -> Callable[[Any], Any]:
 
 
 def _equal(self: Any, other: Any) -> Any:
+    if self is other:
+        return True
     if other.__class__ is not self.__class__:
         return NotImplemented
     values = _compared(self.__class__)

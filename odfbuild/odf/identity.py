@@ -121,7 +121,7 @@ def _parsed_alias(text: str) -> DatasetAlias:
 
 DatasetRef = DatasetId | DatasetAlias
 
-_REMOTE = re.compile(r"[a-z][\w+.-]*://|[\w.-]+/(did:|[\w.-]+/[\w.-]+$)", re.IGNORECASE)
+_REMOTE = re.compile(r"[a-z][\w+.-]*://|[\w.-]+/(did:|[\w.-]+/[\w.-]+$)", re.IGNORECASE | re.ASCII)
 """What references to datasets elsewhere begin with: `https://…`, `repo/did:…`, `repo/account/x`."""
 
 

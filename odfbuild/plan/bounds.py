@@ -24,13 +24,16 @@ from odfbuild.odf.model import (
 _NOISE = re.compile(
     r"--[^\n]*|/\*(?!\+).*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.S
 )
-_MULTIPLIES = re.compile(
-    r"\b(join|lateral|cross|values|with|range|unnest|stack|inline\w*|json_tuple|explode\w*"
-    r"|posexplode\w*|variant_explode\w*|flatten|pivot|unpivot|grouping|rollup|cube|parse_url_tuple"
-    r"|from_json|table)\b"
-    # Windows that overlap: a third argument says how far they are apart.
-    r"|\bwindow\s*\((?:[^(),]|\([^()]*\))*(?:,(?:[^(),]|\([^()]*\))*){2,}\)",
-    re.I,
+_WORD = re.compile(r"\w+")
+_MULTIPLY = {
+    *("join", "lateral", "cross", "values", "with", "range", "unnest", "stack", "json_tuple"),
+    *("flatten", "pivot", "unpivot", "grouping", "rollup", "cube", "parse_url_tuple"),
+    *("from_json", "table"),
+}
+_MULTIPLY_BEGIN = re.compile(r"\b(inline|(pos|variant_)?explode)")
+_OVERLAP = re.compile(
+    # A third argument says how far windows are apart.
+    r"\bwindow\s*\((?:[^(),]|\([^()]*\))*(?:,(?:[^(),]|\([^()]*\))*){2,}\)"
 )
 _DROPS = re.compile(
     r"\b(where|having|qualify|limit|offset|distinct|intersect|except|minus|union(?!\s+all\b))\b",
@@ -56,7 +59,6 @@ _SOURCE = re.compile(
     r"\s*(?=$|;|\b(?:where|union|group|having|order)\b)",
     re.I,
 )
-_FROM = re.compile(r"\bfrom\b", re.I)
 
 
 def never_adds_records(transform: TransformSql, inputs: Iterable[str]) -> bool:
@@ -124,12 +126,17 @@ def _unread(transform: TransformSql, inputs: Iterable[str]) -> set[str] | None:
 @lru_cache(1_024)  # sources of one kind are prepared by one query
 def _read_once(query: str) -> frozenset[str] | None:
     """What a query reads, once each, where it can only drop records; `None`: cannot tell."""
-    text = _NOISE.sub(" ", query)
-    if _MULTIPLIES.search(text):
+    text = _NOISE.sub(" ", query).lower()
+    words = _WORD.findall(text)
+    if (
+        not _MULTIPLY.isdisjoint(words)
+        or (("inline" in text or "explode" in text) and _MULTIPLY_BEGIN.search(text))
+        or ("window" in words and _OVERLAP.search(text))
+    ):
         return None
-    sources = [m["name"].strip("`").lower() for m in _SOURCE.finditer(text)]
+    sources = [m["name"].strip("`") for m in _SOURCE.finditer(text)]
     found = frozenset(sources)
-    return found if len(found) == len(sources) == len(_FROM.findall(text)) else None
+    return found if len(found) == len(sources) == words.count("from") else None
 
 
 def most_merged(merge: MergeStrategy, rows: int, files: int, own: int) -> int | None:

@@ -45,9 +45,10 @@ def _read(config: Config) -> Project:
 
     files = definition_files(config.datasets, config.boundary.check_open, refuse)
     found = {file: cache.get(file) for file in files}
-    for file in [file for file in files if found[file] is None]:
+    unread = [file for file in files if found[file] is None]
+    if unread:
         from odfbuild.project.definitions import read_file
-
+    for file in unread:
         read = read_file(config, file)
         wrong += read.wrong
         # A file with mistakes is read again each time.

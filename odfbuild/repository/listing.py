@@ -1,4 +1,4 @@
-"""Which datasets a repository has, where it can be listed: folders, object stores, `serve`.
+"""Which datasets a repository has, where it can be listed: folders, stores, `odfbuild serve`.
 
 Datasets are one or two names deep: `prices`, `acme/prices`. A workspace of the reference names its
 folders by identity, and tells the alias beside the chain. What is no dataset is passed over.
@@ -6,29 +6,24 @@ folders by identity, and tells the alias beside the chain. What is no dataset is
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.flatbuffers.reader import decode_block
-from odfbuild.odf.identity import DatasetAlias, DatasetId, is_alias, is_name
+from odfbuild.odf.identity import DatasetId, is_alias, is_name
 from odfbuild.odf.model import Seed
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.timestamp import Timestamp
 from odfbuild.repository.simple import AT_ONCE, SimpleDataset, ask
 
 if TYPE_CHECKING:
+    from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.place import Place, ReadablePlace
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-
-
-_LIST = "datasets"
-_LIST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,27 +42,38 @@ class ListedDataset:
     problem: OdfbuildError | None = None
 
 
+def list_server(address: str, token: str | None) -> list[ListedDataset] | None:
+    """All datasets that a server lists for us, by name; `None` where it lists none."""
+    from odfbuild.repository.smart.client import list_datasets
+
+    found = list_datasets(address, token)
+    return None if found is None else sorted(filter(None, map(_as_listed, found)), key=_by_name)
+
+
+def _as_listed(said: Mapping[str, Any]) -> ListedDataset | None:
+    """A dataset as a server tells it; `None` for anything else."""
+    from odfbuild.odf.timestamp import Timestamp
+
+    try:
+        if not is_alias(said["alias"]):
+            return None
+        return ListedDataset(
+            name=said["alias"],
+            head=Multihash.parse(said["head"]),
+            blocks=int(said["blocks"]),
+            updated=Timestamp.parse(said["updated"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _by_name(listed: ListedDataset) -> str:
+    return listed.name
+
+
 def list_place(place: Place) -> list[ListedDataset]:
     """All datasets at a place, by name."""
     return list_named(place, _names(place))
-
-
-def list_server(server: ReadablePlace) -> list[ListedDataset] | None:
-    """All datasets of a server, by name; `None` where it does not tell them, as `serve` does."""
-    text = ask(server.address, _LIST, lambda: server.read(_LIST, _LIST_BYTES))
-    try:
-        listed = [
-            ListedDataset(
-                name=str(DatasetAlias.parse(each["alias"])),
-                head=Multihash.parse(each["head"]),
-                blocks=int(each["blocks"]),
-                updated=Timestamp.parse(each["updated"]),
-            )
-            for each in json.loads(text or b"")["datasets"]
-        ]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return sorted(listed, key=lambda each: each.name)
 
 
 def list_named(place: ReadablePlace, names: Iterable[str]) -> list[ListedDataset]:

@@ -82,23 +82,22 @@ class Remotes:
     def datasets(self, repository: str) -> list[ListedDataset]:
         """The datasets of a repository, by its name or address; `RepositoryError` E1015: unknown.
 
-        Folders and object stores tell what they have, and servers that were made for it.
+        Folders and object stores tell what they have, and so does `odfbuild serve`.
         """
         from odfbuild.repository.listing import list_place, list_server
 
         found = find_repository(repository, self.known)
-        if not _is_web(found):
-            return list_place(cast(Place, self.place(found)))
-        listed = list_server(self.place(found))
-        if listed is None:
+        if _is_web(found):
+            listed = list_server(found.address, _token(found))
+            if listed is not None:
+                return listed
             raise RepositoryError(
-                f"{found.address} cannot be listed: the server does not tell what it has",
+                f"{found.address} cannot be listed: plain web servers do not tell what they have",
                 code="E1015",
-                notes=("only folders, object stores and `odfbuild serve` do",),
                 help="ask its owner for the names of datasets, and pull them by name, such as "
                 f"{repository.rstrip('/')}/org.example.prices",
             )
-        return listed
+        return list_place(cast(Place, self.place(found)))
 
     def address(self, reference: str | DatasetAddress) -> DatasetAddress:
         """Where the dataset is that a reference means; where only its identity is given, by name.
@@ -132,8 +131,7 @@ class Remotes:
         if _is_web(repository):
             from odfbuild.repository.http import WebFolder
 
-            address = repository.address.removeprefix("odf+")
-            web = WebFolder.at(address, _authorization(repository))
+            web = WebFolder.at(repository.address, _authorization(repository))
             self._opened.callback(web.close)
             return web
         if not repository.scheme:

@@ -111,22 +111,27 @@ def test_an_identity_that_nobody_has_is_told(remotes: Remotes) -> None:
     assert "acme/org.example.prices" in caught.value.help
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        response(b"", status="404 Not Found"),
-        response(b"<!doctype html>"),
-        response(b"[]"),
-        response(b'{"datasets": [{"alias": "../etc"}]}'),
-        response(b'{"datasets": [{"alias": "prices", "head": 1}]}'),
-    ],
-)
-def test_servers_that_do_not_list_what_they_have_say_so(tmp_path: Path, answer: bytes) -> None:
-    with faulty_server(answer) as server, Remotes(tmp_path, {}) as remotes:
+def test_servers_that_do_not_list_what_they_have_say_so(tmp_path: Path) -> None:
+    absent = response(b"", status="404 Not Found")
+    with faulty_server(absent) as server, Remotes(tmp_path, {}) as remotes:
         with pytest.raises(RepositoryError) as caught:
             remotes.datasets(f"http://127.0.0.1:{server.port}/")
         assert caught.value.code == "E1015"
         assert "by name, such as http://127.0.0.1" in caught.value.help
+
+
+@pytest.mark.parametrize("answer", [b"<!doctype html>", b"[]"])
+def test_a_list_that_is_none_is_refused(tmp_path: Path, answer: bytes) -> None:
+    with faulty_server(response(answer)) as server, Remotes(tmp_path, {}) as remotes:
+        with pytest.raises(RepositoryError) as caught:
+            remotes.datasets(f"http://127.0.0.1:{server.port}/")
+        assert caught.value.help
+
+
+def test_entries_of_a_list_that_are_no_datasets_are_passed_over(tmp_path: Path) -> None:
+    listed = b'{"datasets": [{"alias": "../etc"}, 1, {"alias": "prices", "head": 1}]}'
+    with faulty_server(response(listed)) as server, Remotes(tmp_path, {}) as remotes:
+        assert remotes.datasets(f"http://127.0.0.1:{server.port}/") == []
 
 
 def test_a_server_made_for_it_is_listed(tmp_path: Path) -> None:
