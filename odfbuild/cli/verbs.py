@@ -51,7 +51,7 @@ SECTIONS = {
         "schema",
     ),
     "Prove": ("test", "verify", "provenance"),
-    "Share": ("pull", "push", "docs", "storage", "key", "git", "ci"),
+    "Share": ("pull", "push", "serve", "docs", "storage", "key", "git", "ci"),
     "Maintain": ("gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""

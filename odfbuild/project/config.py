@@ -32,6 +32,7 @@ from odfbuild.project.machine import (
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
+from odfbuild.project.settings.serving import Serving
 from odfbuild.project.variables import FOLDER as VARS
 from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
@@ -113,6 +114,7 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         datasets=datasets,
         state=state,
         folders=folders,
+        serving=read(Serving, machine["serve"]),
     )
 
 

@@ -18,6 +18,7 @@ from odfbuild.declared_settings import Fits, schema_of, setting
 from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.project.settings.serving import Serving
 from odfbuild.values import dataclass
 
 VARIABLE = "ODFBUILD_CONFIG"
@@ -26,6 +27,9 @@ VARIABLE = "ODFBUILD_CONFIG"
 _CONTAINER, _PIPES, _FOLDERS = (
     f"ODFBUILD_{name}" for name in ("CONTAINER_RUNTIME", "PIPES", "FOLDERS")
 )
+
+SERVE_TOKEN = "ODFBUILD_SERVE_TOKEN"
+"""A token that may read and write all datasets that are served."""
 
 _OF_PROGRAMS = ("container", "pipes")
 """Keys of `ingest` that are the machine's."""
@@ -40,6 +44,7 @@ class Machine:
         setting(IngestSettings())
     )
     folders: tuple[str, ...] = setting((), "Folders outside of a project that planning may read")
+    serve: Serving = setting(Serving(), "Who may use `odfbuild serve`, and how much")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,12 @@ def with_variables(content: Mapping[str, Any]) -> dict[str, Any]:
         ingest["pipes"] = shlex.split(pipes)
     folders = os.environ.get(_FOLDERS)
     named = folders.split(os.pathsep) if folders else content.get("folders") or []
-    return {"engine": content.get("engine") or {}, "ingest": ingest, "folders": named}
+    serve = dict(content.get("serve") or {})
+    if SERVE_TOKEN in os.environ:
+        owner = {"name": SERVE_TOKEN, "token": f"${{{{ env.{SERVE_TOKEN} }}}}", "write": ["*"]}
+        serve["access"] = [*(serve.get("access") or []), owner]
+    engine = content.get("engine") or {}
+    return {"engine": engine, "ingest": ingest, "folders": named, "serve": serve}
 
 
 def merged(project: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:

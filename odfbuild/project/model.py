@@ -13,6 +13,7 @@ from odfbuild.odf.queries import queries_of
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
+from odfbuild.project.settings.serving import Serving
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
@@ -35,6 +36,7 @@ class Config(Content):
     state: Path
     folders: tuple[Path, ...] = ()
     given: Overrides = NO_OVERRIDES
+    serving: Serving = Serving()
 
     @property
     def env(self) -> str | None:

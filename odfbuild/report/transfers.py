@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.report.forms.words import paint, size
-from odfbuild.report.outcome import LISTED, error_to_data
+from odfbuild.report.outcome import LISTED, error_to_data, outcome_to_data
 from odfbuild.repository.outcome import Transfer, TransferStatus
+from odfbuild.survey.outcome import ApplyOutcome
 from odfbuild.wording import count
 
 _COLORS = {
@@ -36,6 +37,23 @@ def render_transfers(
     told = ", ".join(f"{counts[status]} {status.value}" for status in TransferStatus)
     end = f"{verb}{' (dry run)' if dry_run else ''}: {told}."
     return "\n".join([*lines, *([""] if lines else []), end])
+
+
+def render_published(outcome: ApplyOutcome, *, color: bool = False) -> str:
+    """What became of publications after an apply; those that had nothing new are only counted."""
+    shown = [e for e in outcome.published if e.status is not TransferStatus.UP_TO_DATE]
+    if not shown:
+        return f"Published: {count(len(outcome.published), 'dataset')}, nothing new."
+    width = min(40, max(len(each.name) for each in shown))
+    lines = [_line(each, width, color) for each in shown]
+    same = len(outcome.published) - len(shown)
+    return "\n".join(["Published:", *lines, *([f"  and {same:,} with nothing new"] * bool(same))])
+
+
+def apply_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
+    """An apply with what was published afterwards, as plain values."""
+    published = transfers_to_data(outcome.published)["datasets"]
+    return {**outcome_to_data(outcome), "published": published}
 
 
 def transfers_to_data(transfers: Sequence[Transfer]) -> dict[str, Any]:

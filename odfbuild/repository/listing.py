@@ -1,4 +1,4 @@
-"""Which datasets a repository has, where it can be listed: folders and object stores.
+"""Which datasets a repository has, where it can be listed: folders, stores, `odfbuild serve`.
 
 Datasets are one or two names deep: `prices`, `acme/prices`. A workspace of the reference names its
 folders by identity, and tells the alias beside the chain. What is no dataset is passed over.
@@ -6,10 +6,10 @@ folders by identity, and tells the alias beside the chain. What is no dataset is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.flatbuffers.reader import decode_block
@@ -40,6 +40,36 @@ class ListedDataset:
     blocks: int | None = None
     updated: Timestamp | None = None
     problem: OdfbuildError | None = None
+
+
+def list_server(address: str, token: str | None) -> list[ListedDataset] | None:
+    """All datasets that a server lists for us, by name; `None` where it lists none."""
+    from odfbuild.repository.smart.client import list_datasets
+
+    found = list_datasets(address, token)
+    return None if found is None else sorted(filter(None, map(_as_listed, found)), key=_by_name)
+
+
+def _as_listed(said: Mapping[str, Any]) -> ListedDataset | None:
+    """A dataset as a server tells it; `None` for anything else."""
+    from odfbuild.odf.timestamp import Timestamp
+
+    try:
+        if not is_alias(said["alias"]):
+            return None
+        return ListedDataset(
+            name=said["alias"],
+            alias=said["alias"],
+            head=Multihash.parse(said["head"]),
+            blocks=int(said["blocks"]),
+            updated=Timestamp.parse(said["updated"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _by_name(listed: ListedDataset) -> str:
+    return listed.name
 
 
 def list_place(place: Place) -> list[ListedDataset]:

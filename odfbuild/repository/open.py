@@ -82,12 +82,15 @@ class Remotes:
     def datasets(self, repository: str) -> list[ListedDataset]:
         """The datasets of a repository, by its name or address; `RepositoryError` E1015: unknown.
 
-        Folders and object stores tell what they have.
+        Folders and object stores tell what they have, and so does `odfbuild serve`.
         """
-        from odfbuild.repository.listing import list_place
+        from odfbuild.repository.listing import list_place, list_server
 
         found = find_repository(repository, self.known)
         if _is_web(found):
+            listed = list_server(found.address, _token(found))
+            if listed is not None:
+                return listed
             raise RepositoryError(
                 f"{found.address} cannot be listed: plain web servers do not tell what they have",
                 code="E1015",

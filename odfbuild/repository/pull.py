@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from odfbuild.errors import RepositoryError
+from odfbuild.errors import OdfbuildError, RepositoryError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.accept import (
@@ -145,8 +145,12 @@ class _Attempt:
             news = self._examine(offer, here)
             if news is None or not news.blocks:
                 return _up_to_date(self.wanted, here)
-            vouched = self._vouched(source, here, news.served, news.id)
-            if news.relation.kind is Kind.DIVERGED and not self.wanted.replace:
+            diverged = news.relation.kind is Kind.DIVERGED
+            try:
+                vouched = self._vouched(source, here, news.served, news.id)
+            except OdfbuildError as error:
+                raise (error.noted(*_differences(news)) if diverged else error) from None
+            if diverged and not self.wanted.replace:
                 raise _rewritten(self.wanted, news, source)
             objects = objects_of(news.links)
             new_head = news.blocks[-1].hash
@@ -384,21 +388,24 @@ def _status(here: Multihash | None, news: _News) -> TransferStatus:
 
 
 def _rewritten(wanted: Pull, news: _News, source: RemoteDataset) -> RepositoryError:
-    relation, name = news.relation, wanted.name
-    common = f"the last common block is {relation.common}" if relation.common else "no common block"
-    lost = f"{count(relation.here, 'block')} with {count(records_of(news.lost), 'record')}"
+    name = wanted.name
     return RepositoryError(
         f"the history of '{name}' was rewritten at {source.address}",
         code="E1025",
-        notes=(
-            common,
-            f"only here:  {lost}",
-            f"only there: {count(relation.there, 'block')} with "
-            f"{count(records_of(news.links), 'record')}",
-            "nothing was changed",
-        ),
+        notes=(*_differences(news), "nothing was changed"),
         help=f"ask its owner why; to give up what is only here: `odfbuild pull {name} --allow "
         f"reset:{name}`",
+    )
+
+
+def _differences(news: _News) -> tuple[str, ...]:
+    """The last common block, and what only one of the two histories has."""
+    relation = news.relation
+    here, there = count(relation.here, "block"), count(relation.there, "block")
+    return (
+        f"the last common block is {relation.common}" if relation.common else "no common block",
+        f"only here:  {here} with {count(records_of(news.lost), 'record')}",
+        f"only there: {there} with {count(records_of(news.links), 'record')}",
     )
 
 

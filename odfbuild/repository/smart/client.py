@@ -14,7 +14,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit
 
 from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 """Objects that are asked for at once: signed URLs expire."""
+
+_MAX_LIST = 32 << 20
+"""Bytes of a list of datasets: some 100 000."""
 
 PULLED = "Client pull flow succeeded"
 PUSHED = "Client push flow succeeded"
@@ -382,6 +385,17 @@ def name_of(repository: str, dataset_id: str, token: str | None) -> str | None:
         found = get_json(http, f"{base}datasets/{quote(dataset_id, safe=':')}", token, base)
     name = found.get("datasetName") if found else None
     return name if isinstance(name, str) else None
+
+
+def list_datasets(repository: str, token: str | None) -> list[Mapping[str, Any]] | None:
+    """What `odfbuild serve` says of its datasets; `None` where the server cannot tell."""
+    base = base_url(repository)
+    with client() as http:
+        found = get_json(http, f"{base}datasets", token, base, _MAX_LIST)
+    listed = found.get("datasets") if found else None
+    if not isinstance(listed, list):
+        return None
+    return [each for each in listed if isinstance(each, dict)]
 
 
 def _own_url(base: str, file: ObjectFile, headers: Mapping[str, str]) -> TransferUrl:

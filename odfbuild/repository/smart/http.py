@@ -42,31 +42,32 @@ def get_small(
     token: str | None,
     address: str,
     absent: tuple[int, ...] = (404,),
+    limit: int = MAX_SMALL,
 ) -> bytes | None:
     """The body of a small file; `None` when the server answers with a status in `absent`."""
     import httpx
 
     try:
         with http.stream("GET", url, headers=bearer(token)) as response:
-            body = b""
+            body = bytearray()
             for part in response.iter_raw():
                 body += part
-                if len(body) > MAX_SMALL:
-                    raise foreign(address, f"{urlsplit(url).path} has more than 64 KiB")
+                if len(body) > limit:
+                    raise foreign(address, f"{urlsplit(url).path} has more than {limit >> 10} KiB")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise unreachable(address, str(error) or type(error).__name__) from None
     if response.status_code in absent:
         return None
     if response.status_code != 200:
         raise refusal(address, response.status_code, body[:300].decode("utf-8", "replace").strip())
-    return body
+    return bytes(body)
 
 
 def get_json(
-    http: httpx.Client, url: str, token: str | None, address: str
+    http: httpx.Client, url: str, token: str | None, address: str, limit: int = MAX_SMALL
 ) -> Mapping[str, Any] | None:
-    """A small JSON object; `None` when the server has none for us (4xx)."""
-    body = get_small(http, url, token, address, tuple(range(400, 500)))
+    """A JSON object; `None` when the server has none for us (4xx)."""
+    body = get_small(http, url, token, address, tuple(range(400, 500)), limit)
     if body is None:
         return None
     try:

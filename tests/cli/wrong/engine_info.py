@@ -134,6 +134,9 @@ _TAKEN = socket.create_server(("127.0.0.1", 0))
 MACHINES = (
     Case("E0171", "plan", put("m.yaml", "kind: Machine"), env={"ODFBUILD_CONFIG": "{root}/m.yaml"}),
     Case("E0348", f"docs serve --port {_TAKEN.getsockname()[1]}"),
+    Case("E1051", "serve --host 0.0.0.0 --port 0"),
+    Case("E1052", "serve --port 0", env={"ODFBUILD_SERVE_TOKEN": "guess me"}),
+    Case("E1053", "serve --port 0 --external-address ftp://data.example.org"),
     Case(
         "E0112",
         "fmt",

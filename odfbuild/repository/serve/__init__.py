@@ -1,0 +1,1 @@
+"""Serve the datasets of a project over HTTP: Simple and Smart Transfer Protocol."""

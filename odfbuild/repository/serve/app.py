@@ -1,0 +1,117 @@
+"""The application: routes, access log, and what holds for every request."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from odfbuild.project.settings.serving import Serving
+from odfbuild.repository.serve.rights import Rights
+from odfbuild.repository.serve.simple import Simple
+from odfbuild.repository.serve.site import Site
+from odfbuild.repository.serve.smart import Smart
+
+Log = Callable[[str], None]
+
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?")
+_PLAIN = re.compile(r"[^!-~]")
+
+
+class Application:
+    """All answers of a server, as ASGI; `hosts` are names that it may be called by, empty: any."""
+
+    def __init__(
+        self,
+        site: Site,
+        rights: Rights,
+        limits: Serving,
+        *,
+        address: str = "",
+        hosts: frozenset[str] = frozenset(),
+        log: Log = lambda line: None,
+    ) -> None:
+        self._simple = Simple(site, rights, limits)
+        self._smart = Smart(site, rights, limits, address)
+        self._hosts = hosts
+        self._log = log
+        self._limits = limits
+        self.running = 0
+        """Requests and dialogues under way."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and write a line of the access log."""
+        if scope["type"] not in ("http", "websocket"):
+            return
+        line = _Line(scope, send, self._limits.idle_seconds)
+        self.running += 1
+        try:
+            await self._answer(scope, receive, line.send)
+        finally:
+            self.running -= 1
+            self._log(line.text())
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            socket = WebSocket(scope, receive, send)
+            if not self._is_called_so(socket.headers.get("host", "")):
+                await socket.receive()
+                await socket.send_denial_response(_FOREIGN)
+                return
+            await socket.receive()  # the handshake
+            await self._smart(socket)
+            return
+        request = Request(scope, receive)
+        asked: ASGIApp = _FOREIGN
+        if self._is_called_so(request.headers.get("host", "")):
+            asked = await self._simple(request)
+        await asked(scope, receive, send)
+
+    def _is_called_so(self, host: str) -> bool:
+        """Whether a name leads here on purpose, and not by a foreign entry in the DNS."""
+        found = _HOST.fullmatch(host)
+        return found is not None and (not self._hosts or found[1].lower() in self._hosts)
+
+
+_FOREIGN = PlainTextResponse("This server has another name.\n", 421)
+
+
+class _Line:
+    """A line of the access log, while the answer is sent."""
+
+    def __init__(self, scope: Scope, send: Send, seconds: float) -> None:
+        self._scope, self._send, self._seconds = scope, send, seconds
+        self._began = time.monotonic()
+        self._status: Any = "-"
+        self._bytes = 0
+
+    async def send(self, message: Message) -> None:
+        """Pass on what is sent; a client that does not read is given up."""
+        self._status = message.get("status", self._status)
+        if message["type"] == "websocket.accept":
+            self._status = 101
+        elif message["type"] == "websocket.close":
+            self._status = message.get("code", 1000)
+        content = message.get("body") or message.get("text") or b""
+        self._bytes += len(content)
+        await asyncio.wait_for(self._send(message), self._seconds)
+
+    def text(self) -> str:
+        """When, who, what, and how it went; with no character that a terminal obeys."""
+        scope = self._scope
+        client = (scope.get("client") or ("-",))[0]
+        path = scope.get("raw_path", b"").decode("latin-1") or scope.get("path", "")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        seconds = time.monotonic() - self._began
+        method = scope.get("method", "WS")
+        parts = (now, client, scope.get("caller", "-"), method, path, self._status, self._bytes)
+        line = " ".join(_PLAIN.sub("?", str(each)) or "-" for each in parts)
+        return f"{line} {seconds:.3f}"
