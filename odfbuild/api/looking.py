@@ -15,7 +15,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
-from odfbuild.survey.survey import choose
+from odfbuild.survey.survey import choose, with_news
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -229,18 +229,21 @@ class Looking(Base):
         rebuild: Sequence[str] = (),
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
+        refresh: bool = False,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
-        records are to follow a changed query now.
+        records are to follow a changed query now. With `refresh` repositories are asked what is
+        new of datasets of others, for `Plan.news`.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
-        return self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct).plan
+        found = self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct)
+        return (with_news(found) if refresh else found).plan
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""

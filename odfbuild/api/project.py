@@ -70,6 +70,7 @@ class Project(Looking, Checking, Authoring, Keys):
         lock_timeout: float = LOCK_TIMEOUT,
         cancel: Event | None = None,
         listener: Listener | None = None,
+        publish: bool = True,
     ) -> ApplyOutcome:
         """Do what a plan says, exactly that, or what a plan of now says.
 
@@ -77,7 +78,8 @@ class Project(Looking, Checking, Authoring, Keys):
         of datasets as they start and end, from several threads; it may use Spark for this project,
         and not for another one (`EnvironmentProblem` E0624). `lock_timeout` is how many
         seconds to wait for datasets that another process works on.
-        A dataset that moved since the plan was made is `LOST`, and nothing is written for it.
+        A dataset that moved since the plan was made is `LOST`, and nothing is written for it. What
+        `publish` in odfbuild.yaml says is pushed afterwards, unless `publish` is false.
 
         >>> outcome = project.apply(project.plan())
         >>> [(each.name, each.status.value, each.records) for each in outcome.datasets]
@@ -85,6 +87,7 @@ class Project(Looking, Checking, Authoring, Keys):
         >>> outcome.exit_code
         0
         """
+        from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
         from odfbuild.engine.release import engine_version
@@ -104,7 +107,8 @@ class Project(Looking, Checking, Authoring, Keys):
             fail_fast=fail_fast,
             waiting=Waiting(seconds=lock_timeout),
         )
-        return apply_recorded(found, options)
+        outcome = apply_recorded(found, options)
+        return published(found, outcome, LoggedTransfers()) if publish else outcome
 
     @needs_engine
     def ingest(

@@ -87,6 +87,14 @@ def apply(
             "--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Format of progress messages."
         ),
     ] = LogFormat.text,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish/--no-publish",
+            envvar="ODFBUILD_PUBLISH",
+            help="Push to repositories afterwards as `publish` in odfbuild.yaml says, or not.",
+        ),
+    ] = True,
 ) -> int:
     """Apply a plan: run and commit only what is out of date.
 
@@ -114,10 +122,12 @@ def apply(
         if todo
         else _nothing(found)
     )
+    if publish and made.publications:
+        outcome = _published(console, found, outcome, as_json=as_json)
     if as_json:
-        from odfbuild.report.outcome import outcome_to_data
+        from odfbuild.report.transfers import apply_to_data
 
-        console.data(outcome_to_data(outcome))
+        console.data(apply_to_data(outcome))
     elif outcome.datasets:
         from odfbuild.report.outcome import closing_lines
 
@@ -126,6 +136,21 @@ def apply(
     _tell_deleted(console, made, outcome)
     tell_outcome(console, outcome, found.project.config.root)
     return outcome.exit_code
+
+
+def _published(
+    console: Console, found: Survey | Approved, outcome: ApplyOutcome, *, as_json: bool
+) -> ApplyOutcome:
+    """Push what was committed, and show what became of it."""
+    from odfbuild.apply.publish import publish
+    from odfbuild.cli.transfers import watching
+    from odfbuild.report.transfers import render_published
+
+    with watching(console) as watcher:
+        outcome = publish(found, outcome, watcher)
+    if outcome.published and not as_json:
+        console.result(render_published(outcome, color=console.color))
+    return outcome
 
 
 def _confirmed(

@@ -62,7 +62,12 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
         return
     from odfbuild.report.outcome import render_outcome
 
-    _append("GITHUB_STEP_SUMMARY", f"```text\n{render_outcome(outcome)}\n```\n")
+    said = render_outcome(outcome)
+    if outcome.published:
+        from odfbuild.report.transfers import render_published
+
+        said += f"\n{render_published(outcome)}"
+    _append("GITHUB_STEP_SUMMARY", f"```text\n{said}\n```\n")
     tell_errors(console, outcome.errors, root)
 
 

@@ -30,6 +30,14 @@ def plan(
     *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh",
+            envvar="ODFBUILD_REFRESH",
+            help="Also ask repositories for new blocks of external datasets; uses the network.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -41,13 +49,17 @@ def plan(
 ) -> int:
     """Show what apply would do, and why.
 
-    Starts no JVM, uses no network and changes nothing.
+    Starts no JVM, uses no network unless --refresh is given, and changes nothing.
     """
     from odfbuild.plan.right_queries import MOST_NEW, new_of
     from odfbuild.survey.idle_patterns import idle_patterns
 
     state: Context = context.obj
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
+    if refresh:
+        from odfbuild.survey.survey import with_news
+
+        found = with_news(found)
     made = found.plan
     if out is None and form is PlanForm.text and not is_github():
         from odfbuild.report.plan.text import render_plan

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from odfbuild.errors import Location
+from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.changes.classify import category
@@ -29,10 +29,10 @@ from odfbuild.plan.model import (
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
 
-UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version", "windows"})
+UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version", "windows", "news"})
 """Keys of a plan's JSON form that the digest does not cover: who made it, when, and from where.
 
-And what is told only where the data is.
+And what is told only where the data is, or when repositories were asked.
 """
 
 
@@ -214,8 +214,27 @@ def _source(place: Location | None) -> dict[str, Any] | None:
     }
 
 
+def news_data(plan: Plan) -> list[dict[str, Any]] | None:
+    """What repositories said of datasets of others; `None`: they were not asked."""
+    if plan.news is None:
+        return None
+    return [
+        {
+            "name": each.dataset,
+            "head": _text(each.head),
+            "blocks": each.blocks,
+            "records": each.records,
+            "error": _error(each.error),
+        }
+        for each in plan.news
+    ]
+
+
 def _refusal(dataset: DatasetPlan) -> dict[str, Any] | None:
-    error = dataset.refusal
+    return _error(dataset.refusal)
+
+
+def _error(error: OdfbuildError | None) -> dict[str, Any] | None:
     if error is None:
         return None
     return {

@@ -221,6 +221,20 @@ class PinnedDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a pull of a dataset of others would bring, when a repository was asked.
+
+    `head` is the one there; `error` is why there is no answer, or why a pull would be refused.
+    """
+
+    dataset: str
+    head: Multihash | None = None
+    blocks: int = 0
+    records: int = 0
+    error: OdfbuildError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """A dataset that apply pushes to a repository after its commits."""
 
@@ -235,8 +249,8 @@ class Plan:
     `complete` is false when only some datasets were selected. `env` names the environment whose
     variables the definitions were rendered with, `pins` are heads of inputs that are no datasets
     of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
-    is here tells of records and windows. `external` are the datasets of others, `publications`
-    what is pushed afterwards.
+    is here tells of records and windows. `external` are the datasets of others, `news`
+    what repositories said of them if they were asked, `publications` what is pushed afterwards.
     """
 
     project: str
@@ -247,6 +261,7 @@ class Plan:
     drift: tuple[ChainDrift, ...] = ()
     windows: tuple[WindowRecords, ...] = ()
     external: tuple[PinnedDataset, ...] = ()
+    news: tuple[News, ...] | None = None
     publications: tuple[Publication, ...] = ()
 
     @property

@@ -27,6 +27,7 @@ from odfbuild.plan.model import (
     DatasetPlan,
     EventChange,
     Influence,
+    News,
     Pending,
     PinnedDataset,
     Plan,
@@ -67,7 +68,7 @@ def read_plan(data: Any, name: str) -> SavedPlan:
         )
     try:
         windows = tuple(map(WindowRecords.from_data, data.get("windows", ())))
-        plan = replace(_plan(document), windows=windows)
+        plan = replace(_plan(document), windows=windows, news=_news(data.get("news")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_plan(name, f"it cannot be read: {error!r}") from None
     return SavedPlan(
@@ -116,6 +117,21 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             Publication(dataset=each["dataset"], repository=each["repository"])
             for each in document.get("publications", ())
         ),
+    )
+
+
+def _news(found: Any) -> tuple[News, ...] | None:
+    if found is None:
+        return None
+    return tuple(
+        News(
+            dataset=each["name"],
+            head=_block(each["head"]),
+            blocks=each["blocks"],
+            records=each["records"],
+            error=_refusal(each["name"], each["error"]),
+        )
+        for each in found
     )
 
 

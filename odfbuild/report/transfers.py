@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.report.forms.words import paint, size
-from odfbuild.report.outcome import LISTED, error_to_data
+from odfbuild.report.outcome import LISTED, error_to_data, outcome_to_data
 from odfbuild.repository.outcome import Transfer, TransferStatus
+from odfbuild.repository.vouching import Vouched
+from odfbuild.survey.outcome import ApplyOutcome
 from odfbuild.wording import count
 
 _COLORS = {
@@ -38,6 +40,23 @@ def render_transfers(
     return "\n".join([*lines, *([""] if lines else []), end])
 
 
+def render_published(outcome: ApplyOutcome, *, color: bool = False) -> str:
+    """What became of publications after an apply; those that had nothing new are only counted."""
+    shown = [e for e in outcome.published if e.status is not TransferStatus.UP_TO_DATE]
+    if not shown:
+        return f"Published: {count(len(outcome.published), 'dataset')}, nothing new."
+    width = min(40, max(len(each.name) for each in shown))
+    lines = [_line(each, width, color) for each in shown]
+    same = len(outcome.published) - len(shown)
+    return "\n".join(["Published:", *lines, *([f"  and {same:,} with nothing new"] * bool(same))])
+
+
+def apply_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
+    """An apply with what was published afterwards, as plain values."""
+    published = transfers_to_data(outcome.published)["datasets"]
+    return {**outcome_to_data(outcome), "published": published}
+
+
 def transfers_to_data(transfers: Sequence[Transfer]) -> dict[str, Any]:
     """The same as plain values."""
     counts = Counter(each.status for each in transfers)
@@ -55,12 +74,29 @@ def transfers_to_data(transfers: Sequence[Transfer]) -> dict[str, Any]:
                 "bytes": each.bytes,
                 "lost_blocks": each.lost_blocks,
                 "lost_records": each.lost_records,
+                **_signature_to_data(each.vouched),
                 "error": each.error and error_to_data(each.error),
             }
             for each in transfers
         ],
         "summary": {status.value: counts[status] for status in TransferStatus},
     }
+
+
+def _signature_to_data(vouched: Vouched | None) -> dict[str, Any]:
+    """What of the chain is signed; `unsigned_blocks` is null where that was not looked at."""
+    said = vouched.signed.statement if vouched and vouched.signed else None
+    return {
+        "signed_head": str(said.head) if said else None,
+        "signed_at": str(said.time) if said else None,
+        "unsigned_blocks": vouched.since if vouched else None,
+    }
+
+
+def _signature(vouched: Vouched) -> str:
+    if vouched.signed is None:
+        return "unsigned"
+    return f"signed but for {count(vouched.since, 'block')}" if vouched.since else "signed"
 
 
 def _line(each: Transfer, width: int, color: bool) -> str:
@@ -73,6 +109,8 @@ def _line(each: Transfer, width: int, color: bool) -> str:
     if each.lost_blocks:
         lost = f"{count(each.lost_blocks, 'block')} with {count(each.lost_records, 'record')}"
         parts.append(f"gives up {lost}")
+    if each.vouched is not None:
+        parts.append(_signature(each.vouched))
     if each.error is not None:
         parts.append(each.error.message)
     return f"  {status}  {each.name:<{width}}  {', '.join(parts)}".rstrip()

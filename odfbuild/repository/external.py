@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.odf.references import RemoteAlias, RemoteId, RemoteRef, parse_remote_ref
 from odfbuild.project.references import external_names, input_here, name_here, remote_reference
+from odfbuild.project.settings.by_name import last_matching
 from odfbuild.repository.dataset_config import read_config
 
 if TYPE_CHECKING:
@@ -98,8 +99,12 @@ def external_dataset(text: str, config: Config) -> ExternalDataset | None:
 
 
 def published_at(store: DatasetStore, config: Config) -> str | None:
-    """Where the data of a chain is published: where it comes from, else where it was pushed to."""
-    return origin(store, config) or next(iter(read_config(store.folder).push_aliases), None)
+    """Where the data of a chain is published: where it comes from, else where it is pushed to."""
+    found = origin(store, config) or next(iter(read_config(store.folder).push_aliases), None)
+    if found is None and config.publish:
+        rule = last_matching(config.publish, store.name)
+        return f"{rule.to}/{store.name}" if rule else None
+    return found
 
 
 def origin(store: DatasetStore, config: Config) -> str | None:

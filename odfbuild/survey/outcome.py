@@ -8,6 +8,8 @@ from enum import Enum
 
 from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
 from odfbuild.errors import OdfbuildError
+from odfbuild.repository.outcome import Transfer
+from odfbuild.repository.outcome import exit_code as transfers_exit_code
 
 
 class Status(Enum):
@@ -47,11 +49,15 @@ class DatasetOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOutcome:
-    """All datasets that apply touched or had to leave, in the order of the plan, and wall time."""
+    """All datasets that apply touched or had to leave, in the order of the plan, and wall time.
+
+    `published` is what was pushed to repositories afterwards.
+    """
 
     datasets: tuple[DatasetOutcome, ...]
     interrupted: bool = False
     seconds: float = 0.0
+    published: tuple[Transfer, ...] = ()
 
     @property
     def records(self) -> int:
@@ -65,20 +71,27 @@ class ApplyOutcome:
     @property
     def errors(self) -> list[OdfbuildError]:
         """Errors of datasets, those that several datasets share once."""
-        return list(dict.fromkeys(each.error for each in self.datasets if each.error is not None))
+        found = [*(each.error for each in self.datasets), *(each.error for each in self.published)]
+        return list(dict.fromkeys(error for error in found if error is not None))
 
     @property
     def exit_code(self) -> int:
-        """0 done; 1 failed; 4 some committed, some not; 5 another writer was first; 9 is; 130."""
+        """0 done; 1 failed; 4 some committed, some not; 5 another writer was first; 9 is; 130.
+
+        What was committed and could not be published counts as not done.
+        """
         if self.interrupted:
             return 130
         failed = bool(self.having(Status.FAILED))
         lost = self.having(Status.LOST)
-        if not failed and not lost:
+        unpublished = transfers_exit_code(self.published)
+        if not failed and not lost and not unpublished:
             return 0
         if any(outcome.blocks for outcome in self.datasets):
             return 4
         if failed:
             return 1
+        if not lost:
+            return unpublished
         held = (outcome.error is not None and outcome.error.exit_code == 9 for outcome in lost)
         return 9 if all(held) else 5

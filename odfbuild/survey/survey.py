@@ -105,6 +105,18 @@ def survey(
         return _survey(start, plan_request or PlanRequest(), given)
 
 
+def with_news(found: Survey) -> Survey:
+    """The same, with what repositories say now of the datasets of others in the plan."""
+    from odfbuild.repository.news import news_of
+
+    names = {each.name for each in found.plan.external}
+    if not names:
+        return replace(found, plan=replace(found.plan, news=()))
+    project = found.project
+    news = news_of(project.config, project.definitions, found.workspace, names)
+    return replace(found, plan=replace(found.plan, news=news))
+
+
 def choose(
     start: Path | None, selection: Selection, given: Overrides = NO_OVERRIDES
 ) -> tuple[frozenset[str], Survey]:

@@ -74,6 +74,10 @@ class Pair:
         """A command in `theirs` that must succeed."""
         return Program(self.theirs.root, self.monkeypatch, self.capsys).ok(*arguments)
 
+    def theirs_said(self, *arguments: str) -> Said:
+        """A command in `theirs`."""
+        return Program(self.theirs.root, self.monkeypatch, self.capsys)(*arguments)
+
     def we(self, *arguments: str) -> Said:
         """A command in `ours`."""
         return Program(self.ours, self.monkeypatch, self.capsys)(*arguments)

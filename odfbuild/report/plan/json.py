@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.document import digest_of, plan_document
+from odfbuild.plan.document import digest_of, news_data, plan_document
 from odfbuild.plan.model import Plan
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.version import __version__
@@ -31,7 +31,8 @@ def stamp(
 def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
     """The plan as plain values, ready for `json.dumps`; `schemas/plan.schema.json` describes it.
 
-    `plan_digest` covers everything but itself, `git`, `created_at`, `tool_version` and `windows`.
+    `plan_digest` covers everything but itself, `git`, `created_at`, `tool_version`, `windows`
+    and `news`.
     """
     document = plan_document(saved.plan)
     return {
@@ -46,4 +47,5 @@ def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
         "created_at": saved.created_at,
         **document,
         "windows": [each.to_data() for each in saved.plan.windows],
+        "news": news_data(saved.plan),
     }

@@ -26,6 +26,7 @@ from odfbuild.plan.model import (
     Action,
     ColumnEffect,
     DatasetPlan,
+    News,
     PinnedDataset,
     Plan,
     Reason,
@@ -102,7 +103,7 @@ def view(plan: Plan) -> PlanView:
         head=f"Plan for {plan.project}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
-        external=[_external_line(each) for each in plan.external],
+        external=_external_lines(plan),
         publishing=tuple(_publishing(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
@@ -111,13 +112,32 @@ def view(plan: Plan) -> PlanView:
     )
 
 
-def _external_line(each: PinnedDataset) -> ExternalLine:
+def _external_lines(plan: Plan) -> list[ExternalLine]:
+    news = {each.dataset: each for each in plan.news or ()}
+    return [_external_line(each, news.get(each.name)) for each in plan.external]
+
+
+def _external_line(each: PinnedDataset, news: News | None) -> ExternalLine:
     source = "" if each.reference.lower() == each.name.lower() else f", from {each.reference}"
     if each.head is None:
         what = f"not pulled yet{source}: odfbuild pull {each.name}"
+        if news is not None and news.error is not None:
+            what = f"not pulled yet{source}{_news(news)}"
         return ExternalLine("!", each.name, what)
     pinned = f"pinned at block #{each.blocks - 1} {short(each.head)}"
-    return ExternalLine("=", each.name, f"{pinned}, {count(each.records, 'record')}{source}")
+    told = _news(news) if news else ""
+    sign = "<" if told else "="
+    return ExternalLine(sign, each.name, f"{pinned}, {count(each.records, 'record')}{source}{told}")
+
+
+def _news(news: News) -> str:
+    """What a pull would bring; nothing where it would bring nothing."""
+    if news.error is not None:
+        return f"; no news: {news.error.message}"
+    if not news.blocks:
+        return ""
+    more = f"{count(news.blocks, 'new block')} with {count(news.records, 'record')}"
+    return f"; {more}: odfbuild pull {news.dataset}"
 
 
 def _publishing(plan: Plan) -> Iterable[str]:

@@ -125,8 +125,11 @@ class SmartDataset:
                     self._push(dialogue, http, publication, progress)
             except Refused as refused:
                 if isinstance(refused.failure, Internal):
-                    # A head that moved meanwhile has no name of its own in the protocol.
-                    self._check_there(http, publication.expected)
+                    # A head that moved meanwhile has no name of its own in the protocol. Peers
+                    # leave the seed of a new dataset behind, which is ours.
+                    ours = {each.hash for each in publication.blocks}
+                    if (there := self._head(http)) not in ours | {publication.expected}:
+                        raise self._stale(there, publication.expected) from None
                 raise self._error(refused.failure) from None
             except TimeoutError:
                 raise foreign(self.address, "it does not answer") from None
