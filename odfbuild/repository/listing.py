@@ -59,7 +59,6 @@ def _as_listed(said: Mapping[str, Any]) -> ListedDataset | None:
             return None
         return ListedDataset(
             name=said["alias"],
-            alias=said["alias"],
             head=Multihash.parse(said["head"]),
             blocks=int(said["blocks"]),
             updated=Timestamp.parse(said["updated"]),

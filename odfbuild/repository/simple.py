@@ -157,6 +157,7 @@ class SimpleDataset:
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
         """Store objects and blocks, move the head, and then write what lies beside the chain."""
         self._check_head(publication.expected)
+        self._ask("", self._writable.tidy)
         in_parallel(
             lambda each: self._send(each, publication.files[each.hash], progress),
             _distinct(publication.objects),

@@ -99,6 +99,9 @@ class Bucket:
         )
         return sorted(name + "/" * (kind == "directory") for name, kind in below)
 
+    def tidy(self) -> None:
+        """Nothing: an upload that was cut off has no name, and the store removes it."""
+
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"
 

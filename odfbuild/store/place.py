@@ -7,8 +7,10 @@ only. Errors are those of the operating system or of a client (see `remote.is_fa
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +19,10 @@ from odfbuild.store.files import PENDING, folder_lock, make_folder, move_file, w
 
 Progress = Callable[[int], None]
 """Told how many more bytes have been transferred."""
+
+
+LEFT_OVER_SECONDS = 3_600
+"""Who writes to a staging file does so more often."""
 
 
 class TooLarge(OSError):
@@ -77,6 +83,10 @@ class Place(ReadablePlace, Protocol):
 
     def list(self, name: str = "") -> list[str]:
         """Names directly below `name`, sorted; those that hold further names end with `/`."""
+        ...
+
+    def tidy(self) -> None:
+        """Remove what writers left that were killed some time ago; it has no name that counts."""
         ...
 
     def below(self, name: str) -> Place:
@@ -166,6 +176,13 @@ class Folder:
                 )
         except FileNotFoundError:
             return []
+
+    def tidy(self) -> None:
+        """Remove staging files that nobody has written to for a long time."""
+        for staged in self._folder.rglob(f"{PENDING}*"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - staged.stat().st_mtime > LEFT_OVER_SECONDS:
+                    staged.unlink()
 
 
 def too_large(name: str, limit: int) -> TooLarge:

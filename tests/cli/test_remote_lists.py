@@ -9,6 +9,7 @@ import pytest
 
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
+from tests.servers.faulty import faulty_server, response
 
 
 @pytest.fixture
@@ -58,7 +59,8 @@ def test_damage_is_told_below_the_list(published: Program) -> None:
 def test_an_empty_repository_and_one_that_cannot_be_listed_say_so(published: Program) -> None:
     (published.root / "empty").mkdir()
     assert published.ok("ls", "--remote", "./empty").out == "There are no datasets in ./empty.\n"
-    said = published("ls", "--remote", "http://127.0.0.1:9")
+    with faulty_server(response(b"", status="404 Not Found")) as server:
+        said = published("ls", "--remote", f"http://127.0.0.1:{server.port}")
     assert (said.code, "error[E1015]" in said.err, "help: " in said.err) == (1, True, True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.open import Remotes
 from odfbuild.store.dataset import DatasetStore
 from tests.repository.publishing import publication
+from tests.servers.faulty import faulty_server, response
 from tests.servers.objects import BUCKET, Objects, s3_endpoint
 from tests.store.chains import create, info, workspace
 
@@ -109,12 +111,48 @@ def test_an_identity_that_nobody_has_is_told(remotes: Remotes) -> None:
     assert "acme/org.example.prices" in caught.value.help
 
 
-def test_plain_web_servers_cannot_be_listed_and_say_so(tmp_path: Path) -> None:
-    with Remotes(tmp_path, {}) as remotes, pytest.raises(RepositoryError) as caught:
-        remotes.datasets("http://127.0.0.1:9/")
-    assert caught.value.code == "E1015"
-    with Remotes(tmp_path, {}) as remotes, pytest.raises(RepositoryError) as caught:
-        remotes.dataset(f"http://127.0.0.1:9/did:odf:fed01{'0' * 64}").head()
+def test_servers_that_do_not_list_what_they_have_say_so(tmp_path: Path) -> None:
+    absent = response(b"", status="404 Not Found")
+    with faulty_server(absent) as server, Remotes(tmp_path, {}) as remotes:
+        with pytest.raises(RepositoryError) as caught:
+            remotes.datasets(f"http://127.0.0.1:{server.port}/")
+        assert caught.value.code == "E1015"
+        assert "by name, such as http://127.0.0.1" in caught.value.help
+
+
+@pytest.mark.parametrize("answer", [b"<!doctype html>", b"[]"])
+def test_a_list_that_is_none_is_refused(tmp_path: Path, answer: bytes) -> None:
+    with faulty_server(response(answer)) as server, Remotes(tmp_path, {}) as remotes:
+        with pytest.raises(RepositoryError) as caught:
+            remotes.datasets(f"http://127.0.0.1:{server.port}/")
+        assert caught.value.help
+
+
+def test_entries_of_a_list_that_are_no_datasets_are_passed_over(tmp_path: Path) -> None:
+    listed = b'{"datasets": [{"alias": "../etc"}, 1, {"alias": "prices", "head": 1}]}'
+    with faulty_server(response(listed)) as server, Remotes(tmp_path, {}) as remotes:
+        assert remotes.datasets(f"http://127.0.0.1:{server.port}/") == []
+
+
+def test_a_server_made_for_it_is_listed(tmp_path: Path) -> None:
+    head = "f1620" + "ab" * 32
+    told = {"alias": "prices", "head": head, "blocks": 3, "updated": "2024-05-01T12:00:00Z"}
+    listed = json.dumps({"datasets": [{**told, "alias": "z"}, told]}).encode()
+    with faulty_server(response(listed)) as server, Remotes(tmp_path, {}) as remotes:
+        found = remotes.datasets(f"odf+http://127.0.0.1:{server.port}")
+    assert [(each.name, str(each.head), each.blocks) for each in found] == [
+        ("prices", head, 3),
+        ("z", head, 3),
+    ]
+
+
+def test_plain_web_servers_do_not_find_datasets_by_identity(tmp_path: Path) -> None:
+    with faulty_server(response(b"", status="404 Not Found")) as server:
+        known = {"acme": RepositorySettings(url=f"http://127.0.0.1:{server.port}")}
+        with Remotes(tmp_path, known) as remotes, pytest.raises(RepositoryError) as caught:
+            remotes.dataset(f"acme/did:odf:fed01{'0' * 64}")
+    assert caught.value.code == "E1019"
+    assert caught.value.notes == ("plain web servers find datasets by name only",)
 
 
 def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
