@@ -31,12 +31,13 @@ from odfbuild.repository.history import blocks_behind, local_chain
 from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
-from odfbuild.repository.signing import check_vouched, keep_statement, line_of, settled
+from odfbuild.repository.signing import check_vouched, line_of, settled
 from odfbuild.repository.vouching import Line, Vouched
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.garbage import renew
+from odfbuild.store.statements import keep_statement
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 

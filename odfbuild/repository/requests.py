@@ -192,6 +192,8 @@ class _LookUp:
             to=self.request.to,
             data=self.request.data,
             replace=name.lower() in _folded(self.request.allow),
+            signed=address.repository.signatures == "required",
+            external=name.lower() in self.origins,
         )
 
     def _repository(self) -> Repository:

@@ -32,7 +32,7 @@ def test_what_one_project_publishes_another_one_builds_on(pair: Pair) -> None:
     said = pair.we("pull", "acme/root")
     assert said.out.startswith("  new         acme/root  4 blocks, 3 records, ")
     assert pair.we("apply", "-y").code == 0
-    assert pair.we("pull").out.startswith("  up-to-date  acme/root\n")
+    assert pair.we("pull").out.startswith("  up-to-date  acme/root  signed\n")
 
     pair.theirs.arrive(2)
     pair.they("apply", "-y", "-s", "root")

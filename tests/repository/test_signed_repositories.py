@@ -19,8 +19,8 @@ from odfbuild.repository.open import Remotes
 from odfbuild.repository.outcome import Transfer, TransferStatus
 from odfbuild.repository.pull import Pull, pull
 from odfbuild.repository.push import Push, push
-from odfbuild.repository.signing import seen_statement
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.statements import seen_statement
 from odfbuild.store.workspace import Workspace
 from tests.conformance.vectors import found as vectors
 from tests.repository.chains import (

@@ -32,7 +32,7 @@ from odfbuild.repository.accept import (
 from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.history import blocks_behind, local_chain
-from odfbuild.repository.signing import keep_statement, sign_head
+from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.messages import (
     Failure,
     Internal,
@@ -48,6 +48,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import make_folder, read_inside
 from odfbuild.store.garbage import renew
+from odfbuild.store.statements import keep_statement
 from odfbuild.store.storage import ObjectKind
 
 _WAITING = Waiting(seconds=20)
