@@ -416,7 +416,8 @@ class DatasetStore:
             code=code,
             dataset=self.name,
             notes=(*notes, f"file: {self.block_path(block)}"),
-            help="restore that file (git checkout, a backup, or a copy from a peer); "
+            help="restore that file (git checkout, a backup), or move the folder of the dataset "
+            "away and `odfbuild pull` it again; "
             f"`odfbuild verify {self.name}` lists all damage",
         )
 

@@ -29,14 +29,18 @@ from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-_RESTORE_BLOCK = "restore the file: git checkout, a backup, or a copy from a peer"
+_RESTORE_BLOCK = (
+    "restore the file: git checkout, a backup; or move the folder of the dataset away and "
+    "`odfbuild pull` it again"
+)
 _RESTORE_OBJECT = (
-    "restore the file: from a backup, from the clone that has it, or a copy from a peer"
+    "restore the file: from a backup, or from the clone that has it; if the dataset was pulled, "
+    "remove the file: it is fetched again"
 )
 _RENAME = "rename or remove one of the two folders"
 _BROKEN_CHAIN = (
     "the program that wrote the chain broke its rules; "
-    "go back to a head before this block (git checkout), or copy the dataset from a peer"
+    "go back to a head before this block (git checkout), or `odfbuild pull` an intact chain"
 )
 
 
