@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
 _RESTORE_BLOCK = (
-    "restore the file: git checkout, a backup; or move the folder of the dataset away and "
-    "`odfbuild pull` it again"
+    "restore the file: git checkout, or a backup; or remove the folder of the dataset and pull it "
+    "again, if it is published"
 )
 _RESTORE_OBJECT = (
-    "restore the file: from a backup, or from the clone that has it; if the dataset was pulled, "
-    "remove the file: it is fetched again"
+    "restore the file: from a backup, or from the clone that has it; if the dataset is published, "
+    "remove the file: it is fetched again when it is needed"
 )
 _RENAME = "rename or remove one of the two folders"
 _BROKEN_CHAIN = (
     "the program that wrote the chain broke its rules; "
-    "go back to a head before this block (git checkout), or `odfbuild pull` an intact chain"
+    "go back to a head before this block (git checkout), or pull the dataset again"
 )
 
 

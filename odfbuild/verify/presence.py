@@ -17,8 +17,8 @@ from odfbuild.store.storage import ObjectKind
 from odfbuild.verify.finding import Finding
 
 _RESTORE = (
-    "restore the file: from a backup; if the dataset was pulled, remove the file: it is fetched "
-    "again"
+    "restore the file from a backup; if the dataset is published, remove the file: it is fetched "
+    "again when it is needed"
 )
 
 
