@@ -15,6 +15,7 @@ import pytest
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
+from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.open import Remotes
 from odfbuild.repository.outcome import Transfer, TransferStatus
 from odfbuild.repository.pull import Pull, pull
@@ -33,6 +34,7 @@ from tests.repository.chains import (
     space_of,
     workspace,
 )
+from tests.repository.serving import ALICE, served
 from tests.servers.web import Server, nginx
 from tests.store.chains import NOW
 
@@ -41,18 +43,30 @@ NAME = "prices"
 
 @dataclass(frozen=True)
 class Repository:
-    """A folder that a publisher writes to, and the address at which a reader finds it."""
+    """A folder that datasets come to, and the address at which a reader finds it.
+
+    Publishers write to `to`: the folder, or a server that does it.
+    """
 
     folder: Path
     address: str
+    to: str | None = None
+    token: str | None = None
 
     @property
     def statement(self) -> Path:
         return self.folder / NAME / "info" / FILE
 
+    def _remotes(self) -> Remotes:
+        known = {"acme": self.address, "hub": self.to or str(self.folder)}
+        return Remotes(
+            self.folder,
+            {name: RepositorySettings(url=url, token=self.token) for name, url in known.items()},
+        )
+
     def publish(self, store: DatasetStore, *, replace: bool = False) -> Transfer:
-        with Remotes(self.folder, {}) as remotes:
-            target = f"{self.folder}/{NAME}"
+        with self._remotes() as remotes:
+            target = f"hub/{NAME}"
             wanted = Push(
                 name=store.name,
                 address=target,
@@ -65,8 +79,8 @@ class Repository:
 
     def pull(self, space: Workspace, **options: Any) -> Transfer:
         """Pull as who never changes the dataset."""
-        with Remotes(self.folder, {}) as remotes:
-            place = f"{self.address}/{NAME}"
+        with self._remotes() as remotes:
+            place = f"acme/{NAME}"
             wanted = Pull(
                 name=NAME,
                 address=place,
@@ -86,7 +100,7 @@ class Repository:
         assert found.error is not None
         assert found.error.code == code, found.error
         assert found.error.help
-        assert any(self.address in note for note in found.error.notes)
+        assert any(self.address.removeprefix("odf+") in note for note in found.error.notes)
         assert everything(space.state.parent) == before or not before
 
 
@@ -96,12 +110,18 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=["folder", "web"])
-def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Repository:
+@pytest.fixture(params=["folder", "web", "serve"])
+def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Repository]:
+    """A folder, the same behind nginx, and a project behind `odfbuild serve` that has no keys."""
     if request.param == "folder":
-        return Repository(tmp_path / "acme", str(tmp_path / "acme"))
-    server: Server = request.getfixturevalue("web")
-    return Repository(server.www / tmp_path.name, server.url(tmp_path.name))
+        yield Repository(tmp_path / "acme", str(tmp_path / "acme"))
+    elif request.param == "web":
+        server: Server = request.getfixturevalue("web")
+        yield Repository(server.www / tmp_path.name, server.url(tmp_path.name))
+    else:
+        with served(tmp_path / "hub") as hub:
+            address = f"odf+{hub.address}"
+            yield Repository(tmp_path / "hub" / "chains", address, address, ALICE)
 
 
 @pytest.fixture
