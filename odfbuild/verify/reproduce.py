@@ -43,7 +43,7 @@ from odfbuild.verify.replay import (
 from odfbuild.wording import count
 
 _HELP = (
-    "the records do not follow from the inputs: copy the dataset from a peer that you trust, "
+    "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
 )
 _OTHER_ENGINE = (
