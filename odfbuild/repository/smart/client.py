@@ -21,7 +21,13 @@ from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Progress, Publication, RawBlock
 from odfbuild.repository.smart.archive import pack, unpack
-from odfbuild.repository.smart.connection import Dialogue, connect, foreign, refusal
+from odfbuild.repository.smart.connection import (
+    Dialogue,
+    connect,
+    foreign,
+    refusal,
+    unreachable,
+)
 from odfbuild.repository.smart.contents import distinct, plan_of
 from odfbuild.repository.smart.http import bearer, client, get_json, get_small
 from odfbuild.repository.smart.messages import (
@@ -118,6 +124,12 @@ class SmartDataset:
                 with connect(self._base, "push", self._token, self.address) as dialogue:
                     self._push(dialogue, http, publication, progress)
             except Refused as refused:
+                if isinstance(refused.failure, Internal):
+                    # A head that moved meanwhile has no name of its own in the protocol. Peers
+                    # leave the seed of a new dataset behind, which is ours.
+                    ours = {each.hash for each in publication.blocks}
+                    if (there := self._head(http)) not in ours | {publication.expected}:
+                        raise self._stale(there, publication.expected) from None
                 raise self._error(refused.failure) from None
             except TimeoutError:
                 raise foreign(self.address, "it does not answer") from None
@@ -249,9 +261,14 @@ class SmartDataset:
 
     def _put_info(self, http: httpx.Client, files: Mapping[str, bytes]) -> None:
         """Lay small files beside the chain, where the server keeps such."""
+        import httpx
+
         for name, data in files.items():
             url = f"{self._base}info/{quote(name, safe='')}"
-            response = http.put(url, content=data, headers=bearer(self._token))
+            try:
+                response = http.put(url, content=data, headers=bearer(self._token))
+            except httpx.HTTPError as error:
+                raise unreachable(self.address, str(error) or type(error).__name__) from None
             if not response.is_success and response.status_code not in (404, 405):
                 raise refusal(self.address, response.status_code, response.text[:300])
 
