@@ -148,6 +148,45 @@ def test_a_history_is_replaced_only_where_that_is_allowed_by_name(pair: Pair) ->
     assert pair.we("reset", "acme/root", "--to", head, "-y").code == 0  # and back
 
 
+def test_a_damaged_chain_is_restored_as_the_error_says(pair: Pair) -> None:
+    pair.they("push", "root", "--to", str(pair.repository))
+    pair.we("pull", "acme/root")
+    chain = pair.ours / "chains" / "acme" / "root"
+    block = sorted((chain / "blocks").iterdir())[0]
+    before = block.read_bytes()
+    block.write_bytes(b"x")
+    said = pair.we("verify", "--integrity")
+    assert (said.code, "pull it again, if it is published" in said.out.replace("\n", " ")) == (
+        3,
+        True,
+    )
+    chain.rename(pair.ours / "damaged")
+    assert pair.we("pull", "acme/root").code == 0
+    assert block.read_bytes() == before
+    assert pair.we("verify", "--integrity").code == 0
+    data = next(iter((chain / "data").iterdir()))
+    data.unlink()
+    assert pair.we("tail", "acme/root").code == 0  # it is fetched again
+    assert data.exists()
+
+
+def test_a_name_never_leads_out_of_the_folder_of_chains(pair: Pair) -> None:
+    pair.they("push", "root", "--to", str(pair.repository))
+    (pair.repository / "root").rename(pair.repository / "..root")
+    for arguments in (
+        ("pull", "acme/root", "--as", "../../evil"),
+        ("pull", "acme/root", "--as", "/tmp/evil"),
+        ("pull", "../acme/..root"),
+        ("pull", "acme/../root"),
+        ("push", "root", "--to", "acme", "--as", "../evil"),
+    ):
+        said = pair.we(*arguments)
+        assert said.code in (1, 64), arguments
+        assert "Traceback" not in said.err
+    assert not list(pair.ours.parent.rglob("*evil*"))
+    assert not (pair.ours / "chains").exists() or not pair.workspace().aliases()
+
+
 def test_a_protected_history_is_not_replaced(pair: Pair) -> None:
     pair.they("push", "root", "--to", str(pair.repository))
     pair.settings("  policies: [{match: ['*'], rebuild: refuse}]\n")
