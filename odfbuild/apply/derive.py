@@ -80,7 +80,7 @@ def _locate(workspace: Workspace, dataset: str, declared: TransformInput) -> tup
             f"input {declared.dataset_ref} of '{dataset}' has no chain here",
             code="E0310",
             dataset=dataset,
-            help="bring its chain back (git checkout, or pull it from a peer)",
+            help="bring its chain back: git checkout, or `odfbuild pull REPOSITORY/NAME`",
         )
     return declared.dataset_ref, alias
 

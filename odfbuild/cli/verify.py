@@ -56,7 +56,7 @@ def verify(
     at its block, and compares the records. Damaged datasets and those downstream are not
     recomputed.
     """
-    from odfbuild.report.findings.verification import findings_to_data, render_findings
+    from odfbuild.report.findings.verification import render_verdict, verdict_to_data
     from odfbuild.verify.check import verify as run_verification
     from odfbuild.verify.reproduce import Extent, upstream
 
@@ -84,12 +84,9 @@ def verify(
         factory=None if integrity else state.start_engine,
     )
     if as_json:
-        state.console.data(findings_to_data(names, verdict.findings, verdict.reproduction))
+        state.console.data(verdict_to_data(names, verdict))
     else:
-        text = render_findings(
-            names, verdict.findings, verdict.reproduction, color=state.console.color
-        )
-        state.console.result(text)
+        state.console.result(render_verdict(names, verdict, color=state.console.color))
     return EXIT_MISMATCH if verdict.findings else 0
 
 

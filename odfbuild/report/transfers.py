@@ -9,6 +9,7 @@ from typing import Any
 from odfbuild.report.forms.words import paint, size
 from odfbuild.report.outcome import LISTED, error_to_data, outcome_to_data
 from odfbuild.repository.outcome import Transfer, TransferStatus
+from odfbuild.repository.vouching import Vouched
 from odfbuild.survey.outcome import ApplyOutcome
 from odfbuild.wording import count
 
@@ -73,12 +74,29 @@ def transfers_to_data(transfers: Sequence[Transfer]) -> dict[str, Any]:
                 "bytes": each.bytes,
                 "lost_blocks": each.lost_blocks,
                 "lost_records": each.lost_records,
+                **_signature_to_data(each.vouched),
                 "error": each.error and error_to_data(each.error),
             }
             for each in transfers
         ],
         "summary": {status.value: counts[status] for status in TransferStatus},
     }
+
+
+def _signature_to_data(vouched: Vouched | None) -> dict[str, Any]:
+    """What of the chain is signed; `unsigned_blocks` is null where that was not looked at."""
+    said = vouched.signed.statement if vouched and vouched.signed else None
+    return {
+        "signed_head": str(said.head) if said else None,
+        "signed_at": str(said.time) if said else None,
+        "unsigned_blocks": vouched.since if vouched else None,
+    }
+
+
+def _signature(vouched: Vouched) -> str:
+    if vouched.signed is None:
+        return "unsigned"
+    return f"signed but for {count(vouched.since, 'block')}" if vouched.since else "signed"
 
 
 def _line(each: Transfer, width: int, color: bool) -> str:
@@ -91,6 +109,8 @@ def _line(each: Transfer, width: int, color: bool) -> str:
     if each.lost_blocks:
         lost = f"{count(each.lost_blocks, 'block')} with {count(each.lost_records, 'record')}"
         parts.append(f"gives up {lost}")
+    if each.vouched is not None:
+        parts.append(_signature(each.vouched))
     if each.error is not None:
         parts.append(each.error.message)
     return f"  {status}  {each.name:<{width}}  {', '.join(parts)}".rstrip()

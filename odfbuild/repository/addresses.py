@@ -39,6 +39,7 @@ class Repository:
     token: str | None = None
     user: str | None = None
     signatures: Literal["required", "accepted"] = "accepted"
+    visibility: Literal["private", "public"] = "private"
 
     @property
     def scheme(self) -> str:
@@ -138,7 +139,9 @@ def _named(name: str, known: Mapping[str, RepositorySettings]) -> Repository:
         )
     settings = known[found]
     address, user = _checked(settings.url)
-    return Repository(address, found, settings.token, user, settings.signatures)
+    return Repository(
+        address, found, settings.token, user, settings.signatures, settings.visibility
+    )
 
 
 def _bare(text: str, known: Mapping[str, RepositorySettings]) -> DatasetAddress:

@@ -181,7 +181,11 @@ class Remotes:
         repository, path = address.repository, address.path
         if path and "/" not in path and (account := self._account(repository)) is not None:
             path = f"{account}/{path}"
-        return SmartDataset(replace(address, path=path).address, _token(repository))
+        return SmartDataset(
+            replace(address, path=path).address,
+            _token(repository),
+            visibility="Public" if repository.visibility == "public" else "Private",
+        )
 
     def _account(self, repository: Repository) -> str | None:
         """The account that names without one belong to; asked once."""

@@ -16,7 +16,7 @@ from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.repository.history import blocks_behind
 from odfbuild.repository.vouching import Doubt, Line, Refusal, Vouched, judge
-from odfbuild.store.files import make_folder, read_inside, write_file
+from odfbuild.store.statements import ASK, check_signature, read_statement, seen_statement
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -49,25 +49,6 @@ def sign_head(workspace: Workspace, name: str, state: Projection) -> SignedHead 
         time=now if seen is None else max(now, Timestamp(seen.statement.time.ns + 1)),
     )
     return SignedHead.sign(statement, key)
-
-
-def seen_statement(store: DatasetStore) -> SignedHead | None:
-    """The newest statement that was seen; `IntegrityError` E1080 when the file holds none."""
-    file = store.path / "info" / FILE
-    try:
-        data = read_inside(str(file))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    help = "restore that file (git checkout), or delete it to forget which head was seen last"
-    return _read(data, store.name, str(file), help)
-
-
-def keep_statement(store: DatasetStore, signed: SignedHead | None) -> None:
-    """Remember a statement as the newest one; nothing if there is none, or it is kept already."""
-    if signed is not None and signed != seen_statement(store):
-        file = store.path / "info" / FILE
-        make_folder(file.parent)
-        write_file(file, signed.encode())
 
 
 def line_of(store: DatasetStore, head: Multihash, blocks: int) -> Line:
@@ -125,54 +106,15 @@ def check_vouched(
     """
     offered = None
     if said is not None:
-        offered = _read(said, store.name, address, _ASK)
-        _check_signature(offered, dataset_id, store.name, address)
+        offered = read_statement(said, store.name, address, ASK)
+        check_signature(offered, dataset_id, store.name, address)
     seen = seen_statement(store)
     if seen is not None:
-        _check_signature(seen, dataset_id, store.name, f"{store.path / 'info' / FILE}")
+        check_signature(seen, dataset_id, store.name, f"{store.path / 'info' / FILE}")
     found = judge(served, offered, seen=seen, pinned=pinned, required=required, reset=reset)
     if isinstance(found, Vouched):
         return found
     raise _refused(found, served, store.name, address)
-
-
-_ASK = "ask whoever publishes it; nothing was pulled"
-
-
-def _read(data: bytes, name: str, place: str, help: str) -> SignedHead:
-    try:
-        return SignedHead.parse(data)
-    except ValueError as error:
-        raise IntegrityError(
-            f"the signed head of '{name}' cannot be read: {error}",
-            code="E1080",
-            dataset=name,
-            notes=(f"from: {place}",),
-            help=help,
-        ) from None
-
-
-def _check_signature(signed: SignedHead, dataset_id: DatasetId, name: str, place: str) -> None:
-    require_cryptography("signatures of heads")
-    said = signed.statement
-    if said.dataset_id != dataset_id:
-        why = "is about another dataset"
-    elif not signed.holds:
-        why = "is not signed with the dataset's key"
-    else:
-        return
-    raise IntegrityError(
-        f"the signed head of '{name}' is forged: it {why}",
-        code="E1081",
-        dataset=name,
-        notes=(
-            f"from: {place}",
-            f"dataset:    {dataset_id}",
-            f"statement:  {said.dataset_id}",
-            f"signed by:  {signed.proof.signer}",
-        ),
-        help=_ASK,
-    )
 
 
 def _refused(refusal: Refusal, served: Line, name: str, address: str) -> OdfbuildError:
@@ -199,7 +141,7 @@ def _refused(refusal: Refusal, served: Line, name: str, address: str) -> Odfbuil
                 code="E1081",
                 dataset=name,
                 notes=notes,
-                help=_ASK,
+                help=ASK,
             )
         case Doubt.ROLLBACK:
             return IntegrityError(

@@ -128,7 +128,8 @@ class DatasetStore:
                 f"storage: {self.storage.address if self.storage else 'none'}",
             ),
             help="Git has the chains, not the data: name a `storage` in odfbuild.yaml and run "
-            "`odfbuild storage push` where the data is"
+            "`odfbuild storage push` where the data is, or list the dataset under `publish` and "
+            "run `odfbuild push` there"
             if self.storage is None
             else "run `odfbuild storage push` where the data is",
         )
@@ -416,7 +417,8 @@ class DatasetStore:
             code=code,
             dataset=self.name,
             notes=(*notes, f"file: {self.block_path(block)}"),
-            help="restore that file (git checkout, a backup, or a copy from a peer); "
+            help="restore that file (git checkout, or a backup), or remove the folder of the "
+            "dataset and pull it again, if it is published; "
             f"`odfbuild verify {self.name}` lists all damage",
         )
 

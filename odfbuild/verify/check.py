@@ -18,14 +18,16 @@ from odfbuild.verify.reproduce import (
     inputs_ever,
     verify_reproducibility,
 )
+from odfbuild.verify.signatures import Signature, signatures
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All findings, and what was recomputed; `None` if only integrity was checked."""
+    """All findings, what was recomputed (`None`: only integrity was checked), who signed what."""
 
     findings: tuple[Finding, ...]
     reproduction: Reproduction | None = None
+    signatures: tuple[Signature, ...] = ()
 
 
 def verify(
@@ -41,8 +43,9 @@ def verify(
     What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
     datasets, and those downstream of them, are not recomputed.
     """
+    signed, wrong = signatures(workspace, names)
     if factory is None:
-        return Verdict(verify_integrity(workspace, names, logical=logical))
+        return Verdict((*verify_integrity(workspace, names, logical=logical), *wrong), None, signed)
     engine = LazyEngine(factory)
     inputs = {name: inputs_ever(workspace, name) for name in names}
     if any(inputs.values()):
@@ -56,4 +59,4 @@ def verify(
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent)
     finally:
         engine.stop()
-    return Verdict((*findings, *again.findings), again)
+    return Verdict((*findings, *wrong, *again.findings), again, signed)

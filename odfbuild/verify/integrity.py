@@ -29,14 +29,18 @@ from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-_RESTORE_BLOCK = "restore the file: git checkout, a backup, or a copy from a peer"
+_RESTORE_BLOCK = (
+    "restore the file: git checkout, or a backup; or remove the folder of the dataset and pull it "
+    "again, if it is published"
+)
 _RESTORE_OBJECT = (
-    "restore the file: from a backup, from the clone that has it, or a copy from a peer"
+    "restore the file: from a backup, or from the clone that has it; if the dataset is published, "
+    "remove the file: it is fetched again when it is needed"
 )
 _RENAME = "rename or remove one of the two folders"
 _BROKEN_CHAIN = (
     "the program that wrote the chain broke its rules; "
-    "go back to a head before this block (git checkout), or copy the dataset from a peer"
+    "go back to a head before this block (git checkout), or pull the dataset again"
 )
 
 

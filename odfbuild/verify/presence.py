@@ -16,7 +16,10 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
 from odfbuild.verify.finding import Finding
 
-_RESTORE = "restore the file: from a backup, or a copy from a peer"
+_RESTORE = (
+    "restore the file from a backup; if the dataset is published, remove the file: it is fetched "
+    "again when it is needed"
+)
 
 
 def missing_parts(store: DatasetStore) -> list[Finding]:

@@ -71,17 +71,24 @@ class Histories:
 
 
 def plan_replays(
-    name: str, history: History, source_of: Callable[[DatasetId], Source | None]
+    name: str,
+    history: History,
+    source_of: Callable[[DatasetId], Source | None],
+    owner: str | None = None,
 ) -> list[Replay | IntegrityError]:
     """Every `ExecuteTransform` of a derivative, oldest first; see `plan_replay`."""
-    steps = (plan_replay(name, history, link, source_of) for link in history.links)
+    steps = (plan_replay(name, history, link, source_of, owner) for link in history.links)
     return [each for each in steps if each is not None]
 
 
 def plan_replay(
-    name: str, history: History, link: Link, source_of: Callable[[DatasetId], Source | None]
+    name: str,
+    history: History,
+    link: Link,
+    source_of: Callable[[DatasetId], Source | None],
+    owner: str | None = None,
 ) -> Replay | IntegrityError | None:
-    """The step of a block; `None` when it is none.
+    """The step of a block; `None` when it is none. `owner`: the reference of a dataset of others.
 
     An error stands for a step whose inputs are not here as they were read: E0822 when an input has
     no chain here, E0823 when its history does not hold the blocks that the step names.
@@ -96,7 +103,7 @@ def plan_replay(
     aliases = {i.dataset_ref: i.alias for i in before.transform.inputs}
     try:
         inputs = tuple(
-            _input(name, aliases.get(each.dataset_id), each, source_of(each.dataset_id))
+            _input(name, aliases.get(each.dataset_id), each, source_of(each.dataset_id), owner)
             for each in event.query_inputs
         )
     except IntegrityError as error:
@@ -112,16 +119,29 @@ def plan_replay(
     )
 
 
+def _pull(input: DatasetId, alias: str | None, owner: str) -> str:
+    """The command that brings an input, from the repository of the dataset that reads it."""
+    base, _, _ = owner.rpartition("/")
+    if "://" in owner:
+        return f"odfbuild pull {base}/{alias or 'NAME'}"
+    return f"odfbuild pull {base.partition('/')[0]}/{input}"
+
+
 def _input(
-    name: str, alias: str | None, recorded: ExecuteTransformInput, source: Source | None
+    name: str,
+    alias: str | None,
+    recorded: ExecuteTransformInput,
+    source: Source | None,
+    owner: str | None,
 ) -> StepInput:
     if source is None:
+        brings = f"`{_pull(recorded.dataset_id, alias, owner)}`" if owner else "pull it"
         raise IntegrityError(
-            f"input {recorded.dataset_id} of '{name}' has no chain here",
+            f"input {f'{alias!r} ' if alias else ''}{recorded.dataset_id} of '{name}' has no chain "
+            "here",
             code="E0822",
             dataset=name,
-            help="copy its chain from where it is published, or check this dataset with "
-            "--integrity only",
+            help=f"{brings}, or check this dataset with --integrity only",
         )
     interval = source.history.interval(recorded.prev_block_hash, recorded.new_block_hash)
     end = recorded.new_block_hash or recorded.prev_block_hash

@@ -19,7 +19,7 @@ from odfbuild.engine.contract import Engine, vocabulary_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
-from odfbuild.engine.translate.runnable import ran_on_spark, release_for
+from odfbuild.engine.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
@@ -43,8 +43,11 @@ from odfbuild.verify.replay import (
 from odfbuild.wording import count
 
 _HELP = (
-    "the records do not follow from the inputs: copy the dataset from a peer that you trust, "
+    "the records do not follow from the inputs: pull the dataset from a repository that you trust, "
     "or rebuild it (odfbuild apply --allow rebuild:{name}+)"
+)
+_OTHER_ENGINE = (
+    "verify it with a program that has this engine; hashes, links and rules were checked"
 )
 
 
@@ -127,15 +130,17 @@ def verify_reproducibility(
     for name in names:
         try:
             history = histories.of(name)
-            planned = plan_replays(name, history, histories.source)
+            planned = plan_replays(name, history, histories.source, _owner(workspace, name))
         except Exception as error:  # whatever is wrong with one, the others are done again
             findings.append(fault(workspace.cache, name, error))
             continue
         replays = _within(name, history, planned, extent)
         derivatives += any(isinstance(each, Replay) for each in replays)
         wrong = [each for each in replays if not isinstance(each, Replay)]
-        findings += [fault(workspace.cache, name, each) for each in wrong]
-        tasks += [(name, each) for each in replays if isinstance(each, Replay)]
+        findings += [fault(workspace.cache, name, each) for each in _each_input_once(wrong)]
+        foreign = [each for each in replays if isinstance(each, Replay) and not _runs_here(each)]
+        findings += _other_engines(name, foreign)
+        tasks += [(name, e) for e in replays if isinstance(e, Replay) and e not in foreign]
     if tasks:
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -152,6 +157,57 @@ def verify_reproducibility(
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
     return Reproduction(tuple(findings), len(tasks), derivatives)
+
+
+def _owner(workspace: Workspace, name: str) -> str | None:
+    """The reference of a dataset that belongs to others."""
+    elsewhere = workspace.elsewhere
+    return elsewhere.owner(workspace.dataset(name)) if elsewhere is not None else None
+
+
+def _each_input_once(errors: Sequence[IntegrityError]) -> list[IntegrityError]:
+    """The errors, of steps that lack the same input the first with their number."""
+    lacking: dict[str, list[IntegrityError]] = {}
+    for each in errors:
+        if each.code == "E0822":
+            lacking.setdefault(each.message, []).append(each)
+    return [
+        *(each for each in errors if each.code != "E0822"),
+        *(
+            first.noted(f"and {count(len(others), 'later step')}") if others else first
+            for first, *others in lacking.values()
+        ),
+    ]
+
+
+def _runs_here(replay: Replay) -> bool:
+    """Whether the engine of a step is here, or one whose queries can be translated."""
+    return replay.transform.transform.engine.lower() in (SPARK, *FOREIGN)
+
+
+def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
+    """E0824 for steps that only another engine can do, once for each transformation."""
+    found: dict[SetTransform, list[Replay]] = {}
+    for each in replays:
+        found.setdefault(each.transform, []).append(each)
+    return [
+        replace(
+            _finding(
+                name,
+                steps[0],
+                "E0824",
+                f"{count(len(steps), 'step')} cannot be recomputed here: the query is of engine "
+                f"{_engine(transform)}",
+            ),
+            help=_OTHER_ENGINE,
+        )
+        for transform, steps in found.items()
+    ]
+
+
+def _engine(transform: SetTransform) -> str:
+    """The engine of a query, with its version if that is recorded."""
+    return " ".join(filter(None, (transform.transform.engine, transform.transform.version)))
 
 
 def _within(
@@ -274,8 +330,7 @@ def _releases(replay: Replay) -> str:
     """That another release of the engine may be the reason, if it was another one."""
     transform = replay.transform.transform
     if not ran_on_spark(transform):
-        by = " ".join(filter(None, (transform.engine, transform.version)))
-        return f" (computed by {by}, recomputed by Spark)"
+        return f" (computed by {_engine(replay.transform)}, recomputed by Spark)"
     recorded, now = transform.version, release_for(transform, engine_version())
     if recorded in (None, now):
         return ""
@@ -294,7 +349,7 @@ def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
         return _finding(name, replay, "E0820", error.message)
     return replace(
         _finding(name, replay, "E0824", f"its step cannot be recomputed: {error.message}"),
-        help=error.help or "",
+        help=_OTHER_ENGINE if error.code == "E0519" else error.help or "",
     )
 
 

@@ -30,8 +30,9 @@ _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.tru
 class Killer:
     """The other side: starts the process once, all its imports done, and asks it for runs."""
 
-    def __init__(self, *, spark: bool = False) -> None:
-        self._arguments = ["--spark"] if spark else []
+    def __init__(self, *modules: str, spark: bool = False) -> None:
+        """`modules` are imported at the start, beside those of an apply."""
+        self._arguments = [*modules, *(["--spark"] if spark else [])]
 
     def __enter__(self) -> Killer:
         self._process = subprocess.Popen(
@@ -171,6 +172,9 @@ def _import_what_a_run_imports() -> None:
 
 def _serve() -> None:
     _import_what_a_run_imports()
+    for module in sys.argv[1:]:
+        if module != "--spark":
+            importlib.import_module(module)
     shared: Any = None
     if "--spark" in sys.argv:
         from odfbuild.engine.spark.engine import start_engine

@@ -116,7 +116,7 @@ def test_refresh_goes_on_when_one_repository_does_not_answer(pair: Pair) -> None
     pair.reads("acme/root")
     said = pair.we("plan", "--refresh")
     assert said.code == 0
-    assert "! far" in said.out and "; no news: " in said.out
+    assert "! far" in said.out and "; a pull would fail: " in said.out
     assert "+ mine" in said.out
 
 
@@ -136,3 +136,28 @@ def test_data_of_an_own_dataset_comes_from_where_it_is_published(pair: Pair) -> 
     shutil.rmtree(pair.theirs.root / "chains/root/data")
     said = pair.they("tail", "root", "--json")
     assert [each["id"] for each in said.data] == [1, 2, 3]
+
+
+def test_readers_of_a_history_that_was_rewritten_are_refused_until_they_are_rebuilt(
+    pair: Pair,
+) -> None:
+    pair.they("apply", "-y")
+    pair.reads("acme/root")
+    pair.reads("mine", "further")
+    assert pair.we("pull", "acme/root").code == 0
+    assert pair.we("apply", "-y").code == 0
+    pair.they("reset", "root", "-y")
+    pair.they("apply", "-y", "--no-publish", "--allow", "rebuild:derived")
+    again = pair.theirs_said("apply", "-y")
+    assert again.code == 1 and "error[E1028]" in again.err  # nobody replaces a history unasked
+    pair.they("push", "root", "--allow", "reset:root")
+    assert "; a pull would fail: fork" in pair.we("plan", "--refresh").out
+    assert pair.we("pull", "acme/root").code == 3
+    assert pair.we("pull", "acme/root", "--allow", "reset:acme/root").code == 0
+    said = pair.we("plan")
+    assert said.code == 1 and "error[E0306]" in said.out
+    assert "--allow rebuild:mine+" in said.out
+    assert "= acme/root  pinned at block #" in said.out
+    assert pair.we("apply", "-y", "--allow", "rebuild:mine+").code == 0
+    assert "No changes." in pair.we("plan").out
+    assert pair.we("verify", "mine", "further").code == 0

@@ -11,6 +11,7 @@ import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -18,8 +19,14 @@ import httpx
 import pytest
 from multiformats import multibase
 
-from odfbuild.errors import RepositoryError, StaleHeadError
+from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.signed_head import FILE, SignedHead
+from odfbuild.repository.contract import Publication
+from odfbuild.repository.outcome import TransferStatus
+from odfbuild.repository.pull import Pull, pull
+from odfbuild.repository.push import Push, push
+from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.client import SmartDataset, is_smart, name_of
 from odfbuild.repository.smart.contents import objects_of
 from odfbuild.store.dataset import DatasetStore
@@ -46,7 +53,7 @@ from tests.repository.strict_peer import (
     plan_of,
     reference,
 )
-from tests.store.chains import NOW, create, info
+from tests.store.chains import NOW, create, info, workspace
 
 _names = (f"net.example.n{number}" for number in count())
 
@@ -628,7 +635,8 @@ def test_a_peer_of_the_specification_is_understood(hub, name, tmp_path):
 
     store = prices(tmp_path, 0)
     chain = in_memory(store)
-    with client(hub, name).open("push") as frames:
+    offered = {"Sec-WebSocket-Protocol": "odf/smart-transfer-protocol/v1"}
+    with client(hub, name).open("push", **offered) as frames:
         frames.send({"datasetId": "x", "sizeEstimation": {"numBlocks": 1, "numObjects": 0}})
         ok(frames.receive())
         payload = base64.b64encode(bytes(pack(chain.blocks)["payload"])).decode()
@@ -650,6 +658,14 @@ def test_a_peer_of_the_specification_is_understood(hub, name, tmp_path):
         frames.send({})
         assert frames.receive() == {}
     assert on(hub, name) == chain
+
+
+def test_a_subprotocol_of_others_is_not_taken(hub, name, tmp_path):
+    there(hub, prices(tmp_path), name)
+    for offered in ("chat", "chat, superchat", "a/b;c"):
+        with client(hub, name).open("pull", **{"Sec-WebSocket-Protocol": offered}) as frames:
+            frames.send({"force_update_if_diverged": False})
+            ok(frames.receive())
 
 
 def test_our_client_and_our_server_speak_with_each_other(hub, name, tmp_path):
@@ -796,3 +812,93 @@ def test_a_decompression_bomb_does_not_fill_the_memory(hub, name):
     status = Path(f"/proc/{hub.process.pid}/status").read_text()
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     assert int(peak.split()[1]) < 500_000
+
+
+# --- Signed heads, and what the client tells ---
+
+
+def test_a_push_brings_the_signature_of_the_head(hub, name, tmp_path):
+    store, signed = signed_prices(tmp_path)
+    dataset = SmartDataset(hub.url(name), ALICE)
+    dataset.publish(replace(publication(store), info={FILE: signed}))
+    assert dataset.info(FILE) == signed
+    assert httpx.get(hub.url(f"{name}/info/{FILE}")).content == signed
+
+
+def signed_prices(root: Path) -> tuple[DatasetStore, bytes]:
+    store = prices(root)
+    space = workspace(root)
+    signed = sign_head(space, store.name, space.projection(store.name))
+    assert signed is not None
+    return store, signed.encode()
+
+
+def test_a_signature_can_come_after_the_head(hub, name, tmp_path):
+    store, signed = signed_prices(tmp_path)
+    there(hub, store, name)
+    dataset = SmartDataset(hub.url(name), ALICE)
+    assert dataset.info(FILE) is None
+    only = Publication(expected=store.head(), blocks=(), objects=(), files={}, info={FILE: signed})
+    dataset.publish(only)
+    assert dataset.info(FILE) == signed
+    for wrong in (b"{}", signed.replace(b"2", b"3"), bytes(5_000)):
+        answer = httpx.put(hub.url(f"{name}/info/{FILE}"), content=wrong, headers=bearer(ALICE))
+        assert answer.status_code in (400, 413)
+    assert httpx.put(hub.url(f"{name}/info/alias"), content=b"x", headers=bearer(ALICE)).is_error
+    assert dataset.info(FILE) == signed
+
+
+def test_a_forged_signature_makes_the_push_fail(hub, name, tmp_path):
+    store, _ = signed_prices(tmp_path / "a")
+    _, other = signed_prices(tmp_path / "b")
+    with pytest.raises(RepositoryError) as error:
+        SmartDataset(hub.url(name), ALICE).publish(replace(publication(store), info={FILE: other}))
+    assert "signature" in error.value.message
+    assert client(hub, name).head() is None
+
+
+def test_a_server_that_has_the_key_signs_what_it_serves(hub):
+    signed = SignedHead.parse(httpx.get(hub.url(f"acc/prices/info/{FILE}")).content)
+    assert signed.holds
+    assert signed.statement.head == hub.space.dataset("acc/prices").head()
+
+
+def test_an_object_that_is_damaged_here_is_not_sent_to_its_end(hub, name, tmp_path):
+    store = prices(tmp_path, 1)
+    pushed = publication(store)
+    [file] = pushed.files.values()
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    with pytest.raises(IntegrityError) as error:
+        SmartDataset(hub.url(name), ALICE).publish(pushed)
+    assert error.value.code == "E0813"
+    assert client(hub, name).head() is None
+
+
+def test_49_50_two_projects_share_a_dataset_through_the_server(hub, tmp_path):
+    """With `push` and `pull` as the program runs them: new, grown, up to date, another dataset."""
+    name, mine, ours = next(_names), tmp_path / "mine", tmp_path / "ours"
+    store = prices(mine)
+    address = f"{hub.url(name)}"
+
+    def pushed(root: Path):
+        [alias] = workspace(root).aliases()
+        wanted = Push(name=alias, address=address, open=lambda: SmartDataset(address, ALICE))
+        [made] = push(workspace(root), [wanted])
+        return made
+
+    def pulled():
+        wanted = Pull(
+            name="prices", address=address, reference=address, open=lambda: SmartDataset(address)
+        )
+        [made] = pull(workspace(ours), [wanted])
+        return made
+
+    assert pushed(mine).status is TransferStatus.NEW
+    assert (pulled().status, pulled().status) == (TransferStatus.NEW, TransferStatus.UP_TO_DATE)
+    grow(store, mine, 2)
+    assert pushed(mine).blocks == 2
+    assert pulled().blocks == 2
+    assert of_workspace(workspace(ours), "prices") == in_memory(store)
+    prices(tmp_path / "other")
+    assert pushed(tmp_path / "other").error.code == "E1029"
+    assert on(hub, name) == in_memory(store)

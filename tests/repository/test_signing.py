@@ -16,12 +16,12 @@ from odfbuild.odf.signed_head import FILE, SignedHead
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.repository.signing import (
     check_vouched,
-    keep_statement,
     settled,
     sign_head,
 )
 from odfbuild.repository.vouching import Line, Vouched
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.statements import keep_statement
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import NOW, create, info, workspace
 

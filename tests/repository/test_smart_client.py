@@ -9,13 +9,16 @@ import gzip
 import io
 import json
 import tarfile
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from odfbuild.errors import IntegrityError, OdfbuildError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.repository.pull import Pull, pull
 from odfbuild.repository.smart.client import SmartDataset, account_of, is_smart, name_of
 from odfbuild.repository.smart.contents import objects_of
 from tests.repository import strict_peer
@@ -30,7 +33,7 @@ from tests.repository.smart_chains import (
     with_shared_checkpoint,
 )
 from tests.repository.strict_peer import Chain, Gone, StrictServer, batch, pack, serving, sha3
-from tests.store.chains import NOW
+from tests.store.chains import NOW, workspace
 
 
 @pytest.fixture
@@ -617,3 +620,42 @@ def test_other_messages_than_those_due_are_told(tmp_path, server):
             with pytest.raises(RepositoryError) as error:
                 pulled(there(server), tmp_path / "got")
         assert code_of(error) == "E1042", wrong
+
+
+def test_an_object_that_comes_too_slowly_is_given_up(tmp_path, server, monkeypatch):
+    from odfbuild.repository.smart import objects
+
+    store = prices(tmp_path)
+    server.datasets[NAME] = in_memory(store)
+    clock = count(0, 100)
+    monkeypatch.setattr(objects, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with pytest.raises(RepositoryError) as error:
+        pulled(there(server), tmp_path / "got")
+    assert code_of(error) == "E1044"
+    assert not list((tmp_path / "got").glob("*/*"))
+
+
+def test_a_head_that_moves_while_it_is_read_changes_nothing(tmp_path, server):
+    store = prices(tmp_path)
+    server.datasets[NAME] = in_memory(store)
+    dataset = there(server)
+    head = dataset.head()
+    note(store, "published meanwhile")
+    server.datasets[NAME] = in_memory(store)
+    with dataset.offer(head, None) as offer:
+        assert offer.blocks[-1].hash == head
+
+
+def test_a_longer_chain_of_another_dataset_is_not_taken_for_the_same(tmp_path, server):
+    server.datasets[NAME] = in_memory(prices(tmp_path / "a", 1))
+    ours = tmp_path / "ours"
+    address = server.url(NAME)
+    wanted = Pull(
+        name="prices", address=address, reference=address, open=lambda: SmartDataset(address)
+    )
+    [first] = pull(workspace(ours), [wanted])
+    assert first.error is None
+    server.datasets[NAME] = in_memory(prices(tmp_path / "b", 5))
+    [second] = pull(workspace(ours), [wanted])
+    assert second.error.code == "E1023"
+    assert workspace(ours).dataset("prices").head() == first.after

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +19,15 @@ from odfbuild.odf.model import (
     ExecuteTransform,
     MetadataBlock,
     SetDataSchema,
+    SetTransform,
     SqlQueryStep,
     TransformSql,
 )
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify
 from odfbuild.verify.compare import first_difference
@@ -236,6 +241,64 @@ def test_a_chain_of_the_reference_is_done_again_with_its_rule_of_watermarks(
     assert check(bench, "derived").findings == ()
     rewrite(bench, "derived", to("2023-01-01T00:00:00Z"))
     assert [f.code for f in check(bench, "derived").findings] == ["E0821"]
+
+
+class Elsewhere:
+    """Where `derived` came from, and nothing is."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def owner(self, store: DatasetStore) -> str | None:
+        return self._owner if store.name == "derived" else None
+
+    def has(self, store: DatasetStore) -> bool:
+        return False
+
+    def fetch(self, store: DatasetStore, kind: ObjectKind, hashes: Sequence[Multihash]) -> None:
+        raise AssertionError("nothing is there")
+
+
+@pytest.mark.parametrize(
+    ("owner", "brings"),
+    [
+        ("acme/derived", "acme/{id}"),
+        ("acme/ann/derived", "acme/{id}"),
+        ("https://data.example.org/odf/derived", "https://data.example.org/odf/root"),
+    ],
+)
+def test_an_input_that_was_not_pulled_is_named_once_with_the_command_that_brings_it(
+    bench: Bench, owner: str, brings: str
+) -> None:
+    id = bench.now("root").dataset_id
+    shutil.rmtree(bench.workspace.dataset("root").path)
+    old = bench.workspace
+    pulled = Workspace(old.state, old.keys, old.cache, None, Elsewhere(owner))
+    [found] = verify(pulled, ["derived"], factory=PlainEngine).findings
+    assert (found.code, found.dataset) == ("E0822", "derived")
+    assert "'root'" in found.message
+    assert "and 1 later step" in found.message
+    assert f"`odfbuild pull {brings.format(id=id)}`" in found.help
+
+
+def test_steps_of_an_engine_that_is_not_here_are_named_once(bench: Bench) -> None:
+    foreign = SetTransform(
+        inputs=bench.transform("root").inputs,
+        transform=TransformSql(
+            engine="presto", version="1.2", queries=(SqlQueryStep(query="SELECT 1 AS a FROM root"),)
+        ),
+    )
+
+    def change(block: MetadataBlock) -> MetadataBlock:
+        if isinstance(block.event, SetTransform):
+            return replace(block, event=foreign)
+        return block
+
+    rewrite(bench, "derived", change)
+    [found] = check(bench, "derived").findings
+    assert found.code == "E0824"
+    assert found.message == ("2 steps cannot be recomputed here: the query is of engine presto 1.2")
+    assert "a program that has this engine" in found.help
 
 
 def test_only_steps_after_a_block_or_a_sample_are_done_again(bench: Bench) -> None:

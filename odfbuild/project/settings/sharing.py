@@ -31,6 +31,9 @@ class RepositorySettings:
     signatures: Literal["required", "accepted"] = setting(
         "accepted", "`required`: heads without a signature are refused; signed ones are checked"
     )
+    visibility: Literal["private", "public"] = setting(
+        "private", "Of datasets that a push creates on a server of the Smart Transfer Protocol"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,33 @@ from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
+    from odfbuild.verify.check import Verdict
     from odfbuild.verify.finding import Finding
     from odfbuild.verify.reproduce import Reproduction
+    from odfbuild.verify.signatures import Signature
+
+
+def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = False) -> str:
+    """Findings, how many datasets are whole, and who signed those that others own."""
+    text = render_findings(names, verdict.findings, verdict.reproduction, color=color)
+    lines = [
+        f"  {each.dataset}: {_signed(each)}"
+        for each in verdict.signatures
+        if each.statement is not None or each.owner is not None
+    ]
+    return "\n".join([text, *lines])
+
+
+def _signed(found: Signature) -> str:
+    said = found.statement
+    if said is None:
+        return "unsigned"
+    signed = f"signed with its key at block {said.blocks}, {said.time}"
+    if found.since > 0:
+        return f"{signed}; {count(found.since, 'later block')} unsigned"
+    if found.since < 0:
+        return f"{signed}; {count(-found.since, 'block')} up to there not pulled yet"
+    return f"{signed}, its head"
 
 
 def render_findings(
@@ -99,6 +124,28 @@ def findings_to_data(
             }
             for finding in findings
         ],
+    }
+
+
+def verdict_to_data(names: Sequence[str], verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain values."""
+    return {
+        **findings_to_data(names, verdict.findings, verdict.reproduction),
+        "signatures": [_signature_to_data(each) for each in verdict.signatures],
+    }
+
+
+def _signature_to_data(found: Signature) -> dict[str, Any]:
+    said = found.statement
+    return {
+        "dataset": found.dataset,
+        "owner": found.owner,
+        "signed": said is not None and found.since == 0,
+        "signer": said.dataset_id.did_key if said is not None else None,
+        "block": str(said.head) if said is not None else None,
+        "blocks": said.blocks if said is not None else None,
+        "time": str(said.time) if said is not None else None,
+        "blocks_since": found.since,
     }
 
 

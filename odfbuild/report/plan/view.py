@@ -133,7 +133,7 @@ def _external_line(each: PinnedDataset, news: News | None) -> ExternalLine:
 def _news(news: News) -> str:
     """What a pull would bring; nothing where it would bring nothing."""
     if news.error is not None:
-        return f"; no news: {news.error.message}"
+        return f"; a pull would fail: {news.error.message}"
     if not news.blocks:
         return ""
     more = f"{count(news.blocks, 'new block')} with {count(news.records, 'record')}"

@@ -19,9 +19,6 @@ from urllib.parse import urlsplit
 from odfbuild.errors import EnvironmentProblem, RepositoryError, missing_extra
 from odfbuild.project.model import Config
 
-_HEADERS = 30.0
-"""Seconds that a connection may take until its first request is there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Listening:
@@ -50,6 +47,7 @@ def serve(
     from odfbuild.project.settings.serving import Access
     from odfbuild.repository.serve.rights import Rights
     from odfbuild.repository.serve.site import Site
+    from odfbuild.repository.serve.smart import OFFERED
 
     external = _checked(where.external)
     limits = config.serving
@@ -66,11 +64,19 @@ def serve(
     app = Application(site, rights, limits, address=external, hosts=hosts, log=log)
 
     class Patient(H11Protocol):
-        """A connection that is closed when no request comes."""
+        """A connection that is closed when no request comes.
+
+        The subprotocol of the specification is no token, which libraries refuse to read.
+        """
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.loop.call_later(_HEADERS, self._give_up)
+            self.loop.call_later(limits.idle_seconds, self._give_up)
+
+        def handle_websocket_upgrade(self, event: Any) -> None:
+            names = {b"sec-websocket-protocol": OFFERED.encode()}
+            self.headers = [(names.get(name, name), value) for name, value in self.headers]
+            super().handle_websocket_upgrade(event)
 
         def _give_up(self) -> None:
             if self.cycle is None and self.transport.get_protocol() is self:
@@ -185,5 +191,5 @@ def _open_to_all(host: str) -> RepositoryError:
         code="E1051",
         notes=("without rules, everybody on this machine may read: --host 127.0.0.1",),
         help=f"write who may read and write under `serve.access` in {machine_file()} "
-        f"(docs/serve.md), or set {SERVE_TOKEN} to a token that may do everything",
+        f"(docs/serve.md), or set {SERVE_TOKEN} to a token that may read and write all",
     )

@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.identity import DatasetId, is_alias
 from odfbuild.odf.multihash import SHA3_256, Multihash
+from odfbuild.odf.signed_head import FILE
 from odfbuild.project.settings.serving import Serving
 from odfbuild.repository.serve.rights import Caller, MalformedToken, Rights, UnknownToken
 from odfbuild.repository.serve.site import Push, Site
@@ -176,19 +177,36 @@ class Simple:
 
     async def _take(self, request: Request, caller: Caller, path: str) -> Response:
         alias, kind, name = split(path)
-        if not is_alias(alias) or kind not in ("data", "checkpoints"):
+        if not is_alias(alias) or not (
+            kind in ("data", "checkpoints") or (kind, name) == ("info", FILE)
+        ):
             raise Refusal(404)
         if not caller.may_write(alias):
             known = await run_in_threadpool(self._site.find, alias)
             if caller.token is None:
                 raise Refusal(401, "Unauthenticated")
             raise Refusal(403 if known and caller.may_read(alias) else 404, "Unauthorized")
+        if kind == "info":
+            return await self._take_statement(request, alias)
         wanted, hash = cast(ObjectKind, kind), _hash(name)
         push = self._announced(alias, caller, wanted, hash)
         size = push.expected[wanted, hash]
         if request.headers.get("content-length") != str(size):
             raise Refusal(400, f"Content-Length has to be {size}, as it was announced")
         await self._receive(request, push, self._site.staged(push.alias, wanted, hash), hash, size)
+        return Response(status_code=200)
+
+    async def _take_statement(self, request: Request, alias: str) -> Response:
+        """A signature of the head that is there already."""
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > _STATEMENT:
+            raise Refusal(413, "too large")
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds):
+                data = await request.body()
+            await run_in_threadpool(self._site.vouch, alias, data)
+        except (OdfbuildError, TimeoutError, ClientDisconnect) as error:
+            raise Refusal(400, str(error)) from None
         return Response(status_code=200)
 
     def _announced(self, alias: str, caller: Caller, kind: ObjectKind, hash: Multihash) -> Push:
@@ -247,6 +265,7 @@ class Simple:
         yield bytes(waiting)
 
 
+_STATEMENT = 4096
 _KINDS = ("refs", "blocks", "data", "checkpoints", "info")
 _OCTETS = "application/octet-stream"
 _FOR_EVER = "private, max-age=31536000, immutable"

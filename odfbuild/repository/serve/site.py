@@ -17,6 +17,7 @@ from pathlib import Path
 
 from odfbuild.errors import IntegrityError, OdfbuildError, StaleHeadError
 from odfbuild.odf.chain.projection import Projection
+from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import Seed
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
@@ -32,7 +33,7 @@ from odfbuild.repository.accept import (
 from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.history import blocks_behind, local_chain
-from odfbuild.repository.signing import keep_statement, sign_head
+from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.messages import (
     Failure,
     Internal,
@@ -48,6 +49,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import make_folder, read_inside
 from odfbuild.store.garbage import renew
+from odfbuild.store.statements import keep_statement, seen_statement
 from odfbuild.store.storage import ObjectKind
 
 _WAITING = Waiting(seconds=20)
@@ -110,6 +112,7 @@ class Site:
             state = self.workspace.projection(store.name)
             try:
                 signed = None if state is None else sign_head(self.workspace, store.name, state)
+                signed = signed or seen_statement(store)
             except OdfbuildError:
                 signed = None
             return None if signed is None else signed.encode()
@@ -207,7 +210,7 @@ class Site:
             raise IntegrityError(
                 f"{len(missing)} objects were not sent, such as {missing[0].hash}", code="E0811"
             )
-        signed = self._signed(alias, info.get(FILE), links)
+        signed = self._pushed_statement(alias, info.get(FILE), links)
         with self.workspace.claim([alias], _WAITING) as claim:
             if alias in claim.held:
                 raise held_elsewhere(alias, claim.held[alias])
@@ -225,22 +228,28 @@ class Site:
                 store.swap_head(head, blocks[-1].hash)
                 keep_statement(store, signed)
 
-    def _signed(self, alias: str, text: str | None, links: Sequence[Link]) -> SignedHead | None:
-        """The statement that came with a push, if the owner signed it for the last block."""
+    def vouch(self, alias: str, data: bytes) -> None:
+        """Keep a statement about the head; `IntegrityError` E1081 when its owner did not sign."""
+        state = self.workspace.projection(alias)
+        signed = None if state is None else _signed(data, state.dataset_id, state.head)
+        keep_statement(self.workspace.dataset(alias), signed)
+
+    def _pushed_statement(
+        self, alias: str, text: str | None, links: Sequence[Link]
+    ) -> SignedHead | None:
+        """The statement about its last block that came with a push."""
         if text is None:
             return None
         event = links[0][1].event
-        state = None if isinstance(event, Seed) else self.workspace.projection(alias)
-        owner = event.dataset_id if isinstance(event, Seed) else state and state.dataset_id
+        if isinstance(event, Seed):
+            owner = event.dataset_id
+        else:
+            owner = self.workspace.projections([alias])[alias].dataset_id
         try:
-            signed = SignedHead.parse(base64.b64decode(text, validate=True))
-            said = signed.statement
-            holds = signed.holds and (said.dataset_id, said.head) == (owner, links[-1][0])
-        except (ValueError, binascii.Error):
-            holds = False
-        if not holds:
-            raise IntegrityError("the signature of the head does not hold", code="E1081")
-        return signed
+            data = base64.b64decode(text, validate=True)
+        except binascii.Error:
+            data = b""
+        return _signed(data, owner, links[-1][0])
 
     @contextmanager
     def _folder(self, store: DatasetStore, head: Multihash | None) -> Iterator[None]:
@@ -273,3 +282,14 @@ def _is_seed(first: RawBlock) -> bool:
         return decode_block(first.data).prev_block_hash is None
     except ValueError:
         return False
+
+
+def _signed(data: bytes, owner: DatasetId, head: Multihash) -> SignedHead:
+    """A statement that the owner signed for that head."""
+    try:
+        signed = SignedHead.parse(data)
+        if signed.holds and (signed.statement.dataset_id, signed.statement.head) == (owner, head):
+            return signed
+    except ValueError:
+        pass
+    raise IntegrityError("the signature of the head does not hold", code="E1081")

@@ -14,14 +14,20 @@ from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Progress, Publication, RawBlock
 from odfbuild.repository.smart.archive import pack, unpack
-from odfbuild.repository.smart.connection import Dialogue, connect, foreign, refusal
+from odfbuild.repository.smart.connection import (
+    Dialogue,
+    connect,
+    foreign,
+    refusal,
+    unreachable,
+)
 from odfbuild.repository.smart.contents import distinct, plan_of
 from odfbuild.repository.smart.http import bearer, client, get_json, get_small
 from odfbuild.repository.smart.messages import (
@@ -49,9 +55,6 @@ from odfbuild.repository.smart.messages import (
     Uploading,
 )
 from odfbuild.repository.smart.objects import AT_ONCE, Transfers
-
-if TYPE_CHECKING:
-    import httpx
 
 _PAGE = 1_000
 """Objects that are asked for at once: signed URLs expire."""
@@ -86,41 +89,49 @@ class SmartDataset:
 
     def head(self) -> Multihash | None:
         """The newest block; `None` when there is no such dataset, or none for us."""
-        with client() as http:
-            return self._head(http)
+        body = get_small(f"{self._base}refs/head", self._token, self.address)
+        if body is None:
+            return None
+        try:
+            return Multihash.parse(body.decode("ascii").strip())
+        except ValueError:
+            raise foreign(self.address, "refs/head does not hold the hash of a block") from None
 
     def info(self, name: str) -> bytes | None:
         """The file `info/<name>`; peers have none."""
-        with client() as http:
-            url = f"{self._base}info/{quote(name, safe='')}"
-            return get_small(http, url, self._token, self.address, (404, 405))
+        url = f"{self._base}info/{quote(name, safe='')}"
+        return get_small(url, self._token, self.address, (404, 405))
 
     @contextmanager
     def offer(self, head: Multihash, after: Multihash | None) -> Iterator[SmartOffer]:
         """The blocks of `(after, head]`; all of them when `after` is not among them."""
-        with client() as http:
-            if after == head:
-                yield SmartOffer(head, (), self, http, None)
-                return
-            with connect(self._base, "pull", self._token, self.address) as dialogue:
-                blocks = self._ask_blocks(dialogue, head, after)
-                yield SmartOffer(head, blocks, self, http, dialogue)
-                dialogue.close(PULLED)
+        if after == head:
+            yield SmartOffer(head, (), self, None)
+            return
+        with connect(self._base, "pull", self._token, self.address) as dialogue:
+            blocks = self._ask_blocks(dialogue, head, after)
+            yield SmartOffer(head, blocks, self, dialogue)
+            dialogue.close(PULLED)
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
         """Send blocks and objects, which the server commits; see `WritableDataset`."""
-        with client() as http:
-            if not publication.blocks:
-                self._check_there(http, publication.expected)
-                self._put_info(http, publication.info)
-                return
-            try:
-                with connect(self._base, "push", self._token, self.address) as dialogue:
-                    self._push(dialogue, http, publication, progress)
-            except Refused as refused:
-                raise self._error(refused.failure) from None
-            except TimeoutError:
-                raise foreign(self.address, "it does not answer") from None
+        if not publication.blocks:
+            self._check_there(publication.expected)
+            self._put_info(publication.info)
+            return
+        try:
+            with connect(self._base, "push", self._token, self.address) as dialogue:
+                self._push(dialogue, publication, progress)
+        except Refused as refused:
+            if isinstance(refused.failure, Internal):
+                # A head that moved meanwhile has no name of its own in the protocol. Peers leave
+                # the seed of a new dataset behind, which is ours.
+                ours = {each.hash for each in publication.blocks}
+                if (there := self.head()) not in ours | {publication.expected}:
+                    raise self._stale(there, publication.expected) from None
+            raise self._error(refused.failure) from None
+        except TimeoutError:
+            raise foreign(self.address, "it does not answer") from None
 
     # --- Pull ---
 
@@ -169,16 +180,15 @@ class SmartDataset:
                 raise foreign(self.address, f"it does not say where object {file.hash} is")
             yield file, strategy.download_from
 
-    def transfers(self, http: httpx.Client, progress: Progress | None) -> Transfers:
+    def transfers(self, progress: Progress | None) -> Transfers:
         """Transfers of this dataset's objects."""
-        return Transfers(http, self._base, self.address, progress)
+        return Transfers(client(), self._base, self.address, progress)
 
     # --- Push ---
 
     def _push(
         self,
         dialogue: Dialogue,
-        http: httpx.Client,
         publication: Publication,
         progress: Progress | None,
     ) -> None:
@@ -198,15 +208,14 @@ class SmartDataset:
         for number, page in enumerate(pages, 1):
             references = tuple(map(ObjectReference.of, page))
             dialogue.send(PushObjectsRequest(references, is_truncated=number < len(pages)))
-            self._upload(dialogue, http, page, publication.files, progress)
+            self._upload(dialogue, page, publication.files, progress)
         info = {name: base64.b64encode(data).decode() for name, data in publication.info.items()}
         dialogue.send(PushComplete(info))
-        self._confirm(dialogue, http, publication.blocks[-1].hash)
+        self._confirm(dialogue, publication.blocks[-1].hash)
 
     def _upload(
         self,
         dialogue: Dialogue,
-        http: httpx.Client,
         page: Sequence[ObjectFile],
         files: Mapping[Multihash, Path],
         progress: Progress | None,
@@ -214,7 +223,7 @@ class SmartDataset:
         """Send what the server lacks, and tell it how far that is whenever it asks."""
         strategies = dialogue.receive(PushObjectsResponse).object_transfer_strategies
         known = {(each.kind, each.hash): each for each in page}
-        transfers = self.transfers(http, progress)
+        transfers = self.transfers(progress)
         work = []
         for each in strategies:
             file = known.get(each.object_file.key)
@@ -234,40 +243,36 @@ class SmartDataset:
             _finish(futures)
         dialogue.send(Uploading(None))
 
-    def _confirm(self, dialogue: Dialogue, http: httpx.Client, head: Multihash) -> None:
+    def _confirm(self, dialogue: Dialogue, head: Multihash) -> None:
         """Wait until the server has the new head, whichever of its messages says so."""
         try:
             while True:
                 dialogue.receive(Nothing)
-                if self._head(http) == head:
+                if self.head() == head:
                     break
         except RepositoryError as error:
-            if error.code == "E1044" and self._head(http) == head:
+            if error.code == "E1044" and self.head() == head:
                 return
             raise
         dialogue.close(PUSHED)
 
-    def _put_info(self, http: httpx.Client, files: Mapping[str, bytes]) -> None:
+    def _put_info(self, files: Mapping[str, bytes]) -> None:
         """Lay small files beside the chain, where the server keeps such."""
+        import httpx
+
         for name, data in files.items():
             url = f"{self._base}info/{quote(name, safe='')}"
-            response = http.put(url, content=data, headers=bearer(self._token))
+            try:
+                response = client().put(url, content=data, headers=bearer(self._token))
+            except httpx.HTTPError as error:
+                raise unreachable(self.address, str(error) or type(error).__name__) from None
             if not response.is_success and response.status_code not in (404, 405):
                 raise refusal(self.address, response.status_code, response.text[:300])
 
     # --- Both ---
 
-    def _head(self, http: httpx.Client) -> Multihash | None:
-        body = get_small(http, f"{self._base}refs/head", self._token, self.address)
-        if body is None:
-            return None
-        try:
-            return Multihash.parse(body.decode("ascii").strip())
-        except ValueError:
-            raise foreign(self.address, "refs/head does not hold the hash of a block") from None
-
-    def _check_there(self, http: httpx.Client, expected: Multihash | None) -> None:
-        if (there := self._head(http)) != expected:
+    def _check_there(self, expected: Multihash | None) -> None:
+        if (there := self.head()) != expected:
             raise self._stale(there, expected)
 
     def _error(self, failure: Failure) -> RepositoryError | StaleHeadError:
@@ -328,7 +333,6 @@ class SmartOffer:
     head: Multihash
     blocks: Sequence[RawBlock]
     _dataset: SmartDataset
-    _http: httpx.Client
     _dialogue: Dialogue | None
 
     def download(
@@ -338,7 +342,7 @@ class SmartOffer:
         targets = {each: folder / each.kind / str(each.hash) for each in distinct(objects)}
         wanted = [each for each, target in targets.items() if not target.exists()]
         for at in range(0, len(wanted), _PAGE):
-            transfers = self._dataset.transfers(self._http, progress)
+            transfers = self._dataset.transfers(progress)
             places = self._dataset.ask_objects(self._dialogue, wanted[at : at + _PAGE])
             work = [(transfers.download, (url, file, targets[file])) for file, url in places]
             with _pool(transfers) as pool:
@@ -359,8 +363,7 @@ def is_smart(url: str, token: str | None = None) -> bool:
     """
     base = base_url(url)
     try:
-        with client() as http:
-            found = get_json(http, f"{base}info", token, base)
+        found = get_json(f"{base}info", token, base)
     except RepositoryError:
         return False
     return found is not None and isinstance(found.get("isMultiTenant"), bool)
@@ -369,11 +372,10 @@ def is_smart(url: str, token: str | None = None) -> bool:
 def account_of(repository: str, token: str | None) -> str | None:
     """The account that names without one belong to; `None` where the server knows no accounts."""
     base = base_url(repository)
-    with client() as http:
-        info = get_json(http, f"{base}info", token, base)
-        if info is None or info.get("isMultiTenant") is not True:
-            return None
-        me = get_json(http, f"{base}accounts/me", token, base)
+    info = get_json(f"{base}info", token, base)
+    if info is None or info.get("isMultiTenant") is not True:
+        return None
+    me = get_json(f"{base}accounts/me", token, base)
     name = me.get("accountName") if me else None
     return name if isinstance(name, str) else None
 
@@ -381,8 +383,7 @@ def account_of(repository: str, token: str | None) -> str | None:
 def name_of(repository: str, dataset_id: str, token: str | None) -> str | None:
     """The name of a dataset that a repository has, by its identity; `None` when it has none."""
     base = base_url(repository)
-    with client() as http:
-        found = get_json(http, f"{base}datasets/{quote(dataset_id, safe=':')}", token, base)
+    found = get_json(f"{base}datasets/{quote(dataset_id, safe=':')}", token, base)
     name = found.get("datasetName") if found else None
     return name if isinstance(name, str) else None
 
@@ -390,8 +391,7 @@ def name_of(repository: str, dataset_id: str, token: str | None) -> str | None:
 def list_datasets(repository: str, token: str | None) -> list[Mapping[str, Any]] | None:
     """What `odfbuild serve` says of its datasets; `None` where the server cannot tell."""
     base = base_url(repository)
-    with client() as http:
-        found = get_json(http, f"{base}datasets", token, base, _MAX_LIST)
+    found = get_json(f"{base}datasets", token, base, _MAX_LIST)
     listed = found.get("datasets") if found else None
     if not isinstance(listed, list):
         return None

@@ -111,7 +111,7 @@ class Transfers:
             "content-length": str(source.stat().st_size),
         }
         try:
-            response = self._http.put(target.url, content=self._read(source), headers=headers)
+            response = self._http.put(target.url, content=self._read(file, source), headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise broken(self._address, _words(error)) from None
         if not response.is_success:
@@ -135,12 +135,28 @@ class Transfers:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise broken(self._address, _words(error)) from None
 
-    def _read(self, source: Path) -> Iterator[bytes]:
+    def _read(self, wanted: ObjectFile, source: Path) -> Iterator[bytes]:
+        """The file of an object; its end only if all of it is right: stores check no hashes."""
+        hasher, kept = hashlib.sha3_256(), b""
         with source.open("rb") as file:
             while part := file.read(_CHUNK):
                 self._check_stopped()
-                yield part
-                self._tell(len(part))
+                hasher.update(part)
+                if kept:
+                    yield kept
+                    self._tell(len(kept))
+                kept = part
+        found = Multihash.of(SHA3_256, hasher.digest())
+        if found != wanted.hash:
+            raise IntegrityError(
+                f"object {wanted.hash} is not what was committed",
+                code="E0813",
+                notes=(f"file: {source}", f"its bytes hash to {found}"),
+                help="it was not pushed: remove the file, and push from a clone with an intact "
+                "copy",
+            )
+        yield kept
+        self._tell(len(kept))
 
     def _headers(self, given: TransferUrl) -> dict[str, str]:
         check_url(given.url, self._base, self._address)

@@ -52,6 +52,15 @@ content:
 """
 
 
+def pulled_root(tiny: Tiny) -> None:
+    """The root was pulled from a repository, and nothing defines it."""
+    for each in (tiny.root / "datasets").iterdir():
+        each.unlink()
+    (tiny.root / "chains/root/info/config").write_text(
+        "kind: DatasetConfig\nversion: 1\ncontent:\n  pullAliases: [acme/root]\n  pushAliases: []\n"
+    )
+
+
 def deleted_and_made_again(tiny: Tiny) -> None:
     """A dataset is in the bin, and another one has its name."""
     definition = tiny.root / "datasets" / "derived.yaml"
@@ -177,6 +186,7 @@ GRAPH = (
         ),
         fresh=True,
     ),
+    Case("E1067", "reset root -y", pulled_root),
     Case("E0211", "plan -s nothing:::", fresh=True, exit=64),
     Case("E0212", "plan -s deriveed", fresh=True, exit=64),
 )
