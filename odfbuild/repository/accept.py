@@ -124,7 +124,7 @@ def rules_at(store: DatasetStore, state: Projection) -> ChainState:
 def objects_of(links: Sequence[Link]) -> tuple[ObjectFile, ...]:
     """The objects that blocks refer to, in their order, each once."""
     found: dict[tuple[str, Multihash], ObjectFile] = {}
-    for each in _referred(links):
+    for each in references_of(links):
         found.setdefault((each.kind, each.hash), each)
     return tuple(found.values())
 
@@ -138,7 +138,8 @@ def records_of(links: Sequence[Link]) -> int:
     )
 
 
-def _referred(links: Sequence[Link]) -> Iterator[ObjectFile]:
+def references_of(links: Sequence[Link]) -> Iterator[ObjectFile]:
+    """The objects of blocks, data before the checkpoint, as often as they are referred to."""
     for _, block in links:
         event = block.event
         if not isinstance(event, AddData | ExecuteTransform):
