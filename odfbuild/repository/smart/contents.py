@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from odfbuild.odf.flatbuffers.reader import decode_block
-from odfbuild.odf.model import AddData, ExecuteTransform
+from odfbuild.repository.accept import objects_in, records_in
 from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.repository.smart.messages import TransferPlan
 
 
 def objects_of(block: RawBlock) -> Iterator[ObjectFile]:
     """The objects of a block: data before the checkpoint."""
-    event = decode_block(block.data).event
-    if isinstance(event, AddData | ExecuteTransform):
-        if event.new_data is not None:
-            yield ObjectFile("data", event.new_data.physical_hash, event.new_data.size)
-        if event.new_checkpoint is not None:
-            made = event.new_checkpoint
-            yield ObjectFile("checkpoints", made.physical_hash, made.size)
+    return objects_in(decode_block(block.data))
 
 
 def plan_of(blocks: Sequence[RawBlock]) -> TransferPlan:
@@ -27,7 +21,7 @@ def plan_of(blocks: Sequence[RawBlock]) -> TransferPlan:
     return TransferPlan(
         num_blocks=len(blocks),
         num_objects=len(objects),
-        num_records=sum(map(_records, blocks)),
+        num_records=sum(records_in(decode_block(block.data)) for block in blocks),
         bytes_in_raw_blocks=sum(len(block.data) for block in blocks),
         bytes_in_raw_objects=sum(each.size for each in objects),
     )
@@ -36,11 +30,3 @@ def plan_of(blocks: Sequence[RawBlock]) -> TransferPlan:
 def distinct(objects: Iterable[ObjectFile]) -> list[ObjectFile]:
     """Each object once, in the order of their first appearance."""
     return list({(each.kind, each.hash): each for each in objects}.values())
-
-
-def _records(block: RawBlock) -> int:
-    event = decode_block(block.data).event
-    if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
-        return 0
-    interval = event.new_data.offset_interval
-    return interval.end - interval.start + 1
