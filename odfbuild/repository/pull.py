@@ -28,7 +28,7 @@ from odfbuild.repository.accept import (
 from odfbuild.repository.contract import ObjectFile, Offer, RawBlock, RemoteDataset
 from odfbuild.repository.dataset_config import DatasetConfig, write_config
 from odfbuild.repository.history import blocks_behind, local_chain
-from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
+from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
 from odfbuild.repository.signing import check_vouched, line_of, settled
@@ -74,9 +74,7 @@ def pull(
     watcher: Watcher | None = None,
 ) -> tuple[Transfer, ...]:
     """Pull each dataset on its own; never raises for the failure of one."""
-    watcher = watcher or Silent()
-    identities = _Identities(workspace)
-    work = partial(_pull, workspace, identities, dry_run, waiting, watcher)
+    work = partial(_pull, workspace, _Identities(workspace), dry_run, waiting)
     return each_on_its_own(wanted, work, watcher)
 
 
@@ -85,8 +83,8 @@ def _pull(
     identities: _Identities,
     dry_run: bool,
     waiting: Waiting,
-    watcher: Watcher,
     wanted: Pull,
+    watcher: Watcher,
 ) -> Transfer:
     source = wanted.open()
     there, said = settled(source)

@@ -24,7 +24,7 @@ from odfbuild.repository.contract import (
     WritableDataset,
 )
 from odfbuild.repository.history import LocalBlock, blocks_behind, local_chain
-from odfbuild.repository.outcome import Silent, Transfer, TransferStatus, Watcher
+from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
 from odfbuild.repository.signing import is_signed, sign_head
@@ -56,11 +56,10 @@ def push(
     watcher: Watcher | None = None,
 ) -> tuple[Transfer, ...]:
     """Push each dataset on its own; never raises for the failure of one."""
-    watcher = watcher or Silent()
-    return each_on_its_own(wanted, partial(_push, workspace, dry_run, watcher), watcher)
+    return each_on_its_own(wanted, partial(_push, workspace, dry_run), watcher)
 
 
-def _push(workspace: Workspace, dry_run: bool, watcher: Watcher, wanted: Push) -> Transfer:
+def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -> Transfer:
     store = workspace.dataset(wanted.name)
     here = store.head()
     if here is None:

@@ -174,7 +174,11 @@ class _LookUp:
     def _from(
         self, address: DatasetAddress, local: str | None, expected: DatasetId | None = None
     ) -> Pull:
-        name = self.request.name or local or address.name
+        expected = expected or address.id
+        name = self.request.name or local
+        if name is None:
+            address = self.remotes.address(address)  # its repository knows the name of an identity
+            name = address.name
         if name is None or not is_alias(name):
             raise RepositoryError(
                 f"'{name}' cannot be the name of a dataset"
@@ -188,7 +192,7 @@ class _LookUp:
             address=address.address,
             reference=reference_to(address, self.config.root),
             open=partial(self.remotes.dataset, address),
-            expected=expected or address.id,
+            expected=expected,
             to=self.request.to,
             data=self.request.data,
             replace=name.lower() in _folded(self.request.allow),

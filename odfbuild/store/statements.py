@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from odfbuild.errors import IntegrityError
 from odfbuild.extras import require_cryptography
 from odfbuild.odf.identity import DatasetId
@@ -18,9 +20,8 @@ def seen_statement(store: DatasetStore) -> SignedHead | None:
     Its signature is not checked.
     """
     file = store.path / "info" / FILE
-    try:
-        data = read_inside(str(file))
-    except (FileNotFoundError, NotADirectoryError):
+    data = _content(file)
+    if data is None:
         return None
     help = "restore that file (git checkout), or delete it to forget which head was seen last"
     return read_statement(data, store.name, str(file), help)
@@ -28,10 +29,17 @@ def seen_statement(store: DatasetStore) -> SignedHead | None:
 
 def keep_statement(store: DatasetStore, signed: SignedHead | None) -> None:
     """Remember a statement as the newest one; nothing if there is none, or it is kept already."""
-    if signed is not None and signed != seen_statement(store):
-        file = store.path / "info" / FILE
+    file = store.path / "info" / FILE
+    if signed is not None and _content(file) != signed.encode():
         make_folder(file.parent)
         write_file(file, signed.encode())
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return read_inside(str(file))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def read_statement(data: bytes, name: str, place: str, help: str) -> SignedHead:

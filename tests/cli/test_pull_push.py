@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from tests.apply.in_process import Program
+from tests.cli.test_locks import held
+from tests.repository.chains import create, with_object, workspace
 from tests.repository.two_projects import Pair
 
 
@@ -61,8 +68,9 @@ def test_a_derivative_of_theirs_is_pulled_with_its_input_and_verified_here(pair:
 
 def test_every_form_of_a_reference_names_the_dataset(pair: Pair) -> None:
     pair.they("push", "--to", str(pair.repository))
-    seed = json.loads(pair.they("log", "root", "--json").out)
-    did = next(text for text in _texts(seed) if text.startswith("did:odf:"))
+    state = pair.theirs.workspace().projection("root")
+    assert state is not None
+    did = str(state.dataset_id)
     forms = {
         ("acme/root",): "acme/root",
         (str(pair.repository / "root"),): "root",
@@ -70,6 +78,9 @@ def test_every_form_of_a_reference_names_the_dataset(pair: Pair) -> None:
         ("root", "--from", "acme"): "root",
         ("root", "--from", "../acme"): "root",
         ("acme/root", "--as", "prices"): "prices",
+        (did, "--from", "acme"): "root",
+        (f"acme/{did}",): "root",
+        (f"acme/{did}", "--as", "prices"): "prices",
     }
     for arguments, name in forms.items():
         said = pair.we("pull", *arguments, "--json")
@@ -79,14 +90,6 @@ def test_every_form_of_a_reference_names_the_dataset(pair: Pair) -> None:
         shutil.rmtree(pair.ours / "chains")
     said = pair.we("pull", did)
     assert (said.code, "error[E1032]" in said.err) == (1, True)
-
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return [text for each in value.values() for text in _texts(each)]
-    if isinstance(value, list):
-        return [text for each in value for text in _texts(each)]
-    return [value] if isinstance(value, str) else []
 
 
 def test_a_selection_pulls_the_external_datasets_in_it(pair: Pair) -> None:
@@ -168,6 +171,36 @@ def test_a_damaged_chain_is_restored_as_the_error_says(pair: Pair) -> None:
     data.unlink()
     assert pair.we("tail", "acme/root").code == 0  # it is fetched again
     assert data.exists()
+
+
+def test_a_pull_waits_for_a_dataset_that_another_process_works_on(pair: Pair) -> None:
+    pair.they("push", "root", "--to", str(pair.repository))
+    (pair.ours / ".odfbuild").mkdir()
+    with held(pair.ours, "acme/root") as process:
+        said = pair.we("pull", "acme/root", "--lock-timeout", "0")
+        assert (said.code, "error[E0702]" in said.err) == (9, True)
+        assert process.stdin is not None
+        Timer(0.4, process.stdin.close).start()
+        said = pair.we("pull", "acme/root")
+    assert (said.code, "Waiting up to 600 s for 'acme/root'" in said.err) == (0, True)
+
+
+def test_ctrl_c_ends_a_pull_and_the_next_one_goes_on(pair: Pair, tmp_path: Path) -> None:
+    store = create(workspace(tmp_path / "origin"), "large")
+    with_object(store, 256 << 20)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "odfbuild", "pull", str(store.path)],
+        cwd=pair.ours,
+        stderr=subprocess.PIPE,
+    )
+    staged = pair.ours / "chains" / "large" / "checkpoints"
+    while not list(staged.glob(".pending-*")) and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in err) == (130, False)
+    assert pair.workspace().aliases() == []
+    assert pair.we("pull", str(store.path)).code == 0
 
 
 def test_a_name_never_leads_out_of_the_folder_of_chains(pair: Pair) -> None:

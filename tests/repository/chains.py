@@ -78,6 +78,18 @@ def with_checkpoints(store: DatasetStore) -> None:
         before = hash
 
 
+def with_object(store: DatasetStore, size: int) -> None:
+    """A checkpoint of so many bytes, a multiple of a mebibyte."""
+    file = store.path.parent / "object"
+    with file.open("wb") as out:
+        for number in range(size >> 20):
+            out.write(number.to_bytes(8, "big") * (1 << 17))
+    hash = Multihash.of_contents(file)
+    store.put_object("checkpoints", file, hash)
+    event = AddData(new_checkpoint=Checkpoint(physical_hash=hash, size=size))
+    store.append(store.head(), [event], NOW)
+
+
 def files(store: DatasetStore) -> dict[str, bytes]:
     """All that travels, file by file."""
     return {

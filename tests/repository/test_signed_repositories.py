@@ -6,6 +6,7 @@ What is published is signed by the key of its dataset; what other programs publi
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
+from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.open import Remotes
 from odfbuild.repository.outcome import Transfer, TransferStatus
 from odfbuild.repository.pull import Pull, pull
@@ -33,6 +35,7 @@ from tests.repository.chains import (
     space_of,
     workspace,
 )
+from tests.repository.serving import ALICE, Served, served
 from tests.servers.web import Server, nginx
 from tests.store.chains import NOW
 
@@ -41,18 +44,30 @@ NAME = "prices"
 
 @dataclass(frozen=True)
 class Repository:
-    """A folder that a publisher writes to, and the address at which a reader finds it."""
+    """A folder that datasets come to, and the address at which a reader finds it.
+
+    Publishers write to `to`: the folder, or a server that does it.
+    """
 
     folder: Path
     address: str
+    to: str | None = None
+    token: str | None = None
 
     @property
     def statement(self) -> Path:
         return self.folder / NAME / "info" / FILE
 
+    def _remotes(self) -> Remotes:
+        known = {"acme": self.address, "hub": self.to or str(self.folder)}
+        return Remotes(
+            self.folder,
+            {name: RepositorySettings(url=url, token=self.token) for name, url in known.items()},
+        )
+
     def publish(self, store: DatasetStore, *, replace: bool = False) -> Transfer:
-        with Remotes(self.folder, {}) as remotes:
-            target = f"{self.folder}/{NAME}"
+        with self._remotes() as remotes:
+            target = f"hub/{NAME}"
             wanted = Push(
                 name=store.name,
                 address=target,
@@ -65,8 +80,8 @@ class Repository:
 
     def pull(self, space: Workspace, **options: Any) -> Transfer:
         """Pull as who never changes the dataset."""
-        with Remotes(self.folder, {}) as remotes:
-            place = f"{self.address}/{NAME}"
+        with self._remotes() as remotes:
+            place = f"acme/{NAME}"
             wanted = Pull(
                 name=NAME,
                 address=place,
@@ -86,7 +101,7 @@ class Repository:
         assert found.error is not None
         assert found.error.code == code, found.error
         assert found.error.help
-        assert any(self.address in note for note in found.error.notes)
+        assert any(self.address.removeprefix("odf+") in note for note in found.error.notes)
         assert everything(space.state.parent) == before or not before
 
 
@@ -96,12 +111,24 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=["folder", "web"])
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("hub")) as server:
+        yield server
+
+
+@pytest.fixture(params=["folder", "web", "serve"])
 def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Repository:
+    """A folder, the same behind nginx, and a project behind `odfbuild serve` that has no keys."""
     if request.param == "folder":
         return Repository(tmp_path / "acme", str(tmp_path / "acme"))
-    server: Server = request.getfixturevalue("web")
-    return Repository(server.www / tmp_path.name, server.url(tmp_path.name))
+    if request.param == "web":
+        web: Server = request.getfixturevalue("web")
+        return Repository(web.www / tmp_path.name, web.url(tmp_path.name))
+    hub: Served = request.getfixturevalue("hub")
+    account = f"a{zlib.crc32(str(tmp_path).encode()):x}"
+    address = f"odf+{hub.url(account)}"
+    return Repository(hub.root / "chains" / account, address, address, ALICE)
 
 
 @pytest.fixture
@@ -277,8 +304,12 @@ def test_a_forged_statement_is_refused_under_any_policy(
     repository.publish(owner)
     code, forge = FORGERIES[forgery]
     repository.statement.write_bytes(forge(repository.statement.read_bytes()))
-    for policy in (True, False):
-        repository.refuses(reader, code, signed=policy)
+    if code == "E1080" and repository.to is not None:
+        # A server that knows statements shows no other file as one.
+        repository.refuses(reader, "E1082", signed=True)
+    else:
+        for policy in (True, False):
+            repository.refuses(reader, code, signed=policy)
     assert reader.dataset(NAME).head() is None
     # Who publishes it again repairs it.
     repository.publish(owner)

@@ -49,7 +49,7 @@ from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.files import make_folder, read_inside
 from odfbuild.store.garbage import renew
-from odfbuild.store.statements import keep_statement
+from odfbuild.store.statements import keep_statement, seen_statement
 from odfbuild.store.storage import ObjectKind
 
 _WAITING = Waiting(seconds=20)
@@ -112,6 +112,7 @@ class Site:
             state = self.workspace.projection(store.name)
             try:
                 signed = None if state is None else sign_head(self.workspace, store.name, state)
+                signed = signed or seen_statement(store)
             except OdfbuildError:
                 signed = None
             return None if signed is None else signed.encode()
