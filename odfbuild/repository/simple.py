@@ -20,7 +20,7 @@ from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Offer, Progress, Publication, RawBlock
-from odfbuild.store.files import PENDING, make_folder, move_file
+from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
 from odfbuild.store.remote import CREDENTIALS, is_failure, scheme_of, why
 
@@ -89,7 +89,7 @@ class SimpleDataset:
         return self._read(f"info/{name}", _INFO_BYTES)
 
     def fetch(self, each: ObjectFile, folder: Path, progress: Progress | None) -> None:
-        """Bring an object to `folder/<kind>/<hash>`, unless it is there."""
+        """Bring an object to `folder/<kind>/<hash>`, unless it is there; syncs no list of names."""
         target = folder / each.kind / str(each.hash)
         if target.exists():
             return
@@ -107,7 +107,7 @@ class SimpleDataset:
                     notes=(f"its bytes hash to {found}",),
                     help="nothing was taken; its owner has to publish an intact copy",
                 )
-            move_file(staged, target)
+            move_file(staged, target, list_synced=False)
         finally:
             staged.unlink(missing_ok=True)
 
@@ -272,7 +272,10 @@ class SimpleOffer:
         self, objects: Sequence[ObjectFile], folder: Path, progress: Progress | None = None
     ) -> None:
         """Bring each object to `folder/<kind>/<hash>`, several at once, those there already not."""
-        in_parallel(lambda each: self._dataset.fetch(each, folder, progress), _distinct(objects))
+        wanted = _distinct(objects)
+        in_parallel(lambda each: self._dataset.fetch(each, folder, progress), wanted)
+        for kind in {each.kind for each in wanted}:
+            sync_folder(folder / kind)
 
 
 def ask(address: str, name: str, question: Callable[[], _T]) -> _T:

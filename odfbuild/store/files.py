@@ -80,8 +80,11 @@ def write_file(target: Path, data: bytes, mode: int = 0o666, token: str | None =
     sync_folder(target.parent)
 
 
-def move_file(source: Path, target: Path) -> None:
-    """Move `source` to `target` durably, over file systems if need be."""
+def move_file(source: Path, target: Path, *, list_synced: bool = True) -> None:
+    """Move `source` to `target` durably, over file systems if need be.
+
+    Who moves many files to one folder can sync the list of its names once, behind the last.
+    """
     fd = os.open(source, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -94,10 +97,11 @@ def move_file(source: Path, target: Path) -> None:
             raise
         staged = target.parent / f"{PENDING}{secrets.token_hex(8)}"
         shutil.copyfile(source, staged)
-        move_file(staged, target)
+        move_file(staged, target, list_synced=list_synced)
         source.unlink()
         return
-    sync_folder(target.parent)
+    if list_synced:
+        sync_folder(target.parent)
 
 
 def read_small(path: str | Path) -> bytes:

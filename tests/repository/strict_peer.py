@@ -525,7 +525,8 @@ class StrictClient:
 
         parts = urlsplit(path) if "://" in path else self.parts
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
-        own = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        mine = self.token and "://" not in path
+        own = {"Authorization": f"Bearer {self.token}"} if mine else {}
         target = parts.path if "://" in path else f"{parts.path.rstrip('/')}/{path}"
         connection.request(method, target, body or None, {**own, **headers})
         response = connection.getresponse()
@@ -561,7 +562,8 @@ class StrictClient:
                 raise Complaint(f"Connection: {found['connection']}")
             if found["upgrade"].lower() != "websocket" or found["sec-websocket-accept"] != accept:
                 raise Complaint("another answer to the handshake")
-            if {"sec-websocket-protocol", "sec-websocket-extensions"} & found.keys():
+            offered = {name.lower() for name in more}
+            if ({"sec-websocket-protocol", "sec-websocket-extensions"} - offered) & found.keys():
                 raise Complaint("a subprotocol or extension that was not asked for")
             yield Frames(wire.recv, wire.sendall, masked=True)
 
@@ -668,7 +670,7 @@ class StrictClient:
         target, file = strategy["upload_to"], strategy["object_file"]
         data = chain.objects[folder_of(file), file["physical_hash"]]
         given = {each["name"]: each["value"] for each in target["headers"]}
-        given |= {"content-type": "application/octet-stream", "content-length": str(len(data))}
+        given["content-type"] = "application/octet-stream"
         status, body, _ = self.request("PUT", target["url"], data, **given)
         if not 200 <= status < 300:
             raise Complaint(f"PUT {status} {body.decode()}")

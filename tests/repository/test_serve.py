@@ -635,7 +635,8 @@ def test_a_peer_of_the_specification_is_understood(hub, name, tmp_path):
 
     store = prices(tmp_path, 0)
     chain = in_memory(store)
-    with client(hub, name).open("push") as frames:
+    offered = {"Sec-WebSocket-Protocol": "odf/smart-transfer-protocol/v1"}
+    with client(hub, name).open("push", **offered) as frames:
         frames.send({"datasetId": "x", "sizeEstimation": {"numBlocks": 1, "numObjects": 0}})
         ok(frames.receive())
         payload = base64.b64encode(bytes(pack(chain.blocks)["payload"])).decode()
@@ -657,6 +658,14 @@ def test_a_peer_of_the_specification_is_understood(hub, name, tmp_path):
         frames.send({})
         assert frames.receive() == {}
     assert on(hub, name) == chain
+
+
+def test_a_subprotocol_of_others_is_not_taken(hub, name, tmp_path):
+    there(hub, prices(tmp_path), name)
+    for offered in ("chat", "chat, superchat", "a/b;c"):
+        with client(hub, name).open("pull", **{"Sec-WebSocket-Protocol": offered}) as frames:
+            frames.send({"force_update_if_diverged": False})
+            ok(frames.receive())
 
 
 def test_our_client_and_our_server_speak_with_each_other(hub, name, tmp_path):

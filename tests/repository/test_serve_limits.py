@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 import time
 
 import httpx
 import pytest
 
-from odfbuild.errors import Errors
+from odfbuild.errors import EnvironmentProblem, Errors
 from odfbuild.project.settings.serving import Access
 from odfbuild.repository.serve.rights import Rights
 from odfbuild.repository.smart.client import SmartDataset
-from tests.repository.serving import ALICE, Served, served
+from tests.repository.serving import ALICE, Served, project, served
 from tests.repository.smart_chains import in_memory, of_workspace, prices, publication
 from tests.repository.strict_peer import (
     Chain,
@@ -221,3 +222,24 @@ def test_all_wrong_rules_are_told_at_once():
             ]
         )
     assert [each.code for each in errors.value.errors] == ["E1052"] * 4
+
+
+# --- Without the libraries ---
+
+
+def test_without_the_extras_the_way_out_is_told(tmp_path, monkeypatch):
+    from odfbuild.project.config import load_config
+    from odfbuild.repository.serve.server import Listening, serve
+
+    project(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(EnvironmentProblem) as error:
+        patch.setitem(sys.modules, "uvicorn", None)
+        serve(load_config(tmp_path), Listening("127.0.0.1", 0), print, print)
+    assert error.value.code == "E0903"
+    assert "odfbuild[serve]" in error.value.help
+    with monkeypatch.context() as patch, pytest.raises(EnvironmentProblem) as error:
+        patch.setitem(sys.modules, "websockets.sync.client", None)
+        store = prices(tmp_path / "a")
+        SmartDataset("odf+http://127.0.0.1:9/prices").publish(publication(store))
+    assert error.value.code == "E0903"
+    assert "odfbuild[share]" in error.value.help

@@ -47,6 +47,7 @@ def serve(
     from odfbuild.project.settings.serving import Access
     from odfbuild.repository.serve.rights import Rights
     from odfbuild.repository.serve.site import Site
+    from odfbuild.repository.serve.smart import OFFERED
 
     external = _checked(where.external)
     limits = config.serving
@@ -63,11 +64,19 @@ def serve(
     app = Application(site, rights, limits, address=external, hosts=hosts, log=log)
 
     class Patient(H11Protocol):
-        """A connection that is closed when no request comes."""
+        """A connection that is closed when no request comes.
+
+        The subprotocol of the specification is no token, which libraries refuse to read.
+        """
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.loop.call_later(limits.idle_seconds, self._give_up)
+
+        def handle_websocket_upgrade(self, event: Any) -> None:
+            names = {b"sec-websocket-protocol": OFFERED.encode()}
+            self.headers = [(names.get(name, name), value) for name, value in self.headers]
+            super().handle_websocket_upgrade(event)
 
         def _give_up(self) -> None:
             if self.cycle is None and self.transport.get_protocol() is self:

@@ -59,6 +59,12 @@ from odfbuild.repository.smart.messages import (
 )
 from odfbuild.store.dataset import DatasetStore
 
+OFFERED = "x-offered-subprotocol"
+"""The header `Sec-WebSocket-Protocol` of the handshake, under a name that libraries pass on."""
+
+SUBPROTOCOL = "odf/smart-transfer-protocol/v1"
+"""Of the specification; the reference neither offers nor takes any."""
+
 PROGRESS_SECONDS = 10.0
 _DOWNLOAD_SECONDS = 6 * 3600
 """A client that downloads says nothing on the WebSocket."""
@@ -86,7 +92,9 @@ class Smart:
         except Refusal as refusal:
             await socket.send_denial_response(refusal.response())
             return
-        await socket.accept()
+        offered = socket.headers.get(OFFERED)
+        chosen = [(b"sec-websocket-protocol", SUBPROTOCOL.encode())]
+        await socket.accept(headers=chosen if offered == SUBPROTOCOL else None)
         channel = _Channel(socket, self._limits.idle_seconds)
         base = self._address or f"http://{socket.headers.get('host', '')}"
         try:
