@@ -7,7 +7,7 @@ from pathlib import Path
 from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.model import AddData, Checkpoint, SetInfo
 from odfbuild.odf.multihash import Multihash
-from odfbuild.repository.accept import references_of
+from odfbuild.repository.accept import objects_in
 from odfbuild.repository.contract import ObjectFile, Publication, RawBlock
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
@@ -65,7 +65,7 @@ def raw_blocks(store: DatasetStore, after: Multihash | None = None) -> list[RawB
 
 def objects_of(block: RawBlock) -> list[ObjectFile]:
     """The objects of a block."""
-    return list(references_of([(block.hash, decode_block(block.data))]))
+    return list(objects_in(decode_block(block.data)))
 
 
 def publication(

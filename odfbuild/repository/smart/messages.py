@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.introspect import camel
 from odfbuild.odf.multihash import Multihash
-from odfbuild.repository.accept import records_of, references_of
+from odfbuild.repository.accept import objects_in, records_of
 from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.store.storage import ObjectKind
 
@@ -59,7 +59,7 @@ class TransferPlan:
     def of(cls, blocks: Sequence[RawBlock]) -> TransferPlan:
         """How much a transfer of blocks is."""
         links = [(each.hash, decode_block(each.data)) for each in blocks]
-        objects = list(references_of(links))
+        objects = [each for _, block in links for each in objects_in(block)]
         return cls(
             num_blocks=len(blocks),
             num_objects=len(objects),
