@@ -26,20 +26,25 @@ class Checking(Base):
         logical: bool = False,
         since: str | None = None,
         sample: int | None = None,
+        recursive: bool = False,
     ) -> Verdict:
         """Check datasets (default: all) for integrity, and derivatives for reproducibility.
 
         With `integrity`, no step is recomputed and no engine is started. `since` is the end of a
-        hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed.
+        hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed;
+        `recursive` also verifies all upstream datasets. `signatures` of the result tell who vouches
+        for which dataset.
 
         >>> project.verify(integrity=True).findings
         ()
         """
         from odfbuild.verify.check import verify
-        from odfbuild.verify.reproduce import Extent
+        from odfbuild.verify.reproduce import Extent, upstream
 
         workspace = self.workspace()
         names = self._named(workspace, datasets)
+        if recursive:
+            names = upstream(workspace, names)
         if since is not None and len(names) != 1:
             raise ValueError("since needs exactly one dataset")
         after = block_in(workspace.dataset(names[0]), since) if since else None

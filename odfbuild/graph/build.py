@@ -10,7 +10,7 @@ from odfbuild.graph.dag import CircleError, Graph
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
 from odfbuild.project.model import Definition, Project
-from odfbuild.wording import did_you_mean
+from odfbuild.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -167,8 +167,11 @@ def _unknown(
     index = max(i for i, event in enumerate(metadata) if isinstance(event, SetTransform))
     path = ("metadata", index, "inputs", number, "datasetRef")
     define = "define that dataset, or remove the input"
-    prefix, slash, _ = ref.partition("/")
-    if slash:
+    prefix, slash, rest = ref.partition("/")
+    repository = closest(prefix, project.config.repositories) if slash else None
+    if repository is not None:
+        define = f"did you mean '{repository}/{rest}'?"
+    elif slash:
         define += f"; if '{prefix}' is a repository, add it to `repositories` in odfbuild.yaml"
     return GraphError(
         f"unknown input '{ref}' of '{definition.name}'",

@@ -128,8 +128,8 @@ def build_plan(
 
         read = {name for each in planned for name in each.inputs} if left_out else set()
         chains = without | {n: projections[n] for n in read.intersection(left_out, projections)}
-        unread = set(left_out) - read
-        pinned = pinned_datasets(declared, chains, others.pulled_from, unread)
+        shown = {n: ref for n, ref in declared.items() if n not in unplanned}
+        pinned = pinned_datasets(shown, chains, others.pulled_from, set(left_out) - read)
         for each in pinned:
             without.pop(each.name, None)
     if without:

@@ -96,7 +96,10 @@ def taken_name(name: str, content: Content) -> str | None:
 
 def with_names_here(definitions: Iterable[Definition], content: Content) -> Iterator[Definition]:
     """The definitions, with inputs by the names that `external` gives where they say others."""
-    names = {str(ref).lower(): name for ref, name in external_names(content).items()}
+    names: dict[str, str] = {}
+    for reference, name in external_names(content).items():
+        text = str(reference.id if isinstance(reference, RemoteId) else reference)
+        names[text.lower()] = name
     for each in definitions:
         if names.keys().isdisjoint(map(str.lower, each.inputs)):
             yield each

@@ -124,27 +124,32 @@ def rules_at(store: DatasetStore, state: Projection) -> ChainState:
 def objects_of(links: Sequence[Link]) -> tuple[ObjectFile, ...]:
     """The objects that blocks refer to, in their order, each once."""
     found: dict[tuple[str, Multihash], ObjectFile] = {}
-    for each in _referred(links):
-        found.setdefault((each.kind, each.hash), each)
+    for _, block in links:
+        for each in objects_in(block):
+            found.setdefault((each.kind, each.hash), each)
     return tuple(found.values())
 
 
 def records_of(links: Sequence[Link]) -> int:
     """How many records blocks add."""
-    return sum(
-        event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
-        for _, block in links
-        if isinstance(event := block.event, AddData | ExecuteTransform) and event.new_data
-    )
+    return sum(records_in(block) for _, block in links)
 
 
-def _referred(links: Sequence[Link]) -> Iterator[ObjectFile]:
-    for _, block in links:
-        event = block.event
-        if not isinstance(event, AddData | ExecuteTransform):
-            continue
+def objects_in(block: MetadataBlock) -> Iterator[ObjectFile]:
+    """The objects that a block refers to: data before the checkpoint."""
+    event = block.event
+    if isinstance(event, AddData | ExecuteTransform):
         if event.new_data is not None:
             yield ObjectFile("data", event.new_data.physical_hash, event.new_data.size)
         if event.new_checkpoint is not None:
-            checkpoint = event.new_checkpoint
-            yield ObjectFile("checkpoints", checkpoint.physical_hash, checkpoint.size)
+            made = event.new_checkpoint
+            yield ObjectFile("checkpoints", made.physical_hash, made.size)
+
+
+def records_in(block: MetadataBlock) -> int:
+    """How many records a block adds."""
+    event = block.event
+    if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+        return 0
+    interval = event.new_data.offset_interval
+    return interval.end - interval.start + 1

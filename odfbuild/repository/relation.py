@@ -47,14 +47,12 @@ class Relation:
         return Kind.DIVERGED
 
 
-def relate(
-    here: Sequence[Multihash], there: Sequence[Multihash], base: Multihash | None = None
-) -> Relation:
-    """The relation of two chains, each oldest first, whole or from behind the block `base` on."""
+def relate(here: Sequence[Multihash], there: Sequence[Multihash]) -> Relation:
+    """The relation of two whole chains, each oldest first."""
     shared = 0
     for mine, other in zip(here, there, strict=False):
         if mine != other:
             break
         shared += 1
-    common = here[shared - 1] if shared else base
+    common = here[shared - 1] if shared else None
     return Relation(common, len(here) - shared, len(there) - shared)

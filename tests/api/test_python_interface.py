@@ -128,7 +128,12 @@ def test_watermarks_move_forward_only(project: Project) -> None:
 
 def test_verify_returns_what_is_wrong(project: Project, tiny: Tiny) -> None:
     project.apply()
-    assert project.verify("derived").findings == ()
+    verdict = project.verify("derived", recursive=True)
+    assert verdict.findings == ()
+    assert [(each.dataset, each.statement) for each in verdict.signatures] == [
+        ("derived", None),
+        ("root", None),
+    ]
     store = tiny.workspace().dataset("root")
     (piece,) = (store.path / "data").iterdir()
     piece.write_bytes(piece.read_bytes()[:-1] + b"x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,9 @@ from threading import Timer
 import pytest
 
 from tests.apply.in_process import Program
+from tests.cli.real import ANSI, BINARY
 from tests.cli.test_locks import held
+from tests.cli.test_screens import record
 from tests.repository.chains import create, with_object, workspace
 from tests.repository.two_projects import Pair
 
@@ -183,6 +186,20 @@ def test_a_pull_waits_for_a_dataset_that_another_process_works_on(pair: Pair) ->
         Timer(0.4, process.stdin.close).start()
         said = pair.we("pull", "acme/root")
     assert (said.code, "Waiting up to 600 s for 'acme/root'" in said.err) == (0, True)
+
+
+def test_a_terminal_shows_how_much_of_a_dataset_has_come(tmp_path: Path) -> None:
+    store = create(workspace(tmp_path / "origin"), "a.name.that.is.longer.than.its.column.is")
+    with_object(store, 512 << 20)
+    (tmp_path / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent: {name: p}\n")
+    said = record([BINARY], tmp_path, "pull", "./origin/chains/" + store.name, columns=80)
+    assert said.code == 0
+    assert re.search(r"a\.name\.that.*…? +\S+ +[\d.]+/536.9 MB", ANSI.sub("", said.text))
+    screen = said.screen(80)
+    assert screen.broken == []
+    assert screen.text.startswith(
+        f"  new         {store.name}  2 blocks, 0 records,\n      536.9 MB"
+    )
 
 
 def test_ctrl_c_ends_a_pull_and_the_next_one_goes_on(pair: Pair, tmp_path: Path) -> None:

@@ -109,3 +109,11 @@ def test_a_pulled_derivative_is_recomputed_from_inputs_that_are_found_by_identit
         ("acme/derived", True),
         ("renamed", True),
     }
+
+
+def test_data_that_was_not_pulled_comes_when_verify_needs_it(pair: Pair) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    pair.we("pull", "acme/derived", "acme/root", "--no-data")
+    said = pair.we("verify", "-r", "acme/derived")
+    assert said.code == 0, said.out
+    assert "all records are identical" in said.out

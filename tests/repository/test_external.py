@@ -273,3 +273,34 @@ def test_an_address_selects_what_was_pulled_from_it(pair: Pair) -> None:
     listed = json.loads(pair.we("ls", "--json", "-s", f"{address}+").out)
     assert [each["name"] for each in listed] == ["prices"]
     assert pair.we("log", address).code == 0
+
+
+def test_a_damaged_chain_of_others_is_refused_with_its_readers_and_nothing_else(
+    pair: Pair,
+) -> None:
+    pair.pin()
+    pair.reads("acme/root")
+    head = (pair.ours / "chains/acme/root/refs/head").read_text()
+    (pair.ours / "chains/acme/root/blocks" / head).write_bytes(b"damage")
+    said = pair.we("plan")
+    assert said.code == 3 and "error[E0801]" in said.out and "error[E0308]" in said.out
+    assert "not pulled" not in said.out
+
+
+def test_a_definition_may_name_a_declared_dataset_by_its_did(pair: Pair) -> None:
+    state = pair.theirs.workspace().projection("root")
+    assert state is not None
+    pair.settings(f"  external: {{prices: acme/{state.dataset_id}}}\n")
+    pair.reads(str(state.dataset_id))
+    assert "odfbuild pull prices" in pair.we("plan").out
+    pair.pin("prices")
+    assert "+ mine" in pair.we("plan").out
+
+
+def test_an_unknown_repository_in_a_definition_is_told_with_the_one_that_was_meant(
+    pair: Pair,
+) -> None:
+    pair.reads("acne/root")
+    assert "help: did you mean 'acme/root'?" in pair.we("plan").out
+    pair.reads("elsewhere/root")
+    assert "if 'elsewhere' is a repository, add it to `repositories`" in pair.we("plan").out

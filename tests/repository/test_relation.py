@@ -32,9 +32,3 @@ def test_two_chains_relate_by_their_last_common_block(
     found = relate(chain(here), chain(there))
     assert found == Relation(chain(common)[0] if common else None, *counts)
     assert found.kind is kind
-
-
-def test_chains_behind_a_common_block_are_compared_without_what_is_before_it() -> None:
-    base = chain("s")[0]
-    assert relate(chain("ab"), chain("ax"), base) == Relation(chain("a")[0], 1, 1)
-    assert relate(chain("ab"), chain("xy"), base) == Relation(base, 2, 2)

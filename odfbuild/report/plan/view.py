@@ -120,9 +120,8 @@ def _external_lines(plan: Plan) -> list[ExternalLine]:
 def _external_line(each: PinnedDataset, news: News | None) -> ExternalLine:
     source = "" if each.reference.lower() == each.name.lower() else f", from {each.reference}"
     if each.head is None:
-        what = f"not pulled yet{source}: odfbuild pull {each.name}"
-        if news is not None and news.error is not None:
-            what = f"not pulled yet{source}{_news(news)}"
+        told = _news(news) if news else ""
+        what = f"not pulled yet{source}{told or f': odfbuild pull {each.name}'}"
         return ExternalLine("!", each.name, what)
     pinned = f"pinned at block #{each.blocks - 1} {short(each.head)}"
     told = _news(news) if news else ""
