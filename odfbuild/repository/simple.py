@@ -160,7 +160,7 @@ class SimpleDataset:
         self._ask("", self._writable.tidy)
         in_parallel(
             lambda each: self._send(each, publication.files[each.hash], progress),
-            _distinct(publication.objects),
+            distinct(publication.objects),
         )
         in_parallel(lambda each: self._store(f"blocks/{each.hash}", each.data), publication.blocks)
         if publication.blocks:
@@ -272,7 +272,7 @@ class SimpleOffer:
         self, objects: Sequence[ObjectFile], folder: Path, progress: Progress | None = None
     ) -> None:
         """Bring each object to `folder/<kind>/<hash>`, several at once, those there already not."""
-        wanted = _distinct(objects)
+        wanted = distinct(objects)
         in_parallel(lambda each: self._dataset.fetch(each, folder, progress), wanted)
         for kind in {each.kind for each in wanted}:
             sync_folder(folder / kind)
@@ -334,6 +334,6 @@ def in_parallel(work: Callable[[_T], object], items: Iterable[_T], at_once: int 
             raise
 
 
-def _distinct(objects: Iterable[ObjectFile]) -> list[ObjectFile]:
+def distinct(objects: Iterable[ObjectFile]) -> list[ObjectFile]:
     """Each object once: several blocks may share a checkpoint."""
     return list({(each.kind, each.hash): each for each in objects}.values())

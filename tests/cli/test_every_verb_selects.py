@@ -109,6 +109,7 @@ NOT_SELECTING = {
     "explain": "is about one dataset",
     "ingest": "is about one dataset",
     "pull": "selects external datasets: tests/cli/test_pull_push.py",
+    "serve": "rules of the machine say what is served",
     "log": "is about one dataset",
     "blame": "is about one dataset",
     "corrections": "is about one dataset",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.model import AddData, Checkpoint, SetInfo
 from odfbuild.odf.multihash import Multihash
-from odfbuild.repository.contract import Publication, RawBlock
-from odfbuild.repository.smart.contents import objects_of
+from odfbuild.repository.accept import objects_in
+from odfbuild.repository.contract import ObjectFile, Publication, RawBlock
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from tests.repository.strict_peer import Chain
@@ -60,6 +61,11 @@ def raw_blocks(store: DatasetStore, after: Multihash | None = None) -> list[RawB
     """The blocks behind one, oldest first."""
     found = [RawBlock(hash, store.read_raw(hash)) for hash, _ in store.walk(store.head(), after)]
     return found[::-1]
+
+
+def objects_of(block: RawBlock) -> list[ObjectFile]:
+    """The objects of a block."""
+    return list(objects_in(decode_block(block.data)))
 
 
 def publication(

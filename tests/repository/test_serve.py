@@ -28,7 +28,6 @@ from odfbuild.repository.pull import Pull, pull
 from odfbuild.repository.push import Push, push
 from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.client import SmartDataset, is_smart, name_of
-from odfbuild.repository.smart.contents import objects_of
 from odfbuild.store.dataset import DatasetStore
 from tests.repository import strict_peer
 from tests.repository.serving import ALICE, BOB, Served, served
@@ -36,6 +35,7 @@ from tests.repository.smart_chains import (
     grow,
     in_memory,
     note,
+    objects_of,
     of_workspace,
     prices,
     publication,

@@ -20,13 +20,13 @@ from odfbuild.errors import IntegrityError, OdfbuildError, RepositoryError, Stal
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.pull import Pull, pull
 from odfbuild.repository.smart.client import SmartDataset, account_of, is_smart, name_of
-from odfbuild.repository.smart.contents import objects_of
 from tests.repository import strict_peer
 from tests.repository.smart_chains import (
     NAME,
     grow,
     in_memory,
     note,
+    objects_of,
     prices,
     publication,
     raw_blocks,

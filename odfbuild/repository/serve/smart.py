@@ -25,7 +25,6 @@ from odfbuild.repository.serve.rights import Caller, Rights
 from odfbuild.repository.serve.simple import Refusal, caller_of
 from odfbuild.repository.serve.site import Push, Site, failure_of
 from odfbuild.repository.smart.archive import pack, unpack
-from odfbuild.repository.smart.contents import plan_of
 from odfbuild.repository.smart.messages import (
     MAX_MESSAGE,
     VERSION,
@@ -50,6 +49,7 @@ from odfbuild.repository.smart.messages import (
     PushRequest,
     PushStrategy,
     Refused,
+    TransferPlan,
     TransferUrl,
     Uploading,
     read,
@@ -235,7 +235,7 @@ class _Pull:
             return
         except OdfbuildError as error:
             raise Refused(Internal({"Pull": "InitialRequest"}, error.message)) from None
-        plan = await run_in_threadpool(plan_of, blocks)
+        plan = await run_in_threadpool(TransferPlan.of, blocks)
         await channel.send(write_ok(PullResponse(plan)))
         await channel.receive(Nothing)
         text = await run_in_threadpool(_metadata, blocks)

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit
 from odfbuild.errors import IntegrityError, RepositoryError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Progress, Publication, RawBlock
+from odfbuild.repository.simple import distinct
 from odfbuild.repository.smart.archive import pack, unpack
 from odfbuild.repository.smart.connection import (
     Dialogue,
@@ -28,7 +29,6 @@ from odfbuild.repository.smart.connection import (
     refusal,
     unreachable,
 )
-from odfbuild.repository.smart.contents import distinct, plan_of
 from odfbuild.repository.smart.http import bearer, client, get_json, get_small
 from odfbuild.repository.smart.messages import (
     Failure,
@@ -51,6 +51,7 @@ from odfbuild.repository.smart.messages import (
     PushRequest,
     RefCollision,
     Refused,
+    TransferPlan,
     TransferUrl,
     Uploading,
 )
@@ -194,7 +195,7 @@ class SmartDataset:
     ) -> None:
         dialogue.send(
             PushRequest(
-                plan_of(publication.blocks),
+                TransferPlan.of(publication.blocks),
                 publication.expected,
                 publication.force,
                 self._visibility,

@@ -12,15 +12,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from odfbuild.odf.flatbuffers.reader import decode_block
 from odfbuild.odf.introspect import camel
 from odfbuild.odf.multihash import Multihash
-from odfbuild.repository.contract import ObjectFile
+from odfbuild.repository.accept import objects_in, records_of
+from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.store.storage import ObjectKind
 
 VERSION = 1
@@ -52,6 +54,19 @@ class TransferPlan:
     num_records: int = 0
     bytes_in_raw_blocks: int = 0
     bytes_in_raw_objects: int = 0
+
+    @classmethod
+    def of(cls, blocks: Sequence[RawBlock]) -> TransferPlan:
+        """How much a transfer of blocks is."""
+        links = [(each.hash, decode_block(each.data)) for each in blocks]
+        objects = [each for _, block in links for each in objects_in(block)]
+        return cls(
+            num_blocks=len(blocks),
+            num_objects=len(objects),
+            num_records=records_of(links),
+            bytes_in_raw_blocks=sum(len(each.data) for each in blocks),
+            bytes_in_raw_objects=sum(each.size for each in objects),
+        )
 
 
 @dataclass(frozen=True, slots=True)
