@@ -15,11 +15,15 @@ from threading import Timer
 import pytest
 
 from tests.apply.in_process import Program
+from tests.apply.tiny import Tiny
 from tests.cli.real import ANSI, BINARY
+from tests.cli.repository import git, own_configuration
 from tests.cli.test_locks import held
 from tests.cli.test_screens import record
 from tests.repository.chains import create, with_object, workspace
 from tests.repository.two_projects import Pair
+
+__all__ = ["own_configuration"]
 
 
 @pytest.fixture
@@ -67,6 +71,35 @@ def test_a_derivative_of_theirs_is_pulled_with_its_input_and_verified_here(pair:
     said = pair.we("pull", "acme/derived", "acme/root")
     assert said.out.endswith("Pull: 2 new, 0 updated, 0 replaced, 0 up-to-date, 0 failed.\n")
     assert pair.we("verify", "--integrity").code == 0
+
+
+def test_a_derivative_travels_without_its_inputs(pair: Pair) -> None:
+    """Scenario 50."""
+    pair.they("push", "derived", "--to", str(pair.repository))
+    assert pair.we("pull", "acme/derived").code == 0
+    assert pair.we("verify", "--integrity").code == 0
+    assert '"value": 30' in pair.we("tail", "acme/derived", "--json").out.replace("\n", " ")
+
+
+def test_git_shows_as_text_what_a_pull_brought(pair: Pair) -> None:
+    tiny = Tiny(pair.ours)
+    pair.they("push", "root", "--to", str(pair.repository))
+    git(tiny, "init", "-q", "-b", "main")
+    (pair.ours / ".gitignore").write_text("/.odfbuild*\n")
+    assert pair.we("git", "install").code == 0
+    assert pair.we("pull", "acme/root").code == 0
+    git(tiny, "add", "-A")
+    git(tiny, "commit", "-q", "-m", "Pin acme/root")
+    pair.theirs.arrive(2)
+    pair.they("apply", "-y", "-s", "root")
+    pair.they("push", "root", "--to", str(pair.repository))
+    assert pair.we("pull").code == 0
+    changed = git(tiny, "status", "--porcelain", "-uall").split("\n")
+    assert not [line for line in changed if "/data/" in line or ".pending" in line]
+    git(tiny, "add", "-A")
+    shown = git(tiny, "diff", "--cached")
+    assert "kind: AddData" in shown
+    assert "prevOffset: 2" in shown
 
 
 def test_every_form_of_a_reference_names_the_dataset(pair: Pair) -> None:
