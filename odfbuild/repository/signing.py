@@ -120,10 +120,10 @@ def check_vouched(
 def _refused(refusal: Refusal, served: Line, name: str, address: str) -> OdfbuildError:
     seen = refusal.seen
     if isinstance(seen, Statement):
-        other = f"signed: block {seen.blocks} {seen.head}, at {seen.time}"
+        other = f"signed: block #{seen.blocks - 1} {seen.head}, at {seen.time}"
     else:
         other = f"here:   {seen}" if seen is not None else "signed: nothing"
-    notes = (f"from:   {address}", f"served: block {served.blocks} {served.head}", other)
+    notes = (f"from:   {address}", f"served: block #{served.blocks - 1} {served.head}", other)
     match refusal.doubt:
         case Doubt.UNSIGNED:
             return RepositoryError(

@@ -31,6 +31,11 @@ class Signature:
     statement: Statement | None
     since: int
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the head is signed."""
+        return self.statement is not None and self.since == 0
+
 
 def signatures(
     workspace: Workspace, names: Iterable[str]
@@ -69,7 +74,10 @@ def _signature(workspace: Workspace, store: DatasetStore, state: Projection) -> 
             f"the chain of '{store.name}' is not the one that its owner signed",
             code="E1084",
             dataset=store.name,
-            notes=(f"signed: block {said.blocks} {said.head}, at {said.time}", f"file: {file}"),
+            notes=(
+                f"signed: block #{said.blocks - 1} {said.head}, at {said.time}",
+                f"file: {file}",
+            ),
             help=f"restore chains/{store.name} (git checkout), or pull it again and ask the owner",
         )
     return Signature(store.name, owner, said, since)

@@ -102,8 +102,8 @@ def test_a_pulled_derivative_is_recomputed_from_inputs_that_are_found_by_identit
     assert said.code == 0, said.out
     assert "Verified 2 datasets" in said.out
     assert "recomputed 1 step of 1 derivative, all records are identical" in said.out
-    assert "  acme/derived: signed with its key at block " in said.out
-    assert "  renamed: signed with its key at block " in said.out
+    assert "  acme/derived: signed with its key up to block #" in said.out
+    assert "  renamed: signed with its key up to block #" in said.out
     found = json.loads(pair.we("verify", "-r", "acme/derived", "--json").out)
     assert {(each["dataset"], each["signed"]) for each in found["signatures"]} == {
         ("acme/derived", True),

@@ -135,7 +135,7 @@ def test_an_unsigned_head_is_refused_where_signatures_are_required(
     said = signed(space).encode()
     goes_on(space)
     error = refused("E1082", lambda: check(space, here, said, required=True))
-    assert any("block 2" in note for note in error.notes)
+    assert any("block #1 " in note for note in error.notes)
 
 
 @pytest.mark.parametrize("said", [b"", b"{}", b"\0" * 70_000])

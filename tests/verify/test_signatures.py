@@ -73,7 +73,7 @@ def test_a_signed_head_is_told_with_its_block_and_time(space: Workspace) -> None
     verdict = checked(space)
     assert lines(verdict) == [
         "Verified 2 datasets: all blocks and objects are intact.",
-        "  root: signed with its key at block 2, 2026-01-01T00:00:00Z, its head",
+        "  root: signed with its key up to block #1, its head, 2026-01-01T00:00:00Z",
     ]
     own, root = verdict_to_data(["own", "root"], verdict)["signatures"]
     assert (own["dataset"], own["owner"], own["signed"], own["signer"]) == (
@@ -96,11 +96,22 @@ def test_blocks_behind_and_before_the_signed_one_are_told(space: Workspace) -> N
     sign(space)
     store = space.dataset("root")
     store.swap_head(store.head(), head)
-    assert lines(checked(space))[1].endswith("; 1 block up to there not pulled yet")
+    assert lines(checked(space))[1].endswith("; 1 block of these not pulled yet")
 
 
 def test_unsigned_is_told_of_datasets_of_others_alone(space: Workspace) -> None:
     assert lines(checked(space))[1:] == ["  root: unsigned"]
+
+
+def test_of_many_datasets_those_that_are_signed_are_only_counted(space: Workspace) -> None:
+    sign(space)
+    [_, root] = checked(space).signatures
+    many = [replace(root, dataset=f"d{n}") for n in range(300)]
+    verdict = Verdict((), None, (*many, replace(root, dataset="old", since=2)))
+    assert render_verdict(["d"], verdict).splitlines()[1:] == [
+        "  old: signed with its key up to block #1, 2026-01-01T00:00:00Z; 2 later blocks unsigned",
+        "  300 other datasets: signed with their keys up to their heads",
+    ]
 
 
 def test_a_chain_that_is_not_the_signed_one_is_found_though_all_hashes_fit(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.report.errors import see
 from odfbuild.report.forms.words import paint
+from odfbuild.report.outcome import LISTED
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = False) -> str:
     """Findings, how many datasets are whole, and who signed those that others own."""
     text = render_findings(names, verdict.findings, verdict.reproduction, color=color)
-    lines = [
-        f"  {each.dataset}: {_signed(each)}"
-        for each in verdict.signatures
-        if each.statement is not None or each.owner is not None
-    ]
+    of_others = [each for each in verdict.signatures if each.statement or each.owner]
+    listed = [each for each in of_others if len(of_others) <= LISTED or not each.is_complete]
+    lines = [f"  {each.dataset}: {_signed(each)}" for each in listed]
+    if len(listed) < len(of_others):
+        rest = count(len(of_others) - len(listed), "other dataset")
+        lines.append(f"  {rest}: signed with their keys up to their heads")
     return "\n".join([text, *lines])
 
 
@@ -31,12 +33,12 @@ def _signed(found: Signature) -> str:
     said = found.statement
     if said is None:
         return "unsigned"
-    signed = f"signed with its key at block {said.blocks}, {said.time}"
+    signed = f"signed with its key up to block #{said.blocks - 1}"
     if found.since > 0:
-        return f"{signed}; {count(found.since, 'later block')} unsigned"
+        return f"{signed}, {said.time}; {count(found.since, 'later block')} unsigned"
     if found.since < 0:
-        return f"{signed}; {count(-found.since, 'block')} up to there not pulled yet"
-    return f"{signed}, its head"
+        return f"{signed}, {said.time}; {count(-found.since, 'block')} of these not pulled yet"
+    return f"{signed}, its head, {said.time}"
 
 
 def render_findings(
@@ -140,7 +142,7 @@ def _signature_to_data(found: Signature) -> dict[str, Any]:
     return {
         "dataset": found.dataset,
         "owner": found.owner,
-        "signed": said is not None and found.since == 0,
+        "signed": found.is_complete,
         "signer": said.dataset_id.did_key if said is not None else None,
         "block": str(said.head) if said is not None else None,
         "blocks": said.blocks if said is not None else None,
