@@ -151,7 +151,7 @@ class _Attempt:
                 raise (error.noted(*_differences(news)) if diverged else error) from None
             if diverged and not self.wanted.replace:
                 raise _rewritten(self.wanted, news, source)
-            objects = objects_of(news.links)
+            objects = objects_of(news.links) if self.wanted.data else ()
             new_head = news.blocks[-1].hash
             if not dry_run:
                 if here is None:
@@ -328,7 +328,7 @@ class _Attempt:
         self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
-        if not self.wanted.data or not objects:
+        if not objects:
             return
         name, store = self.wanted.name, self.store
         self.watcher.sized(name, sum(each.size for each in objects))

@@ -165,7 +165,8 @@ def test_pulling_ends_at_the_block_that_is_named(origin: DatasetStore, space: Wo
 
 
 def test_a_chain_can_come_without_its_data(origin: DatasetStore, space: Workspace) -> None:
-    assert bring(space, origin, data=False).status is TransferStatus.NEW
+    found = bring(space, origin, data=False)
+    assert (found.status, found.records, found.objects) == (TransferStatus.NEW, 6, 0)
     here = space.dataset("prices")
     assert (here.head(), list(here.stored("data"))) == (origin.head(), [])
 
