@@ -32,7 +32,7 @@ AT_ONCE = 8
 _HEAD_BYTES = 1 << 10
 _INFO_BYTES = 64 << 10
 _BLOCK_BYTES = 16 << 20
-_CHAIN_BYTES = 256 << 20
+_CHAIN_BYTES = 128 << 20
 """Blocks of one pull are kept in memory until they were checked."""
 
 
@@ -121,7 +121,7 @@ class SimpleDataset:
             raise IntegrityError(
                 f"block {hash} at {self.address} does not have that hash",
                 code="E1006",
-                notes=(f"its bytes hash to {found}",),
+                notes=(f"its bytes hash to {found}", *_encoded_anew(self.address, data)),
                 help="nothing was taken; its owner has to publish an intact copy",
             )
         try:
@@ -276,6 +276,20 @@ class SimpleOffer:
         in_parallel(lambda each: self._dataset.fetch(each, folder, progress), wanted)
         for kind in {each.kind for each in wanted}:
             sync_folder(folder / kind)
+
+
+def _encoded_anew(address: str, data: bytes) -> tuple[str, ...]:
+    """What explains other bytes of a block that can be read."""
+    try:
+        decode_block(data)
+    except ValueError:
+        return ()
+    if not address.startswith("http"):
+        return ()
+    return (
+        "it can be read: nodes of the reference implementation encode old blocks anew when they "
+        f"send them so; try odf+{address}",
+    )
 
 
 def ask(address: str, name: str, question: Callable[[], _T]) -> _T:

@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 from odfbuild.errors import OdfbuildError, RepositoryError
+from odfbuild.odf.flatbuffers.form import encode_block
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.contract import ObjectFile
@@ -245,6 +246,17 @@ def test_a_page_instead_of_a_head_is_told_as_what_it_is(tmp_path: Path) -> None:
             remotes.dataset(url).head()
     assert caught.value.code == "E1009"
     assert "doctype" in " ".join(caught.value.notes)
+
+
+def test_64_an_old_block_that_a_server_encodes_anew_is_told_as_such(store: DatasetStore) -> None:
+    block = store.read_block(store.head())
+    hash = Multihash.sha3_256(encode_block(block, 2))
+    with faulty_server(response(encode_block(block, 3))) as server:
+        place = WebFolder.at(f"http://127.0.0.1:{server.port}/x", patience=HASTY)
+        with contextlib.closing(place), pytest.raises(OdfbuildError) as caught:
+            SimpleDataset(place).block(hash)
+    assert caught.value.code == "E1006"
+    assert f"try odf+http://127.0.0.1:{server.port}/x" in " ".join(caught.value.notes)
 
 
 # --- Slow, endless and packed answers ---
