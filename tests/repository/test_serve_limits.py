@@ -190,6 +190,21 @@ def test_more_connections_than_allowed_are_answered_503(tight):
     raise AssertionError("the server does not recover")
 
 
+def test_a_server_that_cannot_write_says_so_and_goes_on(tmp_path):
+    with served(tmp_path / "hub") as hub:
+        (hub.root / "chains").write_text("no folder")
+        client = StrictClient(hub.url("net.example.a"), ALICE)
+        with pytest.raises(Gone) as gone:
+            client.push(in_memory(prices(tmp_path / "a")))
+        assert (gone.value.code, "CompleteRequest" in gone.value.reason) == (1011, True)
+        assert gone.value.reason in hub.log()
+        (hub.root / "chains").unlink()
+        (hub.root / "odfbuild.yaml").write_text("no project")
+        with pytest.raises(Complaint, match="InitialRequest"):
+            client.push(in_memory(prices(tmp_path / "b")))
+        assert httpx.get(hub.url("system/health")).status_code == 200
+
+
 # --- Who is let in ---
 
 

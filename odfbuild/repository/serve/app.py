@@ -9,11 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from odfbuild.ingest.secrets import scrub
 from odfbuild.project.settings.serving import Serving
 from odfbuild.repository.serve.rights import Rights
 from odfbuild.repository.serve.simple import Simple
@@ -55,6 +56,11 @@ class Application:
         self.running += 1
         try:
             await self._answer(scope, receive, line.send)
+        except (ClientDisconnect, WebSocketDisconnect, TimeoutError):
+            scope["said"] = "the client is gone, or reads nothing"
+        except Exception as error:
+            scope["said"] = scrub(f"{type(error).__name__}: {error}")
+            await line.fail()
         finally:
             self.running -= 1
             self._log(line.text())
@@ -104,8 +110,17 @@ class _Line:
         self._bytes += len(content)
         await asyncio.wait_for(self._send(message), self._seconds)
 
+    async def fail(self) -> None:
+        """Answer that something unexpected went wrong, unless an answer was begun."""
+        if self._scope["type"] == "websocket" and self._status == 101:
+            await self.send({"type": "websocket.close", "code": 1011})
+        elif self._scope["type"] == "http" and self._status == "-":
+            start = {"type": "http.response.start", "status": 500, "headers": []}
+            await self.send(start)
+            await self.send({"type": "http.response.body", "body": b""})
+
     def text(self) -> str:
-        """When, who, what, and how it went; with no character that a terminal obeys."""
+        """When, who, what, how it went, and why; with no character that a terminal obeys."""
         scope = self._scope
         client = (scope.get("client") or ("-",))[0]
         path = scope.get("raw_path", b"").decode("latin-1") or scope.get("path", "")
@@ -114,4 +129,5 @@ class _Line:
         method = scope.get("method", "WS")
         parts = (now, client, scope.get("caller", "-"), method, path, self._status, self._bytes)
         line = " ".join(_PLAIN.sub("?", str(each)) or "-" for each in parts)
-        return f"{line} {seconds:.3f}"
+        said = " ".join(_PLAIN.sub("?", each) for each in str(scope.get("said", "")).split())
+        return f"{line} {seconds:.3f} {said}".rstrip()

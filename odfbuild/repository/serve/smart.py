@@ -165,8 +165,9 @@ class _Channel:
         await asyncio.wait_for(self._socket.send_text(text), self.seconds)
 
     async def fail(self, failure: Failure) -> None:
-        """End with an error, cut to what a close can hold."""
+        """End with an error, cut to what a close can hold; the log has all of it."""
         reason = write_failure(failure)
+        self._socket.scope["said"] = reason
         if len(reason) > _REASON and isinstance(failure, Internal):
             room = len(failure.error_message.encode()) - (len(reason.encode()) - _REASON)
             message = failure.error_message.encode()[: max(0, room)].decode(errors="ignore")
@@ -174,6 +175,13 @@ class _Channel:
         if len(reason.encode()) > _REASON and isinstance(failure, NameCollision):
             reason = write_failure(Internal({"Push": "EnsuringTargetExists"}, "name taken"))
         await self.end(1011, reason)
+
+    async def refuse(self, failure: Failure) -> None:
+        """Answer the first message with an error, which only then is a message of its own."""
+        text = write_failure(failure)
+        self._socket.scope["said"] = text
+        await self.send(text)
+        await self.until_closed()
 
     async def end(self, code: int, reason: str = "") -> None:
         """Close; whoever is gone already does not mind."""
@@ -229,9 +237,7 @@ class _Pull:
                 asked.force_update_if_diverged,
             )
         except Refused as refused:
-            # The only replies that carry an error as a message; it waits for nothing more.
-            await channel.send(write_failure(refused.failure))
-            await channel.until_closed()
+            await channel.refuse(refused.failure)
             return
         except OdfbuildError as error:
             raise Refused(Internal({"Pull": "InitialRequest"}, error.message)) from None
@@ -279,8 +285,7 @@ class _Pushing:
         try:
             head = await self._begin(asked.current_head, force)
         except Refused as refused:
-            await channel.send(write_failure(refused.failure))
-            await channel.until_closed()
+            await channel.refuse(refused.failure)
             return
         await channel.send(write_ok(Nothing()))
         batch = (await channel.receive(PushMetadataRequest)).new_blocks
@@ -305,7 +310,7 @@ class _Pushing:
 
     async def _begin(self, expected: Any, force: bool) -> Any:
         """The head that the push goes on from."""
-        await run_in_threadpool(self._site.check_free, self._alias)
+        await _guarded("InitialRequest", self._site.check_free, self._alias)
         store = self._site.workspace.dataset(self._alias)
         head = await run_in_threadpool(store.head)
         if head != expected:
@@ -367,6 +372,8 @@ async def _guarded(phase: str, function: Callable[..., T], *arguments: object) -
         return await run_in_threadpool(function, *arguments)
     except OdfbuildError as error:
         raise Refused(failure_of(error, phase)) from error
+    except OSError as error:
+        raise Refused(_internal(phase, error.strerror or "a file cannot be written")) from error
 
 
 def _internal(phase: str, message: str) -> Internal:
