@@ -18,9 +18,8 @@ import pytest
 
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
-from tests.apply.tiny import Tiny
+from tests.apply.tiny import QUERY, Tiny
 from tests.repository.serving import ALICE, served
-from tests.repository.two_projects import READER
 from tests.servers.objects import BUCKET, s3_endpoint
 from tests.servers.web import nginx
 
@@ -106,9 +105,7 @@ def test_datasets_travel_between_projects_that_share_nothing_but_a_repository(
         for name, project, publishes in (("theirs", theirs, "[rd]*"), ("ours", ours, "mine")):
             text = PROJECT.format(name=name, publishes=publishes, **values)
             (project.root / "odfbuild.yaml").write_text(text)
-        (ours.root / "datasets/mine.yaml").write_text(
-            READER.format(name="mine", source="acme/derived")
-        )
+        ours.derive("mine", QUERY, "acme/derived")
 
         # They apply and publish.
         published = they.ok("apply", "-y", "--json").data["published"]

@@ -11,24 +11,7 @@ import pytest
 from odfbuild.store.workspace import Workspace
 from tests.apply.in_process import Program, Said, share
 from tests.apply.plain_engine import PlainEngine
-from tests.apply.tiny import Tiny
-
-READER = """\
-kind: DatasetSnapshot
-version: 1
-content:
-  name: {name}
-  kind: Derivative
-  metadata:
-    - kind: SetTransform
-      inputs:
-        - datasetRef: {source}
-          alias: source
-      transform:
-        kind: Sql
-        engine: spark
-        query: SELECT event_time, id, value * 10 AS value FROM source
-"""
+from tests.apply.tiny import QUERY, Tiny
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,7 @@ class Pair:
         """The folder that `acme` is."""
         return self.ours.parent / "acme"
 
-    def settings(self, more: str, publish: str = "") -> None:
+    def settings(self, more: str) -> None:
         """Write odfbuild.yaml of `ours`, with more settings."""
         (self.ours / "odfbuild.yaml").write_text(
             "kind: Project\nversion: 1\ncontent:\n  name: ours\n"
@@ -66,9 +49,7 @@ class Pair:
 
     def reads(self, source: str, name: str = "mine") -> None:
         """Define a dataset of `ours` that reads `source`."""
-        (self.ours / "datasets" / f"{name}.yaml").write_text(
-            READER.format(name=name, source=source)
-        )
+        Tiny(self.ours).derive(name, QUERY, source)
 
     def they(self, *arguments: str) -> Said:
         """A command in `theirs` that must succeed."""
