@@ -140,6 +140,7 @@ class _Attempt:
             if behind is not None:
                 return self._nothing_new(here, there, behind, source, dry_run)
         with source.offer(there, here) as offer:
+            _check_complete(offer, there, source)
             news = self._examine(offer, here)
             if news is None or not news.blocks:
                 return _up_to_date(self.wanted, here)
@@ -150,7 +151,7 @@ class _Attempt:
                 raise (error.noted(*_differences(news)) if diverged else error) from None
             if diverged and not self.wanted.replace:
                 raise _rewritten(self.wanted, news, source)
-            objects = objects_of(news.links)
+            objects = objects_of(news.links) if self.wanted.data else ()
             new_head = news.blocks[-1].hash
             if not dry_run:
                 if here is None:
@@ -327,7 +328,7 @@ class _Attempt:
         self.store.swap_head(here, news.blocks[-1].hash)
 
     def _bring(self, offer: Offer, objects: Sequence[ObjectFile]) -> None:
-        if not self.wanted.data or not objects:
+        if not objects:
             return
         name, store = self.wanted.name, self.store
         self.watcher.sized(name, sum(each.size for each in objects))
@@ -361,6 +362,17 @@ class _Identities:
                 help=f"bring that one forward: `odfbuild pull {other}`; or rename it first "
                 "(docs/rename.md)",
             )
+
+
+def _check_complete(offer: Offer, there: Multihash, source: RemoteDataset) -> None:
+    """`RepositoryError` E1022 when the head there is not among the blocks that came."""
+    if all(each.hash != there for each in offer.blocks):
+        raise RepositoryError(
+            f"{source.address} sent blocks without the head that it named",
+            code="E1022",
+            notes=(f"head:   {there}", f"blocks: {len(offer.blocks)}"),
+            help="nothing was changed here; run the command again, or ask the owner of the dataset",
+        )
 
 
 def _numbered(blocks: Sequence[RawBlock], before: int) -> dict[Multihash, int]:

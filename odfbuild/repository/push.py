@@ -27,7 +27,7 @@ from odfbuild.repository.history import LocalBlock, blocks_behind, local_chain
 from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.repository.relation import Kind, Relation, relate
 from odfbuild.repository.several import each_on_its_own
-from odfbuild.repository.signing import is_signed, sign_head
+from odfbuild.repository.signing import is_signed, sign_head, stated_at
 from odfbuild.repository.vouching import Vouched
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
@@ -87,6 +87,8 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
     vouched = None
     if not dry_run:
         vouched = _signed(workspace, wanted.name)
+        if lost and vouched.signed is None:
+            _check_unsigned(store, target, here)
         size = sum(each.size for each in objects)
         watcher.sized(wanted.name, size)
         publication = Publication(
@@ -131,6 +133,22 @@ def _signed(workspace: Workspace, name: str) -> Vouched:
     assert state is not None
     signed = sign_head(workspace, name, state)
     return Vouched(signed, 0 if signed is not None else state.blocks)
+
+
+def _check_unsigned(store: DatasetStore, target: WritableDataset, here: Multihash) -> None:
+    """`RepositoryError` E1090 when the history that is replaced there was signed, ours is not.
+
+    Whoever pulls would find a statement that contradicts the chain.
+    """
+    said = stated_at(target)
+    if said is None or blocks_behind(store, here, said.statement.head) is not None:
+        return
+    raise RepositoryError(
+        f"the history of '{store.name}' at {target.address} is signed, and the one here cannot be",
+        code="E1090",
+        notes=("the private key of the dataset is not here", "nothing was changed there"),
+        help="import the key (`odfbuild key import FILE`), or let its owner push",
+    )
 
 
 def _beside(vouched: Vouched) -> dict[str, bytes]:

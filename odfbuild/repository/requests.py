@@ -29,6 +29,7 @@ from odfbuild.repository.open import Remotes
 from odfbuild.repository.pull import Pull
 from odfbuild.repository.push import Push
 from odfbuild.store.workspace import Workspace
+from odfbuild.wording import did_you_mean
 
 USAGE = 64
 
@@ -156,11 +157,17 @@ class _LookUp:
         """From where the dataset was pulled before, or a definition or `external` says."""
         origin = self.origins.get(name.lower())
         if origin is None:
+            known = sorted(self.config.repositories)
             raise RepositoryError(
                 f"it is not clear where '{name}' is to be pulled from",
                 code="E1032",
                 dataset=name,
-                help=f"name the repository: `odfbuild pull {name} --from REPOSITORY`",
+                notes=(f"repositories in odfbuild.yaml: {', '.join(known) if known else 'none'}",),
+                help=did_you_mean(
+                    name,
+                    [each.name for each in self.origins.values()],
+                    f"name the repository: `odfbuild pull {name} --from REPOSITORY`",
+                ),
             )
         return self._external(origin, expected)
 

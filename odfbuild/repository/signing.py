@@ -74,15 +74,20 @@ def settled(remote: RemoteDataset) -> tuple[Multihash | None, bytes | None]:
 
 def is_signed(remote: RemoteDataset, head: Multihash) -> bool:
     """Whether a statement about that head lies there, signed by its dataset's key."""
-    said = remote.info(FILE)
-    try:
-        known = SignedHead.parse(said) if said is not None else None
-    except ValueError:
-        return False
+    known = stated_at(remote)
     if known is None or known.statement.head != head:
         return False
     require_cryptography("signatures of heads")
     return known.holds
+
+
+def stated_at(remote: RemoteDataset) -> SignedHead | None:
+    """The statement that lies there, unchecked; `None`: nothing that is one."""
+    said = remote.info(FILE)
+    try:
+        return None if said is None else SignedHead.parse(said)
+    except ValueError:
+        return None
 
 
 def check_vouched(

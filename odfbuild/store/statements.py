@@ -28,9 +28,11 @@ def seen_statement(store: DatasetStore) -> SignedHead | None:
 
 
 def keep_statement(store: DatasetStore, signed: SignedHead | None) -> None:
-    """Remember a statement as the newest one; nothing if there is none, or it is kept already."""
+    """Remember what vouches for the chain now; `None`: nothing any more."""
     file = store.path / "info" / FILE
-    if signed is not None and _content(file) != signed.encode():
+    if signed is None:
+        file.unlink(missing_ok=True)
+    elif _content(file) != signed.encode():
         make_folder(file.parent)
         write_file(file, signed.encode())
 

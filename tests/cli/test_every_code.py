@@ -80,6 +80,7 @@ ELSEWHERE = {
     "E1083": ("tests/repository/test_signing.py", "a repository that serves an old head"),
     "E1084": ("tests/repository/test_signing.py", "a repository that serves another history"),
     "E1089": ("tests/cli/test_keys.py", "a dataset whose private key is elsewhere"),
+    "E1090": ("tests/repository/test_signed_repositories.py", "a signed history, and no key"),
     "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
     "E1086": ("tests/store/test_keys.py", "another passphrase"),
     "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),

@@ -146,6 +146,9 @@ def test_all_that_is_wrong_is_told_at_once_and_what_is_right_is_pulled(pair: Pai
     pair.they("push", "--to", str(pair.repository))
     said = pair.we("pull", "nobody", "other")
     assert (said.code, said.err.count("error[E1032]")) == (1, 2)
+    assert "note: repositories in odfbuild.yaml: acme" in said.err
+    pair.we("pull", "acme/derived")
+    assert "did you mean 'acme/derived'?" in pair.we("pull", "acne/derived").err
     said = pair.we("pull", "acme/root", "acme/gone", "acme/lost")
     assert said.code == 1
     assert said.err.count("error[E1020]") == 2

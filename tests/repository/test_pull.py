@@ -165,7 +165,8 @@ def test_pulling_ends_at_the_block_that_is_named(origin: DatasetStore, space: Wo
 
 
 def test_a_chain_can_come_without_its_data(origin: DatasetStore, space: Workspace) -> None:
-    assert bring(space, origin, data=False).status is TransferStatus.NEW
+    found = bring(space, origin, data=False)
+    assert (found.status, found.records, found.objects) == (TransferStatus.NEW, 6, 0)
     here = space.dataset("prices")
     assert (here.head(), list(here.stored("data"))) == (origin.head(), [])
 
@@ -290,6 +291,45 @@ class Sloppy(Peer):
 def test_a_block_that_nobody_can_read_is_refused(origin: DatasetStore, space: Workspace) -> None:
     wrong_bytes(origin)
     refused(space, Sloppy(origin.path), "E1021")
+
+
+class Short(Peer):
+    """Names a head, and does not send all blocks up to it; the first `kept` of them."""
+
+    kept = 0
+
+    @contextmanager
+    def offer(self, head: Multihash, after: Multihash | None) -> Iterator[Offer]:
+        with super().offer(head, after) as whole:
+            yield SimpleOffer(self, head, whole.blocks[: self.kept])
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_chain_that_comes_without_its_head_is_refused(
+    origin: DatasetStore, space: Workspace, kept: int
+) -> None:
+    peer = Short(origin.path)
+    peer.kept = kept
+    refused(space, peer, "E1022")
+    bring(space, origin)
+    grow(origin, 6)
+    grow(origin, 9)
+    refused(space, peer, "E1022")
+
+
+def test_a_head_that_moves_while_a_pull_reads_is_pulled_next_time(
+    origin: DatasetStore, space: Workspace
+) -> None:
+    class Moving(Peer):
+        def head(self) -> Multihash | None:
+            found = super().head()
+            grow(origin, 6)
+            return found
+
+    before = origin.head()
+    found = bring(space, Moving(origin.path))
+    assert (found.status, found.after) == (TransferStatus.NEW, before)
+    assert bring(space, origin).after == origin.head()
 
 
 @pytest.mark.parametrize("known", [False, True])

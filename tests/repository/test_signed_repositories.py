@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from odfbuild.odf.multihash import Multihash
-from odfbuild.odf.signed_head import FILE, SignedHead
+from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.project.settings.sharing import RepositorySettings
 from odfbuild.repository.open import Remotes
 from odfbuild.repository.outcome import Transfer, TransferStatus
@@ -66,6 +66,11 @@ class Repository:
         )
 
     def publish(self, store: DatasetStore, *, replace: bool = False) -> Transfer:
+        found = self.push(store, replace=replace)
+        assert found.error is None, found.error
+        return found
+
+    def push(self, store: DatasetStore, *, replace: bool = False) -> Transfer:
         with self._remotes() as remotes:
             target = f"hub/{NAME}"
             wanted = Push(
@@ -75,7 +80,6 @@ class Repository:
                 replace=replace,
             )
             [found] = push(space_of(store), [wanted])
-        assert found.error is None, found.error
         return found
 
     def pull(self, space: Workspace, **options: Any) -> Transfer:
@@ -352,3 +356,49 @@ def test_a_pull_up_to_a_block_is_checked_against_the_whole_history(
     assert (found.after, signed(found)) == (first, (owner.head(), 0))
     found = repository.pull(reader, signed=True)
     assert (found.after, found.status) == (owner.head(), TransferStatus.UPDATED)
+
+
+def test_a_signed_history_is_replaced_only_by_who_can_sign(
+    repository: Repository, owner: DatasetStore, reader: Workspace, tmp_path: Path
+) -> None:
+    twin = copied(owner, tmp_path / "twin", NAME)
+    first = owner.head()
+    repository.publish(owner)
+    for store, text in ((owner, "one"), (twin, "the other")):
+        store.append(store.head(), (info(text),), NOW)
+    repository.publish(owner)
+    found = repository.push(twin, replace=True)
+    assert found.error is not None
+    assert (found.error.code, "key import" in (found.error.help or "")) == ("E1090", True)
+    assert signed(repository.pull(reader)) == (owner.head(), 0)
+    # What was added unsigned may be given up: the statement is about a block of both.
+    fresh = workspace(tmp_path / "fresh")
+    assert first is not None
+    (repository.folder / NAME / "info" / FILE).write_bytes(older_statement(owner, first))
+    repository.publish(twin, replace=True)
+    assert signed(repository.pull(fresh)) == (first, 1)
+
+
+def older_statement(owner: DatasetStore, head: Multihash) -> bytes:
+    """What its owner says of a dataset when that block is the head."""
+    number = owner.read_block(head).sequence_number + 1
+    state = space_of(owner).projection(NAME)
+    assert state is not None
+    statement = Statement(dataset_id=state.dataset_id, head=head, blocks=number, time=NOW)
+    key = space_of(owner).private_keys.key(state.dataset_id)
+    assert key is not None
+    return SignedHead.sign(statement, key).encode()
+
+
+def test_after_a_reset_that_was_accepted_nothing_speaks_of_the_old_history(
+    repository: Repository, owner: DatasetStore, reader: Workspace
+) -> None:
+    old = owner.head()
+    grow(owner, 6)
+    repository.publish(owner)
+    repository.pull(reader)
+    (repository.folder / NAME / "refs" / "head").write_text(str(old))
+    repository.statement.unlink()
+    assert repository.pull(reader, replace=True).status is TransferStatus.REPLACED
+    assert seen_statement(reader.dataset(NAME)) is None
+    assert repository.pull(reader).status is TransferStatus.UP_TO_DATE

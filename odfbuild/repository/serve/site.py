@@ -226,13 +226,15 @@ class Site:
                     renew(store, head)
                 store.put_blocks([each.data for each in blocks])
                 store.swap_head(head, blocks[-1].hash)
-                keep_statement(store, signed)
+                if signed is not None or not _fits(store, blocks[-1].hash):
+                    keep_statement(store, signed)
 
     def vouch(self, alias: str, data: bytes) -> None:
         """Keep a statement about the head; `IntegrityError` E1081 when its owner did not sign."""
         state = self.workspace.projection(alias)
-        signed = None if state is None else _signed(data, state.dataset_id, state.head)
-        keep_statement(self.workspace.dataset(alias), signed)
+        if state is not None:
+            signed = _signed(data, state.dataset_id, state.head)
+            keep_statement(self.workspace.dataset(alias), signed)
 
     def _pushed_statement(
         self, alias: str, text: str | None, links: Sequence[Link]
@@ -258,6 +260,15 @@ class Site:
         state, keys = self.workspace.state, self.workspace.keys
         with receiving(state, keys, store) if new else nullcontext():
             yield
+
+
+def _fits(store: DatasetStore, head: Multihash) -> bool:
+    """Whether the statement that is here, if any, is about the history of that head."""
+    try:
+        said = seen_statement(store)
+    except IntegrityError:
+        return False
+    return said is None or blocks_behind(store, head, said.statement.head) is not None
 
 
 def failure_of(error: OdfbuildError, phase: str) -> Failure:
