@@ -239,6 +239,10 @@ def _refusal(
     )
 
 
+_MISSING = ("E0811", "E1007")
+"""An object is neither here nor in the storage; nor where the dataset was published."""
+
+
 def _files(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multihash, Path]:
     """The file of each object, brought from the project's storage if need be.
 
@@ -252,8 +256,8 @@ def _files(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multih
             if each.kind == kind:
                 try:
                     found[each.hash] = store.bring(kind, each.hash)
-                except IntegrityError as error:
-                    if error.code != "E0811":
+                except (IntegrityError, RepositoryError) as error:
+                    if error.code not in _MISSING:
                         raise
                     missing.append(each)
     if missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,8 +131,6 @@ def test_refresh_says_what_a_first_pull_would_bring(pair: Pair) -> None:
 
 
 def test_data_of_an_own_dataset_comes_from_where_it_is_published(pair: Pair) -> None:
-    import shutil
-
     pair.they("apply", "-y")
     shutil.rmtree(pair.theirs.root / "chains/root/data")
     said = pair.they("tail", "root", "--json")
@@ -161,3 +160,10 @@ def test_readers_of_a_history_that_was_rewritten_are_refused_until_they_are_rebu
     assert pair.we("apply", "-y", "--allow", "rebuild:mine+").code == 0
     assert "No changes." in pair.we("plan").out
     assert pair.we("verify", "mine", "further").code == 0
+
+
+def test_a_clone_without_the_data_cannot_publish_it_and_says_so(pair: Pair) -> None:
+    shutil.rmtree(pair.theirs.root / "chains/root/data")
+    said = pair.theirs_said("apply", "-y")
+    assert said.code == 1 and "error[E1030]" in said.err
+    assert not (pair.repository / "root/refs/head").exists()
