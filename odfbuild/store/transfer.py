@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError
+from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError, RepositoryError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.garbage import reachable
 from odfbuild.store.storage import ObjectKind, Storage
@@ -108,7 +108,7 @@ def _each(wanted: Iterable[StoredObject], copy: Callable[[StoredObject], object]
     def attempt(each: StoredObject) -> OdfbuildError | None:
         try:
             copy(each)
-        except IntegrityError as error:
+        except (IntegrityError, RepositoryError) as error:
             return error
         return None
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, IntegrityError
+from odfbuild.errors import ChainError, IntegrityError, RepositoryError
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, SetVocab
@@ -64,6 +64,7 @@ def verify_integrity(
                 wrong += _copied(store, chain, owners)
                 if name in twins:
                     wrong.append(_finding(store, "E0620", str(twins[name]), _RENAME))
+                wrong += _fetch(store, chain)
             except Exception as error:  # whatever is wrong with one, the others are looked at
                 findings.append(fault(workspace.cache, name, error))
                 continue
@@ -220,15 +221,36 @@ def _replay(store: DatasetStore, chain: list[Link]) -> list[Finding]:
     return []
 
 
+def _fetch(store: DatasetStore, chain: list[Link]) -> list[Finding]:
+    """Bring what a repository has of a dataset, all at once; why that was not possible."""
+    if store.elsewhere is None or not store.elsewhere.has(store):
+        return []
+    wanted: dict[ObjectKind, list[Multihash]] = {"data": [], "checkpoints": []}
+    for _, block in chain:
+        if isinstance(event := block.event, AddData | ExecuteTransform):
+            wanted["data"] += [event.new_data.physical_hash] if event.new_data else []
+            checkpoint = event.new_checkpoint
+            wanted["checkpoints"] += [checkpoint.physical_hash] if checkpoint else []
+    try:
+        for kind, hashes in wanted.items():
+            store.bring_all(kind, hashes)
+    except (IntegrityError, RepositoryError) as error:
+        return [_finding(store, error.code, error.message, error.help or _RESTORE_OBJECT)]
+    return []
+
+
 def _submit_objects(
     pool: ThreadPoolExecutor, store: DatasetStore, chain: list[Link], logical: bool
 ) -> list[Future[Finding | None]]:
     offset_column = "offset"
     tasks: list[Future[Finding | None]] = []
+    fetched = store.elsewhere is not None and store.elsewhere.has(store)
 
     def submit(
         kind: ObjectKind, hash: Multihash, link: Link, check: Callable[[], Fault | None]
     ) -> None:
+        if fetched and not store.object_path(kind, hash).exists():
+            return  # told already, for all of them
         tasks.append(pool.submit(_check_object, store, kind, hash, link, check))
 
     for link in chain:
@@ -264,7 +286,7 @@ def _check_object(
     check: Callable[[], Fault | None],
 ) -> Finding | None:
     try:
-        if not store.keeps_all:
+        if store.storage is not None:
             store.bring(kind, hash)
         fault = check()
     except IntegrityError as error:

@@ -224,8 +224,9 @@ def test_verify_fetches_the_data_of_an_external_dataset_and_tells_where_it_lacks
 ) -> None:
     pair.pin()
     pair.settings("")
-    failed = pair.we("verify", "acme/root")
-    assert failed.code != 0 and "acme" in failed.out + failed.err
+    failed = pair.we("verify")
+    assert failed.code == 3 and "error[E1007]" in failed.out
+    assert "Verified 1 dataset: 1 failed" in failed.out
     pair.publish()
     assert "all blocks and objects are intact" in pair.we("verify", "acme/root").out
 
