@@ -131,7 +131,7 @@ $(BENCH_ENV)/.installed: tools/make_venv benchmarks/requirements.txt
 	@touch $@
 
 bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed $(BENCH_ENV)-snakemake/.installed
-	@tools/system_packages flatc=flatbuffers-compiler
+	@tools/system_packages flatc=flatbuffers-compiler nginx
 	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/sharing.py
 	$(BIN)/python benchmarks/engine.py

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
     from odfbuild.report.freshness import DatasetAge
+    from odfbuild.repository.listing import ListedDataset
     from odfbuild.survey.blame import BlamedBlock
     from odfbuild.verify.provenance import TracedRecords
 
@@ -308,3 +309,14 @@ class Looking(Base):
 
         workspace = self.workspace()
         return vintage(workspace, existing(workspace, dataset))
+
+    def remote_datasets(self, repository: str) -> list[ListedDataset]:
+        """The datasets of a repository, by its name or address, as `odfbuild ls --remote` lists it.
+
+        `RepositoryError` E1015 where the server does not tell what it has.
+        """
+        from odfbuild.repository.open import Remotes
+
+        config = self.config()
+        with Remotes(config.root, config.repositories) as remotes:
+            return remotes.datasets(repository)

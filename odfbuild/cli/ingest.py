@@ -60,7 +60,7 @@ def ingest(
     from odfbuild.apply.ingest_request import IngestRequest
     from odfbuild.apply.ingest_request import ingest as carry_out
     from odfbuild.cli.progress import listener_for
-    from odfbuild.report.outcome import outcome_to_data
+    from odfbuild.report.transfers import apply_to_data
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -84,7 +84,7 @@ def ingest(
             waiting=waiting(state.console, lock_timeout),
         )
     if as_json:
-        state.console.data(outcome_to_data(outcome))
+        state.console.data(apply_to_data(outcome))
     state.console.error(*(each.error for each in outcome.datasets if each.error is not None))
     return outcome.exit_code
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odfbuild import Project
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
 from tests.servers.faulty import faulty_server, response
@@ -34,6 +35,10 @@ def test_a_repository_is_listed_by_its_name_and_by_its_address(published: Progra
     assert lines[0].split() == ["NAME", "BLOCKS", "LAST", "BLOCK", "HEAD"]
     assert [line.split()[0] for line in lines[1:]] == sorted(own)
     assert published.ok("ls", "--remote", "../published").out.splitlines() == lines
+    found = Project(published.root).remote_datasets("acme")
+    assert [(each.name, str(each.head)) for each in found] == [
+        (each["name"], each["head"]) for each in listed
+    ]
 
 
 def test_a_repository_is_listed_where_there_is_no_project(

@@ -24,8 +24,8 @@ kind: Machine
 version: 1
 content:
   serve:
-    idleSeconds: 5
-    graceSeconds: 20
+    idleSeconds: 60
+    graceSeconds: 60
     access:
       - read: ["net.example.*", "acc/*"]
       - name: alice

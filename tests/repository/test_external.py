@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -304,3 +305,29 @@ def test_an_unknown_repository_in_a_definition_is_told_with_the_one_that_was_mea
     assert "help: did you mean 'acme/root'?" in pair.we("plan").out
     pair.reads("elsewhere/root")
     assert "if 'elsewhere' is a repository, add it to `repositories`" in pair.we("plan").out
+
+
+def test_data_that_the_repository_lacks_fails_the_step_that_needs_it_and_no_other(
+    pair: Pair,
+) -> None:
+    pair.pin()
+    pair.reads("acme/root")
+    said = pair.we("apply", "-y")
+    assert said.code == 1
+    assert "failed     mine" in said.out
+    assert str(pair.repository) in said.err or "../acme" in said.err
+    assert "help: " in said.err
+    assert pair.workspace().projection("mine") is None
+
+
+def test_git_commits_the_chain_of_an_external_dataset_like_a_lock_file(pair: Pair) -> None:
+    pair.pin()
+    pair.settings("")
+    for command in ("init -q", "config user.email a@example.org", "config user.name a"):
+        subprocess.run(["git", *command.split()], cwd=pair.ours, check=True)
+    assert pair.we("git", "install").code == 0
+    assert "acme/root: 4 blocks, 3 records" in pair.we("git", "commit", "-m", "Pin").out
+    tracked = subprocess.run(
+        ["git", "ls-files", "chains"], cwd=pair.ours, check=True, capture_output=True, text=True
+    ).stdout
+    assert "chains/acme/root/refs/head" in tracked and "chains/acme/root/info/config" in tracked

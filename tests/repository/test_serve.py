@@ -668,6 +668,21 @@ def test_a_subprotocol_of_others_is_not_taken(hub, name, tmp_path):
             ok(frames.receive())
 
 
+def test_17_a_dataset_of_an_account(hub, name, tmp_path):
+    chain, got = in_memory(prices(tmp_path)), Chain()
+    client(hub, f"acc/{name}").push(chain)
+    assert on(hub, f"acc/{name}") == chain
+    assert client(hub, f"ACC/{name}", None).pull(got) == 4
+    assert got == chain
+
+
+def test_objects_may_come_in_pages(hub, name, tmp_path, monkeypatch):
+    monkeypatch.setattr("odfbuild.repository.smart.client._PAGE", 2)
+    store = prices(tmp_path, 5)
+    SmartDataset(hub.url(name), ALICE).publish(publication(store))
+    assert on(hub, name) == in_memory(store)
+
+
 def test_our_client_and_our_server_speak_with_each_other(hub, name, tmp_path):
     store = with_shared_checkpoint(tmp_path / "a")
     dataset = SmartDataset(hub.url(name), ALICE)

@@ -36,7 +36,7 @@ kind: Machine
 version: 1
 content:
   serve:
-    idleSeconds: 1
+    idleSeconds: 3
     maxConnections: 8
     graceSeconds: 3
     access: [{{token: {ALICE}, name: alice, write: ["*"]}}, {{read: ["*"]}}]
@@ -123,7 +123,7 @@ def test_a_second_signal_ends_it_whatever_is_under_way(tmp_path):
 
 def test_a_transfer_that_takes_too_long_is_given_up_at_the_end(tmp_path):
     with (
-        served(tmp_path / "hub", access=TIGHT.replace("idleSeconds: 1", "idleSeconds: 60")) as hub,
+        served(tmp_path / "hub", access=TIGHT.replace("idleSeconds: 3", "idleSeconds: 60")) as hub,
         StrictClient(hub.url("net.example.a"), ALICE).open("push"),
     ):
         began = time.monotonic()
@@ -176,7 +176,7 @@ def test_an_upload_that_stops_is_given_up(tight, tmp_path):
 
 
 def test_more_connections_than_allowed_are_answered_503(tight):
-    time.sleep(1.5)  # until those of other tests are gone
+    time.sleep(4)  # until those of other tests are gone
     waiting = [connect(tight) for _ in range(8)]
     try:
         assert httpx.get(tight.url("info")).status_code == 503

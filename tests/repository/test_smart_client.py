@@ -659,3 +659,24 @@ def test_a_longer_chain_of_another_dataset_is_not_taken_for_the_same(tmp_path, s
     [second] = pull(workspace(ours), [wanted])
     assert second.error.code == "E1023"
     assert workspace(ours).dataset("prices").head() == first.after
+
+
+def test_objects_are_asked_for_in_pages(tmp_path, server, monkeypatch):
+    """URLs that are signed expire, so not all of them are asked for at once."""
+    monkeypatch.setattr("odfbuild.repository.smart.client._PAGE", 2)
+    store = prices(tmp_path, 5)
+    there(server).publish(publication(store))
+    assert server.datasets[NAME] == in_memory(store)
+    pages = [each for each in server.messages if "is_truncated" in each]
+    assert [len(each["object_files"]) for each in pages] == [2, 2, 1]
+    assert [each["is_truncated"] for each in pages] == [True, True, False]
+    server.messages.clear()
+    assert pulled(there(server), tmp_path / "got")[1] == in_memory(store).objects
+    assert len([each for each in server.messages if "object_files" in each]) == 3
+
+
+def test_17_a_dataset_of_an_account(tmp_path, server):
+    store = prices(tmp_path)
+    there(server, name=f"alice/{NAME}").publish(publication(store))
+    assert server.datasets[f"alice/{NAME}"] == in_memory(store)
+    assert len(pulled(there(server, name=f"alice/{NAME}"), tmp_path / "got")[0]) == 4

@@ -59,6 +59,12 @@ def caller_of(rights: Rights, header: str | None) -> Caller:
         raise Refusal(401, "Authentication token invalid") from None
 
 
+class _LargeFile(FileResponse):
+    """A file in large pieces: each is read by another thread."""
+
+    chunk_size = 1 << 20
+
+
 class Simple:
     """The answers to plain requests."""
 
@@ -171,7 +177,7 @@ class Simple:
         file = await run_in_threadpool(self._site.object_file, store, wanted, hash)
         if file is None:
             raise Refusal(404)
-        return FileResponse(file, headers=headers, media_type=_OCTETS)
+        return _LargeFile(file, headers=headers, media_type=_OCTETS)
 
     # --- Uploads ---
 
