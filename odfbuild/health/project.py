@@ -40,7 +40,7 @@ def identities(project: Project, workspace: Workspace) -> Iterator[Check]:
     missing = [name for name, place in found.items() if place is None]
     if missing:
         some = f"{', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}"
-        detail = f"no private key here of {some}: what they publish is not signed"
+        detail = f"no private key here of {some}: `push` does not sign"
         yield warn("identities", detail, "odfbuild key import FILE, a file of `key export`")
     else:
         yield ok("identities", f"private keys of {count(len(found), 'dataset')}")

@@ -22,7 +22,7 @@ def render_keys(found: Sequence[DatasetKey]) -> str:
     if not missing:
         return table
     have = "dataset has" if missing == 1 else "datasets have"
-    return f"{table}\n\n{missing} {have} no private key here; what they publish is not signed."
+    return f"{table}\n\n{missing} {have} no private key here; without it, `push` signs nothing."
 
 
 def _place(key: DatasetKey) -> str:

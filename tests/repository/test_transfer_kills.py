@@ -111,7 +111,6 @@ def push_reset(made: Scene) -> tuple[str, ...]:
         pull_new,
         pull_update,
         pull_reset,
-        push_new,
         push_update,
         push_reset,
     ],
