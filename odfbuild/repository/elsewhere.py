@@ -6,7 +6,9 @@ once, and downloads what it computes with. Imports nothing before something is m
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,11 +27,12 @@ def workspace_of(config: Config) -> Workspace:
 class Repositories:
     """`store.dataset.Elsewhere`: the repositories that datasets of a project came from or went to.
 
-    May be used from several threads at once.
+    May be used from several threads at once; each object is fetched by one of them.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._fetching: defaultdict[str, Lock] = defaultdict(Lock)
 
     def owner(self, store: DatasetStore) -> str | None:
         """See `Elsewhere`. What has a definition here is this project's own, wherever it was."""
@@ -58,10 +61,13 @@ class Repositories:
         place, head = published_at(store, self._config), store.head()
         if place is None or head is None:
             raise AssertionError("only a published dataset has objects elsewhere")
-        wanted = set(hashes)
-        found = objects_of(list(store.walk(head))[::-1])
-        objects = [each for each in found if each.kind == kind and each.hash in wanted]
-        with Remotes(self._config.root, self._config.repositories) as remotes:
-            remote = remotes.dataset(place)
-            with remote.offer(head, head) as offer:
-                offer.download(objects, store.path)
+        with self._fetching[store.folder]:
+            wanted = {each for each in hashes if not store.object_path(kind, each).exists()}
+            if not wanted:
+                return  # another thread was faster
+            found = objects_of(list(store.walk(head))[::-1])
+            objects = [each for each in found if each.kind == kind and each.hash in wanted]
+            with Remotes(self._config.root, self._config.repositories) as remotes:
+                remote = remotes.dataset(place)
+                with remote.offer(head, head) as offer:
+                    offer.download(objects, store.path)

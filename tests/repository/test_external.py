@@ -12,6 +12,7 @@ import pytest
 
 from odfbuild.odf.model import SetTransform
 from tests.repository.two_projects import Pair
+from tests.servers.web import nginx
 
 
 @pytest.fixture
@@ -332,3 +333,20 @@ def test_git_commits_the_chain_of_an_external_dataset_like_a_lock_file(pair: Pai
         ["git", "ls-files", "chains"], cwd=pair.ours, check=True, capture_output=True, text=True
     ).stdout
     assert "chains/acme/root/refs/head" in tracked and "chains/acme/root/info/config" in tracked
+
+
+def test_several_readers_at_once_fetch_each_object_once(pair: Pair, tmp_path: Path) -> None:
+    pair.publish()
+    with nginx(tmp_path / "web") as server:
+        shutil.copytree(pair.repository, server.www / "published")
+        pair.settings("")
+        text = (pair.ours / "odfbuild.yaml").read_text()
+        (pair.ours / "odfbuild.yaml").write_text(
+            text.replace("url: ../acme", f"url: '{server.url('published')}'")
+        )
+        pair.pin()
+        for number in range(6):
+            pair.reads("acme/root", f"mine{number}")
+        assert pair.we("apply", "-y", "-j", "6").code == 0
+        asked = [line for line in server.requests() if "/published/root/data/" in line]
+    assert len(asked) == 1
