@@ -108,7 +108,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--datasets", type=int, default=1_000)
     parser.add_argument("--megabytes", type=float, default=10, help="objects of each dataset")
-    parser.add_argument("--at-once", type=int, default=64, help="requests of plain copying")
+    parser.add_argument("--at-once", type=int, default=8, help="requests of plain copying")
     parser.add_argument("--sync", action="store_true", help="sync what plain copying writes")
     parser.add_argument("--folder", help="where to work, on the disk that is to be measured")
     parser.add_argument("--port", type=int, default=18_573)

@@ -8,6 +8,7 @@ Source: RFC-007; RFC 9110 (status codes, redirects).
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from odfbuild.version import __version__
 
 if TYPE_CHECKING:
     import httpx
+
+_AT_ONCE = 8
+"""Requests to a server; with 64 of them, the client takes twice the CPU for each."""
 
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
@@ -58,9 +62,11 @@ class WebFolder:
         client: httpx.Client,
         authorization: str | None = None,
         patience: Patience = Patience(),
+        turns: threading.BoundedSemaphore | None = None,
     ) -> None:
         self.address = address
         self._client = client
+        self._turns = turns or threading.BoundedSemaphore(_AT_ONCE)
         self._authorization = authorization
         self._patience = patience
 
@@ -75,7 +81,7 @@ class WebFolder:
             timeout=httpx.Timeout(patience.idle, connect=patience.connect, pool=None),
             # The bytes are the data: nothing is unpacked, so nothing unpacks to more than it is.
             headers={"Accept-Encoding": "identity", "User-Agent": f"odfbuild/{__version__}"},
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64),
+            limits=httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE),
             follow_redirects=False,
         )
         return cls(address, client, authorization, patience)
@@ -87,12 +93,12 @@ class WebFolder:
     def below(self, name: str) -> WebFolder:
         """The folder of that name, through the same client."""
         address = f"{self.address}/{quote(name)}"
-        return WebFolder(address, self._client, self._authorization, self._patience)
+        return WebFolder(address, self._client, self._authorization, self._patience, self._turns)
 
     def read(self, name: str, limit: int) -> bytes | None:
         """A small file."""
         for attempt in self._attempts():
-            with attempt, self._answer(name) as answer:
+            with attempt, self._turns, self._answer(name) as answer:
                 return None if answer is None else b"".join(self._pieces(answer, name, limit))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -101,7 +107,7 @@ class WebFolder:
     ) -> bool:
         """Copy a file to `target`."""
         for attempt in self._attempts():
-            with attempt, self._answer(name) as answer:
+            with attempt, self._turns, self._answer(name) as answer:
                 if answer is None:
                     return False
                 self._copy(self._pieces(answer, name, limit), target, progress)
