@@ -12,10 +12,14 @@ import fcntl
 import os
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PENDING = ".pending-"
+
+_MAKING = threading.Lock()
+"""Threads that need the same folder make it once."""
 
 _AT_ONCE = 1_000
 """So many pieces the kernel takes in one call (IOV_MAX is 1024)."""
@@ -35,9 +39,12 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode)
-    sync_folder(folder.parent)
+    with _MAKING:
+        if folder.is_dir():
+            return
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode)
+        sync_folder(folder.parent)
 
 
 def stage(
