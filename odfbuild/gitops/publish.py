@@ -103,6 +103,8 @@ def moved_since_commit(
 
 def message_for(moved: tuple[MovedDataset, ...]) -> str:
     """The message of a commit: how many datasets, then a line for each."""
+    if not moved:
+        return "Record origins and signatures of datasets"
     number = count(len(moved), "dataset")
     return "\n".join([f"Bring {number} up to date", "", *map(describe, moved)])
 

@@ -176,7 +176,9 @@ class _LookUp:
         if self.request.repository is not None and address.path:
             address = within(self._repository(), address.path)
         known = found.name if is_alias(found.name) else None
-        return self._from(address, self._pulled_as(address) or known, expected)
+        declared = found.name.lower() in map(str.lower, self.config.external)
+        local = known if declared else self._pulled_as(address) or known
+        return self._from(address, local, expected)
 
     def _from(
         self, address: DatasetAddress, local: str | None, expected: DatasetId | None = None

@@ -57,6 +57,16 @@ def test_only_chains_are_committed(tiny: Tiny, odfbuild: Program) -> None:
     assert odfbuild.ok("git", "commit").out == "Git has all of the chains.\n"
 
 
+def test_a_commit_without_new_blocks_says_what_it_brings(tiny: Tiny, odfbuild: Program) -> None:
+    commit(tiny)
+    odfbuild.apply()
+    odfbuild.ok("git", "commit")
+    (tiny.root / "chains" / "root" / "info" / "signed-head").write_text("a statement")
+    assert odfbuild.ok("git", "commit").out.startswith("Committed ")
+    subject = git(tiny.root, "log", "-1", "--format=%s")
+    assert subject == "Record origins and signatures of datasets"
+
+
 def test_a_pushed_apply_reaches_the_other_clone(
     two: tuple[tuple[Tiny, Program], tuple[Tiny, Program]],
 ) -> None:

@@ -167,3 +167,18 @@ def test_a_clone_without_the_data_cannot_publish_it_and_says_so(pair: Pair) -> N
     said = pair.theirs_said("apply", "-y")
     assert said.code == 1 and "error[E1030]" in said.err
     assert not (pair.repository / "root/refs/head").exists()
+
+
+def test_a_pulled_dataset_that_gets_a_name_later_is_moved_by_hand(pair: Pair) -> None:
+    pair.they("apply", "-y")
+    assert pair.we("pull", "acme/root").code == 0
+    pair.settings("  external: {prices: acme/root}\n")
+    pair.reads("prices")
+    assert "odfbuild pull prices" in pair.we("plan").out
+    said = pair.we("pull", "prices")
+    assert said.code == 1 and "error[E1024]" in said.err and "docs/rename.md" in said.err
+    (pair.ours / "chains/acme/root").rename(pair.ours / "chains/prices")
+    assert "= prices  pinned at block #" in pair.we("plan").out
+    assert pair.we("pull", "prices").code == 0
+    assert pair.we("apply", "-y").code == 0
+    assert pair.we("verify").code == 0

@@ -10,6 +10,7 @@ import json
 import shutil
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -29,6 +30,7 @@ from odfbuild.repository.push import Push, push
 from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.client import SmartDataset, is_smart, name_of
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.garbage import find_scratch, remove
 from tests.repository import strict_peer
 from tests.repository.serving import ALICE, BOB, Served, served
 from tests.repository.smart_chains import (
@@ -179,6 +181,15 @@ def test_9_10_objects_that_an_earlier_push_left_are_not_sent_again(hub, name, tm
     client(hub, name).push(chain, current=before)
     assert hub.log().count(f"PUT /{name}/") == sent
     assert on(hub, name) == chain
+
+
+def test_what_a_push_left_is_scratch_that_gc_removes(hub, name, tmp_path):
+    with pytest.raises(Gone):
+        client(hub, name).push(in_memory(prices(tmp_path)), cut=5)
+    left = [each for each in find_scratch(hub.space, time.time() + 1) if name in each.path.name]
+    assert [(each.kind, each.size > 0) for each in left] == [("scratch", True)]
+    remove(hub.space, left)
+    assert not left[0].path.exists()
 
 
 def test_12_a_push_without_a_token_is_answered_401(hub, name, tmp_path):

@@ -80,7 +80,7 @@ class Site:
     def __init__(self, config: Config) -> None:
         self._config = config
         self.workspace = config.workspace()
-        self._incoming = config.cache / "scratch" / "incoming"
+        self._scratch = config.cache / "scratch"
         self.pushes: list[Push] = []
         self.draining = False
 
@@ -188,13 +188,17 @@ class Site:
 
     def staged(self, alias: str, kind: ObjectKind, hash: Multihash) -> Path:
         """Where an object of a push waits for its commit."""
-        return self._incoming / alias.replace("/", "+") / kind / str(hash)
+        return self._incoming(alias) / kind / str(hash)
+
+    def _incoming(self, alias: str) -> Path:
+        # A folder for each dataset: `gc` removes those that nobody has written to for long.
+        return self._scratch / f"incoming-{alias.replace('/', '+')}"
 
     def prepare(self, alias: str) -> None:
         """Make the folders that `staged` names."""
         prepare_cache_folder(self._config.cache)
         for kind in _KINDS:
-            make_folder(self._incoming / alias.replace("/", "+") / kind)
+            make_folder(self._incoming(alias) / kind)
 
     def commit(
         self,
