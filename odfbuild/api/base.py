@@ -60,7 +60,7 @@ class Base:
 
     def workspace(self) -> Workspace:
         """The chains of the project, for what has no method here."""
-        from odfbuild.repository.elsewhere import workspace_of
+        from odfbuild.repository.fetch_on_demand import workspace_of
 
         return workspace_of(self.config())
 

@@ -222,7 +222,7 @@ class Project(Looking, Checking, Authoring, Keys):
         last block to take; without `data` only chains come. `allow` names the datasets whose
         history may be replaced. What fails with one dataset is part of its `Transfer`.
         """
-        from odfbuild.apply.exchange import pull_datasets
+        from odfbuild.apply.transfers import pull_datasets
         from odfbuild.project.load import read_project
         from odfbuild.repository.requests import PullRequest
 
@@ -259,7 +259,7 @@ class Project(Looking, Checking, Authoring, Keys):
         be called there, `allow` names the datasets whose history there may be replaced. What fails
         with one dataset is part of its `Transfer`.
         """
-        from odfbuild.apply.exchange import push_datasets
+        from odfbuild.apply.transfers import push_datasets
         from odfbuild.repository.requests import PushRequest, own_datasets
 
         workspace = self.workspace()

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
-from odfbuild.apply.ours import check_ours
+from odfbuild.apply.refuse_external import check_own
 from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import DuplicateKeys, EngineFactory, OnSchemaChange, StepProgress
 from odfbuild.engine.lazy import LazyEngine
@@ -88,7 +88,7 @@ def ingest(
 
     def work(progress: Progress) -> str:
         # Before reading what may be long: whether it can be taken at all.
-        check_ours(workspace, name)
+        check_own(workspace, name)
         choose_source(name, _state(workspace, name), request.source)
         with scratch_folder(workspace.cache, "ingest") as scratch:
             file = _received(request.data, scratch)

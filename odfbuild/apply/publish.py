@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.exchange import push_datasets
+from odfbuild.apply.transfers import push_datasets
 from odfbuild.errors import OdfbuildError
 from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.repository.requests import PushRequest

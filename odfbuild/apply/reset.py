@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from odfbuild.apply.ours import check_ours
+from odfbuild.apply.refuse_external import check_own
 from odfbuild.errors import PlanError
 from odfbuild.ingest.fetch.inbox import bring_back_inbox
 from odfbuild.odf.chain.projection import Projection
@@ -72,7 +72,7 @@ def plan_reset(
     if now is None:
         raise AssertionError("the caller has found this dataset")
     if to is None:
-        check_ours(workspace, name)
+        check_own(workspace, name)
         links = list(store.walk(now.head))[::-1]
         seed = links[0][0]
         events = without_records(links, schema=schema)

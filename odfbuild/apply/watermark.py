@@ -6,7 +6,7 @@ Open Data Fabric, "Watermark"; reference behaviour, `set-watermark`.
 
 from __future__ import annotations
 
-from odfbuild.apply.ours import check_ours
+from odfbuild.apply.refuse_external import check_own
 from odfbuild.errors import PlanError
 from odfbuild.odf.model import AddData, DatasetKind
 from odfbuild.odf.timestamp import Timestamp
@@ -24,7 +24,7 @@ def move_watermark(
     with workspace.claim([alias], waiting) as claim:
         if alias in claim.held:
             raise held_elsewhere(alias, claim.held[alias])
-        check_ours(workspace, alias)
+        check_own(workspace, alias)
         state = workspace.projection(alias)
         current = state.watermark if state else None
         moved = set_watermark(workspace, alias, watermark, Timestamp.now())

@@ -140,6 +140,6 @@ class Context:
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""
 
-        from odfbuild.repository.elsewhere import workspace_of
+        from odfbuild.repository.fetch_on_demand import workspace_of
 
         return workspace_of(self.config())

@@ -23,7 +23,7 @@ def import_(
     as_json: JsonOptions,
 ) -> int:
     """Print the definition of an existing chain as YAML."""
-    from odfbuild.apply.ours import check_ours
+    from odfbuild.apply.refuse_external import check_own
     from odfbuild.odf.yaml_form import to_manifest
     from odfbuild.odf.yaml_text import dump_yaml
     from odfbuild.plan.changes.committed import committed_snapshot
@@ -42,7 +42,7 @@ def import_(
         if not as_json:
             state.console.result(text)
         return 0
-    check_ours(workspace, name)
+    check_own(workspace, name)
     config = state.config()
     file = config.datasets / f"{name}.yaml"
     if file.exists():

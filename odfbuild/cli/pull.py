@@ -80,7 +80,7 @@ def pull(
     All new blocks and objects are checked before the head moves. A published history that was
     rewritten is refused unless `--allow reset:NAME` accepts it.
     """
-    from odfbuild.apply.exchange import pull_datasets
+    from odfbuild.apply.transfers import pull_datasets
     from odfbuild.project.load import read_project
     from odfbuild.repository.requests import PullRequest
 

@@ -43,7 +43,7 @@ def push(
     Only missing blocks and objects are sent. Blocks that others published are never replaced unless
     `--allow reset:NAME` says so. Without a selection: all datasets that were not pulled.
     """
-    from odfbuild.apply.exchange import push_datasets
+    from odfbuild.apply.transfers import push_datasets
     from odfbuild.repository.requests import PushRequest
 
     state: Context = context.obj

@@ -8,8 +8,8 @@ from typing import Any
 
 from odfbuild.report.forms.words import paint, size
 from odfbuild.report.outcome import LISTED, error_to_data, outcome_to_data
+from odfbuild.repository.head_rules import Vouched
 from odfbuild.repository.outcome import Transfer, TransferStatus
-from odfbuild.repository.vouching import Vouched
 from odfbuild.survey.outcome import ApplyOutcome
 from odfbuild.wording import count
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
-from odfbuild.repository.vouching import Vouched
+from odfbuild.repository.head_rules import Vouched
 
 
 class TransferStatus(StrEnum):

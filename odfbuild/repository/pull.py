@@ -27,12 +27,12 @@ from odfbuild.repository.accept import (
 )
 from odfbuild.repository.contract import ObjectFile, Offer, RawBlock, RemoteDataset
 from odfbuild.repository.dataset_config import DatasetConfig, write_config
+from odfbuild.repository.head_rules import Line, Vouched
 from odfbuild.repository.history import blocks_behind, local_chain
 from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
+from odfbuild.repository.parallel import each_on_its_own
 from odfbuild.repository.relation import Kind, Relation, relate
-from odfbuild.repository.several import each_on_its_own
 from odfbuild.repository.signing import check_vouched, line_of, settled
-from odfbuild.repository.vouching import Line, Vouched
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
 from odfbuild.store.creation import receiving
 from odfbuild.store.dataset import DatasetStore

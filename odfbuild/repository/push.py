@@ -23,12 +23,12 @@ from odfbuild.repository.contract import (
     RawBlock,
     WritableDataset,
 )
+from odfbuild.repository.head_rules import Vouched
 from odfbuild.repository.history import LocalBlock, blocks_behind, local_chain
 from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
+from odfbuild.repository.parallel import each_on_its_own
 from odfbuild.repository.relation import Kind, Relation, relate
-from odfbuild.repository.several import each_on_its_own
 from odfbuild.repository.signing import is_signed, sign_head, stated_at
-from odfbuild.repository.vouching import Vouched
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace

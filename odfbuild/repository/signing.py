@@ -14,8 +14,8 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.repository.head_rules import Doubt, Line, Refusal, Vouched, judge
 from odfbuild.repository.history import blocks_behind
-from odfbuild.repository.vouching import Doubt, Line, Refusal, Vouched, judge
 from odfbuild.store.statements import ASK, check_signature, read_statement, seen_statement
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
-from odfbuild.repository.elsewhere import workspace_of
+from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 
 if TYPE_CHECKING:

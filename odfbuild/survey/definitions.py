@@ -17,7 +17,7 @@ from odfbuild.project.config import place_in_config
 from odfbuild.project.load import load_project, read_project
 from odfbuild.project.model import Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
-from odfbuild.repository.elsewhere import workspace_of
+from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder
 from odfbuild.survey.faults import faults_of

@@ -29,7 +29,7 @@ from odfbuild.project.load import read_project
 from odfbuild.project.model import Config, Definition, Project
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
-from odfbuild.repository.elsewhere import workspace_of
+from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
@@ -107,7 +107,7 @@ def survey(
 
 def with_news(found: Survey) -> Survey:
     """The same, with what repositories say now of the datasets of others in the plan."""
-    from odfbuild.repository.news import news_of
+    from odfbuild.repository.refresh import news_of
 
     names = {each.name for each in found.plan.external}
     if not names:

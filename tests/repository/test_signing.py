@@ -14,12 +14,12 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import FILE, SignedHead
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.repository.head_rules import Line, Vouched
 from odfbuild.repository.signing import (
     check_vouched,
     settled,
     sign_head,
 )
-from odfbuild.repository.vouching import Line, Vouched
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.statements import keep_statement
 from odfbuild.store.workspace import Workspace

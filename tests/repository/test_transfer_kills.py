@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 KILLED = -9
 MODULES = (
-    *("odfbuild.cli.pull", "odfbuild.cli.push", "odfbuild.apply.exchange"),
+    *("odfbuild.cli.pull", "odfbuild.cli.push", "odfbuild.apply.transfers"),
     *("odfbuild.repository.signing", "odfbuild.report.transfers"),
 )
 """What each run would import again."""

@@ -9,7 +9,7 @@ from odfbuild.errors import PlanError
 from odfbuild.store.workspace import Workspace
 
 
-def check_ours(workspace: Workspace, name: str) -> None:
+def check_own(workspace: Workspace, name: str) -> None:
     """`PlanError` E1067 for a dataset of others."""
     owner = workspace.elsewhere and workspace.elsewhere.owner(workspace.dataset(name))
     if owner is None:

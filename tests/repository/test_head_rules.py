@@ -9,7 +9,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import SignedHead, Statement
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.repository.vouching import Doubt, Line, Refusal, Vouched, judge
+from odfbuild.repository.head_rules import Doubt, Line, Refusal, Vouched, judge
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
