@@ -17,7 +17,6 @@ from odfbuild.project.settings.by_name import last_matching
 from odfbuild.repository.dataset_config import read_config
 
 if TYPE_CHECKING:
-    from odfbuild.odf.identity import DatasetId
     from odfbuild.project.model import Config, Definition
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
@@ -34,11 +33,6 @@ class ExternalDataset:
     def repository(self) -> str | None:
         """The name of its repository; `None`: the reference is an address."""
         return self.reference.repo if isinstance(self.reference, RemoteAlias | RemoteId) else None
-
-    @property
-    def expected_id(self) -> DatasetId | None:
-        """Its identity, if the reference says it."""
-        return self.reference.id if isinstance(self.reference, RemoteId) else None
 
     def __str__(self) -> str:
         return str(self.reference)

@@ -23,6 +23,7 @@ from odfbuild.repository.contract import ObjectFile, Offer, Progress, Publicatio
 from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
 from odfbuild.store.remote import CREDENTIALS, is_failure, scheme_of, why
+from odfbuild.store.storage import damaged_object
 
 _T = TypeVar("_T")
 
@@ -181,13 +182,7 @@ class SimpleDataset:
             return
         found = Multihash.of_contents(file)
         if found != each.hash:
-            raise IntegrityError(
-                f"object {each.hash} is not what was committed",
-                code="E0813",
-                notes=(f"file: {file}", f"its bytes hash to {found}"),
-                help="it was not pushed: remove the file, and push from a clone with an intact "
-                "copy",
-            )
+            raise damaged_object(each.hash, file, found)
         self._ask(name, lambda: self._writable.upload(file, name, progress))
 
     def _store(self, name: str, data: bytes) -> None:

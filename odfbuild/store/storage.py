@@ -99,6 +99,20 @@ class Storage:
             ) from None
 
 
+def damaged_object(
+    hash: Multihash, file: Path, found: Multihash, dataset: str | None = None
+) -> IntegrityError:
+    """E0813 for a file of a dataset whose bytes changed, so that it is not copied elsewhere."""
+    of = f" of '{dataset}'" if dataset else ""
+    return IntegrityError(
+        f"object {hash}{of} is not what was committed",
+        code="E0813",
+        dataset=dataset,
+        notes=(f"file: {file}", f"its bytes hash to {found}"),
+        help="it was not pushed: remove the file, and push from a clone with an intact copy",
+    )
+
+
 def open_place(address: str, root: Path) -> Place:
     """The place at `s3://bucket/prefix`, `gs:`, `az:`, `abfs:`, or in a folder.
 

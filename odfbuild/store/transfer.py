@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import Errors, IntegrityError, OdfbuildError, PlanError, RepositoryError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.garbage import reachable
-from odfbuild.store.storage import ObjectKind, Storage
+from odfbuild.store.storage import ObjectKind, Storage, damaged_object
 
 if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
@@ -84,14 +84,7 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
         file = workspace.dataset(each.dataset).object_path(each.kind, each.hash)
         actual = Multihash.of_contents(file)
         if actual != each.hash:
-            raise IntegrityError(
-                f"object {each.hash} of '{each.dataset}' is not what was committed",
-                code="E0813",
-                dataset=each.dataset,
-                notes=(f"file: {file}", f"its bytes hash to {actual}"),
-                help="it was not pushed: remove the file, and push from a clone with an intact "
-                "copy",
-            )
+            raise damaged_object(each.hash, file, actual, each.dataset)
         storage.put(each.kind, each.hash, file)
 
     _each(wanted, copy)

@@ -26,8 +26,6 @@ from odfbuild.plan.model import (
     Action,
     ColumnEffect,
     DatasetPlan,
-    News,
-    PinnedDataset,
     Plan,
     Reason,
     ReasonCode,
@@ -38,18 +36,10 @@ from odfbuild.report.forms.words import behind_window, short, size
 from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
+from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
 from odfbuild.wording import count
 
 _NO_CHANGES = "No changes. All datasets are up to date."
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalLine:
-    """A dataset of others: what is pinned of it, in words."""
-
-    sign: str
-    name: str
-    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,50 +93,13 @@ def view(plan: Plan) -> PlanView:
         head=f"Plan for {plan.project}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
-        external=_external_lines(plan),
-        publishing=tuple(_publishing(plan)),
+        external=external_lines(plan),
+        publishing=tuple(publishing_lines(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
     )
-
-
-def _external_lines(plan: Plan) -> list[ExternalLine]:
-    news = {each.dataset: each for each in plan.news or ()}
-    return [_external_line(each, news.get(each.name)) for each in plan.external]
-
-
-def _external_line(each: PinnedDataset, news: News | None) -> ExternalLine:
-    source = "" if each.reference.lower() == each.name.lower() else f", from {each.reference}"
-    if each.head is None:
-        told = _news(news) if news else ""
-        what = f"not pulled yet{source}{told or f': odfbuild pull {each.name}'}"
-        return ExternalLine("!", each.name, what)
-    pinned = f"pinned at block #{each.blocks - 1} {short(each.head)}"
-    told = _news(news) if news else ""
-    sign = "<" if told else "="
-    return ExternalLine(sign, each.name, f"{pinned}, {count(each.records, 'record')}{source}{told}")
-
-
-def _news(news: News) -> str:
-    """What a pull would bring; nothing where it would bring nothing."""
-    if news.error is not None:
-        return f"; a pull would fail: {news.error.message}"
-    if not news.blocks:
-        return ""
-    more = f"{count(news.blocks, 'new block')} with {count(news.records, 'record')}"
-    return f"; {more}: odfbuild pull {news.dataset}"
-
-
-def _publishing(plan: Plan) -> Iterable[str]:
-    """What apply pushes, one line for each repository."""
-    found: dict[str, list[str]] = {}
-    for each in plan.publications:
-        found.setdefault(each.repository, []).append(each.dataset)
-    for repository, names in sorted(found.items()):
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-        yield f"Apply publishes to {repository} what is new there of {shown}."
 
 
 def closing_line(plan: Plan) -> str:

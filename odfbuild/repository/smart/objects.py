@@ -27,6 +27,7 @@ from odfbuild.repository.contract import ObjectFile, Progress
 from odfbuild.repository.smart.connection import broken
 from odfbuild.repository.smart.messages import TransferUrl
 from odfbuild.store.files import PENDING, make_folder, move_file
+from odfbuild.store.storage import damaged_object
 
 if TYPE_CHECKING:
     import httpx
@@ -35,9 +36,6 @@ AT_ONCE = 8
 _CHUNK = 1 << 18
 _SLOWEST = 1 << 10
 """Bytes per second, from the second minute on."""
-
-Work = tuple[Callable[..., None], tuple[object, ...]]
-"""A function and its arguments."""
 
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "upgrade"}
 """Headers that a server cannot give: they frame the request."""
@@ -148,13 +146,7 @@ class Transfers:
                 kept = part
         found = Multihash.of(SHA3_256, hasher.digest())
         if found != wanted.hash:
-            raise IntegrityError(
-                f"object {wanted.hash} is not what was committed",
-                code="E0813",
-                notes=(f"file: {source}", f"its bytes hash to {found}"),
-                help="it was not pushed: remove the file, and push from a clone with an intact "
-                "copy",
-            )
+            raise damaged_object(wanted.hash, source, found)
         yield kept
         self._tell(len(kept))
 
