@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,11 @@ settings.register_profile("odfbuild", derandomize=True, **_CALM)  # type: ignore
 settings.register_profile("search", print_blob=True, **_CALM)  # type: ignore[arg-type]
 settings.register_profile("quick", derandomize=True, max_examples=10, **_CALM)  # type: ignore[arg-type]
 settings.load_profile("odfbuild")
+
+# Shells start what runs in the background with Ctrl-C ignored, and the programs that tests
+# interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

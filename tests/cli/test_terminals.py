@@ -60,8 +60,6 @@ def _take_terminal() -> None:
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # Shells start what runs in the background with Ctrl-C ignored, and children inherit that.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 BOTH = pytest.mark.parametrize("execute", [in_pipe, on_terminal])
