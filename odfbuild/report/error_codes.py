@@ -29,7 +29,7 @@ _GROUPS = {
     "08": "Stored bytes",
     "09": "The machine",
     "10": "Repositories",
-    "12": "Looking at records",
+    "12": "Reading records",
 }
 
 
