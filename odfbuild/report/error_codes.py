@@ -30,6 +30,7 @@ _GROUPS = {
     "09": "The machine",
     "10": "Repositories",
     "11": "Branches",
+    "12": "Reading records",
 }
 
 
