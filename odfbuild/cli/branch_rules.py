@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.cli.aliases import ALIASES
 from odfbuild.errors import BranchError
 
 if TYPE_CHECKING:
@@ -77,7 +78,5 @@ _HELP = {
 
 def command_of(ctx: Any) -> str:
     """The whole name of the command that is called, such as `docs build`."""
-    from odfbuild.cli.verbs import ALIASES
-
     verb, *rest = ctx.command_path.split()[1:]
     return " ".join((ALIASES.get(verb, verb), *rest))
