@@ -63,10 +63,10 @@ def test_examples_in_docstrings_give_what_they_show(
     monkeypatch.chdir(tiny.root)
     names = {**{name: getattr(odfbuild, name) for name in odfbuild.__all__}, "networkx": networkx}
     project = Project()
-    order = [Project, Project.plan, Project.graph, Project.apply]
+    order = [Project, Project.plan, Project.graph, Project.apply, Dataset]
     others = [value for _, value in inspect.getmembers(Project, inspect.isfunction)]
     members = [getattr(each, "fget", each) for each in vars(Dataset).values()]
-    others += [Dataset, *filter(inspect.isfunction, members)]
+    others += filter(inspect.isfunction, members)
     run = 0
     for value in [*order, *(each for each in others if each not in order)]:
         for example in doctest.DocTestFinder(recurse=False).find(value, globs=names):
