@@ -51,6 +51,16 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         queries.save(right.kept)
 
 
+@contextmanager
+def remembered_lineages(config: Config) -> Iterator[Lineages]:
+    """The lineages that pages show, as told before; those told now are kept, too."""
+    answers = _Answers(config.cache / "page_lineages.bin")
+    lineages = Lineages(answers.load)
+    yield lineages
+    if lineages.is_changed:
+        answers.save(lineages.kept)
+
+
 class KnownOrder:
     """The order of the datasets of the last plan, and what each of them read."""
 
