@@ -129,8 +129,9 @@ def _build_page(
 
     with _site(found, names, moment, {}) as site:
         made = [site.pages.of(name) for name in site.pages.names]
-        ages = {page.name: site.age(page.name) for page in made}
-        text = render_pages(site.project, made, site.status, ages, f"{str(site.at)[:19]}Z")
+        ages = {page.name: site.standing.age(page.name) for page in made}
+        status = {page.name: site.standing.status(page.name) for page in made}
+        text = render_pages(site.project, made, status, ages, f"{str(site.at)[:19]}Z")
         faults = site.pages.faults
     if str(out) == "-":
         state.console.result(text)

@@ -31,8 +31,8 @@ class Written:
 def write_folder(folder: Path, files: Mapping[str, Callable[[], bytes]]) -> Written:
     """Bring a folder up to date; each file is replaced whole, and only if its bytes differ.
 
-    `EnvironmentProblem` E1260 for a folder with other files, E1261 for a file or link of somebody else
-    where one is to be written, E0910 when it cannot be written.
+    `EnvironmentProblem` E1260 for a folder with other files, E1261 for a file or link of somebody
+    else where one is to be written, E0910 when it cannot be written.
     """
     before = _listed(folder)
     _check_own(folder, files, before)

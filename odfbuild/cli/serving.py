@@ -20,7 +20,9 @@ _KINDS = {
 }
 
 
-def serve_files(port: int, file: Callable[[str], bytes | None], ready: Callable[[str], None]) -> None:
+def serve_files(
+    port: int, file: Callable[[str], bytes | None], ready: Callable[[str], None]
+) -> None:
     """Answer requests until Ctrl-C; `ready` is told the address. Port 0 is any that is free.
 
     `file` gives what is at a path. What it raises is shown in place of a page.

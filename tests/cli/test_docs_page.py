@@ -110,7 +110,9 @@ def test_it_is_written_to_a_file(tiny: Tiny, odfbuild: Program) -> None:
     assert said.err == f"Wrote 1 dataset to {file}.\n"
     assert Page(file.read_text()).ids == ["d-root"]
     odfbuild.ok("docs", "build", "--single-page", "-o", "page.html")
-    assert "error[E0910]" in odfbuild("docs", "build", "--single-page", "-o", "nowhere/page.html").err
+    assert (
+        "error[E0910]" in odfbuild("docs", "build", "--single-page", "-o", "nowhere/page.html").err
+    )
 
 
 def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> None:

@@ -173,9 +173,7 @@ def test_a_folder_or_file_of_somebody_else_is_refused(tiny: Tiny, odfbuild: Prog
     assert "is no folder; add --single-page" in odfbuild("docs", "build", "-o", "x.html").err
 
 
-def test_a_build_that_was_killed_is_finished_by_the_next_one(
-    tiny: Tiny, odfbuild: Program
-) -> None:
+def test_a_build_that_was_killed_is_finished_by_the_next_one(tiny: Tiny, odfbuild: Program) -> None:
     folder = build(odfbuild)
     whole = {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*.css")}
     # What a kill leaves: the list first, then some of the files, one of them not yet in its place.

@@ -84,6 +84,8 @@ ELSEWHERE = {
     "E1201": ("tests/records/test_records.py", "a column that is not there"),
     "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
     "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),
+    "E1260": ("tests/cli/test_docs_site.py", "a folder with other files"),
+    "E1261": ("tests/cli/test_docs_site.py", "a file where a page is to be"),
     "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
     "E1086": ("tests/store/test_keys.py", "another passphrase"),
     "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),

@@ -79,7 +79,7 @@ def _columns(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
 
 
 def _label(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST:]}"
+    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
 def _line(source: tuple[float, float, float], reader: tuple[float, float, float]) -> str:

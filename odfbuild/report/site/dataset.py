@@ -12,11 +12,12 @@ from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.site.markdown import rendered
+from odfbuild.report.site.paths import dataset_path
+from odfbuild.report.site.standing import Standing
 from odfbuild.report.site.ways import ways_in
 
 if TYPE_CHECKING:
     from odfbuild.inspect.pages import Page, Point
-    from odfbuild.report.site.site import Site
 
 MOST = 100
 """So many names, runs and parts of anything else are listed; a page stays small."""
@@ -39,16 +40,16 @@ class Text:
     cut: bool
 
 
-def dataset_page(site: Site, page: Page) -> dict[str, Any]:
+def dataset_page(standing: Standing, page: Page) -> dict[str, Any]:
     """The values that the template shows."""
     readme, attachments = _attachments(page)
     return {
         "page": page,
-        "age": site.age(page.name),
+        "age": standing.age(page.name),
         "most": MOST,
         "readme": readme,
         "attachments": attachments,
-        "neighbours": _neighbours(site, page),
+        "neighbours": _neighbours(standing, page),
         "columns": page.columns[:_COLUMNS],
         "lineage": _lineage(page),
         "used": _used(page),
@@ -81,19 +82,18 @@ def _attachments(page: Page) -> tuple[str | None, list[Text]]:
     return readme, others
 
 
-def _neighbours(site: Site, page: Page) -> str | None:
+def _neighbours(standing: Standing, page: Page) -> str | None:
     inputs, readers = page.inputs[:_DRAWN], page.readers[:_DRAWN]
     if not inputs and not readers:
         return None
-    from odfbuild.report.site.site import dataset_path
 
     def node(name: str) -> Node:
         here = " here" if name == page.name else ""
-        note = site.status.get(name, "")
+        note = standing.status(name)
         href = f"../{dataset_path(name)}"
-        return Node(name=name, href=href, classes=f"{site.tone(name)}{here}", note=note)
+        return Node(name=name, href=href, classes=f"{standing.tone(name)}{here}", note=note)
 
-    edges = {page.name: inputs, **{reader: (page.name,) for reader in readers}}
+    edges = {page.name: inputs, **dict.fromkeys(readers, (page.name,))}
     nodes = [node(name) for name in dict.fromkeys((*inputs, page.name, *readers))]
     return draw(nodes, edges, f"Datasets that {page.name} reads, and that read it")
 

@@ -13,12 +13,12 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.project.resources import template_text
-from odfbuild.report.datasets import statuses
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.forms.words import lasting, size
-from odfbuild.report.freshness import DatasetAge, age_of, spelled
+from odfbuild.report.freshness import spelled
 from odfbuild.report.site.dataset import dataset_page
-from odfbuild.project.settings.freshness import max_age
+from odfbuild.report.site.paths import dataset_path, list_path, run_path
+from odfbuild.report.site.standing import Standing
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -33,17 +33,6 @@ LISTED = 500
 
 _SHARD = 2_000
 """So many datasets are told of in one file of `data/`."""
-
-_TONES = {
-    "up to date": "good",
-    "refused": "bad",
-    "no definition": "bad",
-    "external": "plain",
-    "not pulled": "plain",
-    "waiting": "plain",
-    "earlier query": "plain",
-}
-"""How a status is coloured; all others tell that something is to be done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +65,6 @@ class Site:
     # --- What several pages tell ---
 
     @cached_property
-    def status(self) -> dict[str, str]:
-        """How each dataset stands by the plan."""
-        return statuses(self.pages.found.plan)
-
-    @cached_property
     def _lists(self) -> list[tuple[str, ...]]:
         names = self.pages.names
         return [names[start : start + LISTED] for start in range(0, len(names), LISTED)]
@@ -94,16 +78,10 @@ class Site:
         """What the project is called."""
         return self.pages.found.project.config.qualified_name
 
-    def tone(self, name: str) -> str:
-        """The class that colours a dataset: `good`, `busy`, `bad` or `plain`."""
-        return _TONES.get(self.status.get(name, "external"), "busy")
-
-    def age(self, name: str) -> DatasetAge:
-        """How old a dataset is, and may be."""
-        found = self.pages.found
-        state = found.projections.get(name)
-        limit = max_age(found.project.config.freshness, name)
-        return age_of(name, state.watermark if state else None, self.at, limit)
+    @cached_property
+    def standing(self) -> Standing:
+        """How the datasets stand."""
+        return Standing(self.pages.found, self.at)
 
     def _render(self, template: str, path: str, **values: Any) -> bytes:
         filters: dict[str, Callable[..., Any]] = {
@@ -130,14 +108,14 @@ class Site:
     def _overview(self) -> bytes:
         counts: dict[str, int] = {}
         for name in self.pages.names:
-            text = self.status.get(name, "")
+            text = self.standing.status(name)
             counts[text] = counts.get(text, 0) + 1
         failed = [
             (name, entry.last)
             for name, entry in ((name, self.pages.entry(name)) for name in self._touched())
             if entry.last is not None and entry.last.is_failure
         ]
-        stale = [name for name in self.pages.names if self.age(name).status == "stale"]
+        stale = [name for name in self.pages.names if self.standing.age(name).status == "stale"]
         only = len(self._lists) == 1
         return self._render(
             "overview.html.j2",
@@ -170,7 +148,9 @@ class Site:
 
     def _dataset(self, name: str) -> bytes:
         path = dataset_path(name)
-        return self._render("dataset.html.j2", path, **dataset_page(self, self.pages.of(name)))
+        return self._render(
+            "dataset.html.j2", path, **dataset_page(self.standing, self.pages.of(name))
+        )
 
     def _run(self, run: PastRun) -> bytes:
         known = frozenset(self.pages.names)
@@ -197,7 +177,13 @@ class Site:
             entry = self.pages.entry(name)
             inputs = [self._number[each] for each in entry.inputs]
             rows.append(
-                [name, self.status.get(name, ""), self.tone(name), entry.template or "", inputs]
+                [
+                    name,
+                    self.standing.status(name),
+                    self.standing.tone(name),
+                    entry.template or "",
+                    inputs,
+                ]
             )
         return _script("graph", number, rows)
 
@@ -216,21 +202,6 @@ class Site:
                 ]
             )
         return _script("search", number, rows)
-
-
-def dataset_path(name: str) -> str:
-    """Where the page of a dataset is, as a link; a name may contain an account and a slash."""
-    return f"datasets/{name.replace('/', '~')}.html"
-
-
-def run_path(run: str) -> str:
-    """Where the page of a run is."""
-    return f"runs/{run}.html"
-
-
-def list_path(number: int) -> str:
-    """Where a part of the list of datasets is."""
-    return f"lists/{number}.html"
 
 
 def _resource(name: str) -> bytes:
