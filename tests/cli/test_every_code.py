@@ -87,6 +87,8 @@ ELSEWHERE = {
     "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),
     "E1204": ("tests/api/test_dataset.py", "a pin of another dataset"),
     "E1205": ("tests/api/test_dataset.py", "a time before a dataset began"),
+    "E1260": ("tests/cli/test_docs_site.py", "a folder with other files"),
+    "E1261": ("tests/cli/test_docs_site.py", "a file where a page is to be"),
     "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
     "E1086": ("tests/store/test_keys.py", "another passphrase"),
     "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),
