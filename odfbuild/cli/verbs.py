@@ -46,6 +46,7 @@ SECTIONS = {
         "blame",
         "tail",
         "sql",
+        "shell",
         "corrections",
         "freshness",
         "decode",
