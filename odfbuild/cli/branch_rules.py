@@ -30,7 +30,7 @@ _COMMANDS = {
     Rule.BEGINS: ("plan, apply",),
     Rule.READS: (
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
-        "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
+        "shell, freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
         "watermark show, watermark late, storage status, storage push, storage pull",
         "docs serve, key status, key export",
     ),

@@ -179,9 +179,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return (duckdb.Error, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
-def _told(
-    error: Exception, settings: EngineSettings, memory: str, sql: str
-) -> OdfbuildError:
+def _told(error: Exception, settings: EngineSettings, memory: str, sql: str) -> OdfbuildError:
     """What DuckDB says, as an error of ours with its place in the query."""
     kind, said = type(error).__name__, str(error)
     first = re.sub(r"^[\w ]+ Error: ", "", said.split("\n", maxsplit=1)[0])
