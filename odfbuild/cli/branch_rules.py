@@ -30,9 +30,9 @@ _COMMANDS = {
     Rule.BEGINS: ("plan, apply",),
     Rule.READS: (
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
-        "shell, freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
+        "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
         "watermark show, watermark late, storage status, storage push, storage pull",
-        "docs serve, key status, key export",
+        "docs serve, key status, key export, shell",
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (

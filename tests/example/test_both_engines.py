@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, spark_engine: Engine) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, spark_engine: Engine) -> Iterator[Project]:
     """The example, and April after it: aggregates were corrected."""
     built = ExampleProject.applied(tmp_path_factory)
     copied = built.copy(tmp_path_factory.mktemp("both") / "project")
