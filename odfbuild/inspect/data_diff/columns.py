@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.inspect.data_diff.model import ColumnChange, SchemaDifference
 from odfbuild.records.duckdb_views import quote
@@ -42,6 +42,11 @@ def is_text(kind: str) -> bool:
     return kind in ("VARCHAR", "BOOLEAN", "UUID")
 
 
+def is_nested(kind: str) -> bool:
+    """Whether values of a type of DuckDB have values within."""
+    return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP("))
+
+
 @dataclass(frozen=True, slots=True)
 class Common:
     """A column of both states, by its name in each, and its types."""
@@ -61,6 +66,12 @@ class Common:
         zoned = ["TIME ZONE" in each for each in (old, new)]
         times = is_time(old) and is_time(new) and zoned[0] == zoned[1]
         return old == new or times or (is_number(old) and is_number(new))
+
+
+def row_of(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+    """The one row that a query gives."""
+    (row,) = connection.execute(sql).fetchall()
+    return tuple(row)
 
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
@@ -135,8 +146,7 @@ def _values(
         f"min(hash({quote(name)})) < max(hash({quote(name)}))"
         for name in columns
     )
-    row = connection.execute(f"SELECT {parts} FROM {quote(relation)}").fetchone()
-    assert row is not None
+    row = row_of(connection, f"SELECT {parts} FROM {quote(relation)}")
     return {
         name: (kind, *row[3 * number : 3 * number + 3])
         for number, (name, kind) in enumerate(columns.items())

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.inspect.data_diff.columns import Common, common_columns, is_float
+from odfbuild.errors import RecordsError
+from odfbuild.inspect.data_diff.columns import Common, common_columns, is_float, is_nested, row_of
 from odfbuild.inspect.data_diff.distributions import drifts
 from odfbuild.inspect.data_diff.model import (
     SAMPLES,
@@ -24,10 +25,13 @@ from odfbuild.inspect.data_diff.model import (
 )
 from odfbuild.odf.records import plain_value
 from odfbuild.records.duckdb_views import quote
+from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
 
+ASKED = "--key"
+"""Where a key comes from that somebody asked for."""
 SIGN = "__odf_sign"
 """The column of `moves`: 1 for a record that was added, -1 for one that was taken back."""
 _PAIRED = "__odf_paired"
@@ -72,10 +76,10 @@ def compare(
     _sum_up(connection, old, new, common)
     if not _one(connection, "SELECT count(*) FROM delta"):
         return found
-    key = _given(keys, common) or _unique(connection, old, new, common)
+    key = _given(dataset, keys, common) or _unique(connection, old, new, common)
     columns = [quote(each) for each in key.columns] if key is not None else []
     _pair(connection, columns)
-    removed, added, changed, repeated = _row(
+    removed, added, changed, repeated = row_of(
         connection,
         f"SELECT coalesce(-sum({SIGN}) FILTER ({SIGN} < 0 AND NOT {_PAIRED}), 0),"
         f" coalesce(sum({SIGN}) FILTER ({SIGN} > 0 AND NOT {_PAIRED}), 0),"
@@ -152,7 +156,7 @@ def _rates(
         )
         both = is_float(each.old_type) and is_float(each.new_type)
         parts.append(f"count(*) FILTER ({close})" if both else "0")
-    row = _row(connection, f"SELECT {', '.join(parts)} FROM {_changed(columns)}")
+    row = row_of(connection, f"SELECT {', '.join(parts)} FROM {_changed(columns)}")
     rates = (
         ColumnRate(column=each.name, changed=changed, rounding=rounding)
         for each, changed, rounding in zip(others, row[::2], row[1::2], strict=True)
@@ -233,11 +237,21 @@ def _plain(names: Sequence[str], values: Iterable[Any]) -> Mapping[str, Any]:
 # --- Keys ---
 
 
-def _given(keys: Iterable[Key], common: Sequence[Common]) -> Key | None:
+def _given(dataset: str, keys: Iterable[Key], common: Sequence[Common]) -> Key | None:
     names = {each.name.lower(): each.name for each in common}
     for key in keys:
-        if all(name.lower() in names for name in key.columns):
+        missing = [name for name in key.columns if name.lower() not in names]
+        if not missing:
             return replace(key, columns=tuple(names[name.lower()] for name in key.columns))
+        if key.origin == ASKED:
+            raise RecordsError(
+                f"'{dataset}' has no column '{missing[0]}' in both states",
+                code="E1221",
+                dataset=dataset,
+                help=did_you_mean(
+                    missing[0], names.values(), f"columns of both: {', '.join(names.values())}"
+                ),
+            )
     return None
 
 
@@ -252,7 +266,7 @@ def _unique(
     if not able:
         return None
     sums = ", ".join(f"sum({SIGN} * hash({quote(each.name)})::HUGEINT)" for each in able)
-    moved = dict(zip(able, _row(connection, f"SELECT {sums} FROM delta"), strict=True))
+    moved = dict(zip(able, row_of(connection, f"SELECT {sums} FROM delta"), strict=True))
     able.sort(key=lambda each: moved[each] != 0)
     able = able[:_MOST_KEY_COLUMNS]
     sides = [(old, [quote(each.old_name) for each in able])]
@@ -270,8 +284,7 @@ def _unique(
 
 
 def _identifies(column: Common) -> bool:
-    kinds = (column.old_type, column.new_type)
-    return not any(is_float(each) or each[-1] in ")]" and "DECIMAL" not in each for each in kinds)
+    return not any(is_float(each) or is_nested(each) for each in (column.old_type, column.new_type))
 
 
 def _estimates(
@@ -280,7 +293,7 @@ def _estimates(
     """About how many different values the first column has, the first two, and so on."""
     hashes = (f"hash({', '.join(names[:number])})" for number in range(1, len(names) + 1))
     counts = ", ".join(f"approx_count_distinct({each})" for each in hashes)
-    return _row(connection, f"SELECT {counts} FROM {quote(side.state)}")
+    return row_of(connection, f"SELECT {counts} FROM {quote(side.state)}")
 
 
 def _are_unique(connection: duckdb.DuckDBPyConnection, side: Side, names: Sequence[str]) -> bool:
@@ -288,11 +301,5 @@ def _are_unique(connection: duckdb.DuckDBPyConnection, side: Side, names: Sequen
     return bool(_one(connection, f"SELECT count(*) FROM ({different})") == side.records)
 
 
-def _row(connection: duckdb.DuckDBPyConnection, sql: str) -> Sequence[Any]:
-    row = connection.execute(sql).fetchone()
-    assert row is not None
-    return row
-
-
 def _one(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
-    return _row(connection, sql)[0]
+    return row_of(connection, sql)[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.inspect.data_diff.columns import Common, is_number, is_text, is_time
+from odfbuild.inspect.data_diff.columns import Common, is_number, is_text, is_time, row_of
 from odfbuild.inspect.data_diff.model import Distribution, Drift
 from odfbuild.odf.records import plain_value
 from odfbuild.records.duckdb_views import quote
@@ -47,14 +47,14 @@ def distributions(
 ) -> list[tuple[Distribution, Raw]]:
     """The distribution of each column (name and type), and its quantiles as numbers."""
     source = quote(relation)
-    records = _row(connection, f"SELECT count(*) FROM {source}")[0]
+    records = row_of(connection, f"SELECT count(*) FROM {source}")[0]
     exact = records <= EXACT_RECORDS
     parts = ", ".join(part for column in columns for part in _parts(*column, exact))
-    row = _row(connection, f"SELECT {parts} FROM {source}") if columns else ()
+    row = row_of(connection, f"SELECT {parts} FROM {source}") if columns else ()
     found = []
     for number, (name, kind) in enumerate(columns):
         present, distinct, least, greatest, quantiles = row[5 * number : 5 * number + 5]
-        top = ()
+        top: tuple[tuple[Any, int], ...] = ()
         if is_text(kind) and 0 < distinct <= _FEW:
             top = tuple(
                 (plain_value(value), many)
@@ -143,9 +143,3 @@ def _number(value: Any) -> float:
     if isinstance(value, date):
         return float(value.toordinal())
     return float(value)
-
-
-def _row(connection: duckdb.DuckDBPyConnection, sql: str) -> Sequence[Any]:
-    row = connection.execute(sql).fetchone()
-    assert row is not None
-    return row

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from odfbuild.errors import OdfbuildError
+
 SAMPLES = 20
 """How many records are shown of a dataset."""
 
@@ -144,3 +146,19 @@ class DataDiff:
     def differs(self) -> bool:
         """Whether there is anything to tell."""
         return bool(self.added or self.removed or self.changed or self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The differences of several datasets between the states `old` and `new`.
+
+    `same` have none. Those in `errors` could not be compared. `notes` say what else there is to
+    know, such as how much was read.
+    """
+
+    old: str
+    new: str
+    diffs: tuple[DataDiff, ...] = ()
+    same: tuple[str, ...] = ()
+    errors: tuple[OdfbuildError, ...] = ()
+    notes: tuple[str, ...] = ()

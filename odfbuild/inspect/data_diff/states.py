@@ -6,20 +6,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.operation import APPEND, CORRECT_TO
-from odfbuild.inspect.data_diff.compare import SIGN, Side, compare
+from odfbuild.inspect.data_diff.columns import row_of
+from odfbuild.inspect.data_diff.compare import ASKED, SIGN, Side, compare
 from odfbuild.inspect.data_diff.model import DataDiff, Key
-from odfbuild.odf.model import MergeStrategy
-from odfbuild.records.duckdb_views import connect, quote
+from odfbuild.odf.model import AddPushSource, SetPollingSource
+from odfbuild.project.settings.by_name import matching
+from odfbuild.records.duckdb_views import connect, files_sql, quote
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
+    from odfbuild.engine.contract import Vocabulary
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.multihash import Multihash
     from odfbuild.project.model import Config
@@ -37,30 +42,46 @@ def diff_states(
     new: Projection | None,
     names: tuple[str, str],
     keys: Sequence[Key] = (),
-) -> DataDiff:
-    """The differences between two states of a dataset; `None`: it has no records there.
+) -> DataDiff | None:
+    """The differences between two states of a dataset (`None`: it is not there), `names` theirs.
 
-    `names` are those of the states. Slices before the newest block that both have are read only to
-    tell distributions, and to find a key where there is none among `keys`.
+    Slices before the newest block that both have are read only to tell distributions, and to find
+    a key where there is none among `keys`. `None` where the chain alone says that nothing differs.
     """
-    same = DataDiff(dataset=dataset, old=names[0], new=names[1])
     known = [each for each in (old, new) if each is not None and each.schema is not None]
-    if not known or (old is not None and new is not None and old.head == new.head):
-        count = sum(records_of(workspace, dataset, each).count() for each in known[:1])
-        return replace(same, old_records=count, new_records=count)
     shared = _shared(workspace.dataset(dataset), old, new)
+    if not known or _adds_nothing(workspace, dataset, known, shared):
+        return None
     with database(workspace) as connection:
-        sides, unread = [], 0
+        sides: list[Side] = []
+        unread = 0
         for prefix, name, state in zip(("old", "new"), names, (old, new), strict=True):
             if state is None or state.schema is None:
                 sides.append(no_records(connection, prefix, name, known[0], workspace, dataset))
                 continue
             records = records_of(workspace, dataset, state)
-            since = records_of(workspace, dataset, shared).pin if shared else None
-            moves = records_of(workspace, dataset, state, view="history", since=since)
+            moves = _since(workspace, dataset, state, shared)
             unread = len(records.stored.slices) - len(moves.stored.slices)
             sides.append(committed(connection, prefix, name, records, moves))
-        return replace(compare(connection, dataset, *sides, keys), unread=unread)
+        return replace(compare(connection, dataset, sides[0], sides[1], keys), unread=unread)
+
+
+def _since(
+    workspace: Workspace, dataset: str, state: Projection, shared: Projection | None
+) -> Records:
+    """Every record of a state that came after `shared`."""
+    since = records_of(workspace, dataset, shared).pin if shared is not None else None
+    return records_of(workspace, dataset, state, view="history", since=since)
+
+
+def _adds_nothing(
+    workspace: Workspace, dataset: str, states: Sequence[Projection], shared: Projection | None
+) -> bool:
+    """Whether no state has columns or records that `shared` does not have."""
+    return shared is not None and not any(
+        each.schema != shared.schema or _since(workspace, dataset, each, shared).stored.slices
+        for each in states
+    )
 
 
 @contextmanager
@@ -76,40 +97,49 @@ def database(workspace: Workspace) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def committed(
-    connection: duckdb.DuckDBPyConnection,
-    prefix: str,
-    name: str,
-    records: Records,
-    moves: Records,
+    connection: duckdb.DuckDBPyConnection, prefix: str, name: str, records: Records, moves: Records
 ) -> Side:
     """Views of `records`, and of those that led there."""
-    state, history = f"{prefix}_state", f"{prefix}_history"
-    records.duckdb_view(connection, state)
-    moves.duckdb_view(connection, history)
-    operation = moves.stored.vocab.operation_type
-    return signed(
-        connection, prefix, name, state, history, operation, records.schema.names, records.count()
-    )
+    records.duckdb_view(connection, f"{prefix}_state")
+    moves.duckdb_view(connection, f"{prefix}_history")
+    _signed(connection, prefix, moves.stored.vocab, records.schema.names)
+    return Side(name, f"{prefix}_state", f"{prefix}_moves", records.count())
 
 
-def signed(
+def computed(
     connection: duckdb.DuckDBPyConnection,
     prefix: str,
     name: str,
-    state: str,
-    history: str,
-    operation: str,
-    columns: Sequence[str],
-    records: int,
+    files: Sequence[Path],
+    schema: pa.Schema,
+    vocab: Vocabulary,
 ) -> Side:
-    """A side whose moves are `history`: by what records do, according to the column `operation`."""
-    moves = f"{prefix}_moves"
-    connection.execute(
-        f"CREATE VIEW {moves} AS SELECT {', '.join(map(quote, columns))}, "
-        f"CASE WHEN {quote(operation)} IN ({APPEND}, {CORRECT_TO}) THEN 1 ELSE -1 END AS {SIGN} "
-        f"FROM {history}"
-    )
+    """Views of records in files that no chain has, and of what they amount to."""
+    state, moves, history = (f"{prefix}_{each}" for each in ("state", "moves", "history"))
+    connection.execute(f"CREATE VIEW {history} AS {files_sql(files, schema, connection)}")
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    columns = [each for each in schema.names if each not in system]
+    _signed(connection, prefix, vocab, columns)
+    (taken,) = row_of(connection, f"SELECT count(*) FROM {moves} WHERE {SIGN} < 0")
+    names = ", ".join(map(quote, columns))
+    left = f"SELECT {names} FROM {moves}"
+    if taken:
+        sums = f"SELECT {names}, sum({SIGN})::BIGINT AS {SIGN} FROM {moves} GROUP BY {names}"
+        left = f"SELECT {names} FROM ({sums}) t, unnest(range(t.{SIGN}))"
+    connection.execute(f"CREATE VIEW {state} AS {left}")
+    (records,) = row_of(connection, f"SELECT count(*) FROM {state}")
     return Side(name, state, moves, records)
+
+
+def _signed(
+    connection: duckdb.DuckDBPyConnection, prefix: str, vocab: Vocabulary, columns: Sequence[str]
+) -> None:
+    """The moves of a side: what the records of its history add, and what they take back."""
+    adds = f"{quote(vocab.operation_type)} IN ({APPEND}, {CORRECT_TO})"
+    connection.execute(
+        f"CREATE VIEW {prefix}_moves AS SELECT {', '.join(map(quote, columns))}, "
+        f"CASE WHEN {adds} THEN 1 ELSE -1 END AS {SIGN} FROM {prefix}_history"
+    )
 
 
 def no_records(
@@ -135,23 +165,20 @@ def nothing_like(
     return Side(name, state, moves, 0)
 
 
-def keys_of(config: Config, dataset: str, state: Projection | None) -> list[Key]:
-    """What identifies records of a dataset: its primary key, else what a check has as unique."""
-    sources = []
+def keys_of(
+    config: Config, dataset: str, state: Projection | None, given: Sequence[str] = ()
+) -> list[Key]:
+    """What identifies records: what is `given`, the primary key, what a check has as unique."""
+    sources: list[SetPollingSource | AddPushSource] = []
     if state is not None:
-        polled = [state.polling_source] if state.polling_source else []
-        sources = [*polled, *state.push_sources.values()]
-    primary = {key for each in sources if (key := _primary_key(each.merge))}
-    found = [Key(columns=key, origin="primary key") for key in primary if len(primary) == 1]
-    from odfbuild.project.settings.by_name import matching
-
+        sources += [state.polling_source] if state.polling_source else []
+        sources += state.push_sources.values()
+    primary = {tuple(getattr(each.merge, "primary_key", ())) for each in sources} - {()}
+    found = [Key(columns=tuple(given), origin=ASKED)] if given else []
+    found += [Key(columns=key, origin="primary key") for key in primary if len(primary) == 1]
     declared = (each.unique for each in config.checks if matching(each, dataset) is not None)
     unique = chain.from_iterable(declared)
     return [*found, *(Key(columns=each, origin="unique by a check") for each in unique)]
-
-
-def _primary_key(merge: MergeStrategy) -> tuple[str, ...]:
-    return tuple(getattr(merge, "primary_key", ()))
 
 
 def _shared(

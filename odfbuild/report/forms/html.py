@@ -17,3 +17,10 @@ def render_page(template: str, filters: Mapping[str, Callable[..., Any]], **valu
     )
     environment.filters |= filters
     return environment.from_string(template_text(f"report/{template}")).render(values)
+
+
+def style() -> Any:
+    """The style of pages of plans and differences, as it stands in a page."""
+    from markupsafe import Markup
+
+    return Markup(template_text("report/page.css").rstrip())
