@@ -1,6 +1,6 @@
 """Compare two states of a dataset in DuckDB, which keeps what does not fit into memory on disk.
 
-Each record that led to a state counts for it, or against it where it takes another one back. The
+Each record that led to a state counts for it, or against it where it retracts another one. The
 sums per record, of the new state less the old one, are the difference: so what led to both states,
 such as a slice that both have, need not be read. Where that leaves one record of a key on each
 side, the record was changed; other records were added or removed.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ASKED = "--key"
 """Where a key comes from that somebody asked for."""
 SIGN = "__odf_sign"
-"""The column of `moves`: 1 for a record that was added, -1 for one that was taken back."""
+"""The column of `moves`: 1 for a record that was added, -1 for one that was retracted."""
 _PAIRED = "__odf_paired"
 _MOST_KEY_COLUMNS = 12
 _ROUNDING = 1e-9

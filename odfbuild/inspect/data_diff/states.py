@@ -70,8 +70,7 @@ def _since(
     workspace: Workspace, dataset: str, state: Projection, shared: Projection | None
 ) -> Records:
     """Every record of a state that came after `shared`."""
-    since = records_of(workspace, dataset, shared).pin if shared is not None else None
-    return records_of(workspace, dataset, state, view="history", since=since)
+    return records_of(workspace, dataset, state, view="history", since=shared)
 
 
 def _adds_nothing(
@@ -134,7 +133,7 @@ def computed(
 def _signed(
     connection: duckdb.DuckDBPyConnection, prefix: str, vocab: Vocabulary, columns: Sequence[str]
 ) -> None:
-    """The moves of a side: what the records of its history add, and what they take back."""
+    """The moves of a side: what the records of its history add, and what they retract."""
     adds = f"{quote(vocab.operation_type)} IN ({APPEND}, {CORRECT_TO})"
     connection.execute(
         f"CREATE VIEW {prefix}_moves AS SELECT {', '.join(map(quote, columns))}, "

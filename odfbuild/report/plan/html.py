@@ -5,9 +5,9 @@ from __future__ import annotations
 from odfbuild.inspect.data_diff.model import Comparison
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.report.errors import render_error
-from odfbuild.report.forms.html import render_page, style
+from odfbuild.report.forms.html import render_page
 from odfbuild.report.plan.view import view
-from odfbuild.report.records.data_diff.html import data_diff_part
+from odfbuild.report.records.data_diff.html import page_values
 
 
 def render_html(saved: SavedPlan, records: Comparison | None = None) -> str:
@@ -17,6 +17,5 @@ def render_html(saved: SavedPlan, records: Comparison | None = None) -> str:
         {"error_text": lambda error: render_error(error).rstrip()},
         plan=view(saved.plan),
         saved=saved,
-        style=style(),
-        records="" if records is None else data_diff_part(records),
+        records=None if records is None else page_values(records),
     )

@@ -21,7 +21,7 @@ def data_diff_to_data(found: Comparison) -> dict[str, Any]:
             for each, seen in zip(found.diffs, views(found), strict=True)
         ],
         "same": list(found.same),
-        "errors": [error_to_data(each) for each in found.errors],
+        "errors": [data for each in found.errors for data in error_to_data(each)],
     }
 
 
