@@ -92,6 +92,8 @@ class Base:
         rebuild: Sequence[str] = (),
         delete: Sequence[str] = (),
         correct: Sequence[str] = (),
+        *,
+        of_branch: bool = False,
     ) -> Survey:
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
@@ -99,6 +101,7 @@ class Base:
             rebuilds=tuple(map(Consent.parse, rebuild)),
             corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),
+            of_branch=of_branch,
         )
         return survey(self._folder, plan_request, self._given)
 

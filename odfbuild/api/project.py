@@ -97,7 +97,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
-            self._survey() if plan is None else approve(stamp(plan), self.config())
+            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),

@@ -67,7 +67,7 @@ def pages(found: Survey, names: Sequence[str]) -> tuple[Page, ...]:
     """The pages of these datasets, in their order; links lead to others of them only."""
     config = found.project.config
     definitions = {each.name: each for each in found.project.definitions}
-    changes, results = _changes(config), last_results(config.cache)
+    changes, results = _changes(config), last_results(config.cache, config.branch)
     wanted = set(names)
 
     def page(name: str, fault: OdfbuildError | None) -> Page:

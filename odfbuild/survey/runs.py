@@ -28,11 +28,15 @@ def run_folders(cache: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """The results of a run that ended; `datasets` is what became of each, by name."""
+    """The results of a run that ended; `datasets` is what became of each, by name.
+
+    `branch` is the one that it ran in.
+    """
 
     id: str
     exit_code: int
     datasets: Mapping[str, Mapping[str, Any]]
+    branch: str | None = None
 
 
 def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
@@ -48,10 +52,22 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
                 continue
             data = json.loads(text)
             datasets = {each["name"]: each for each in data["datasets"]}
-            found.append(PastRun(id=data["run_id"], exit_code=data["exit_code"], datasets=datasets))
+            found.append(
+                PastRun(
+                    id=data["run_id"],
+                    exit_code=data["exit_code"],
+                    datasets=datasets,
+                    branch=data.get("branch"),
+                )
+            )
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
+
+
+def runs_in(cache: Path, branch: str | None) -> list[PastRun]:
+    """The runs in a branch (`None`: on the heads), oldest first."""
+    return [run for run in past_runs(cache) if run.branch == branch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +89,8 @@ class LastResult:
         return f"{self.status}{code} in run {self.run}: {self.because}"
 
 
-def last_results(cache: Path) -> dict[str, LastResult]:
-    """The last result of every dataset, by name, as far as runs are kept."""
+def last_results(cache: Path, branch: str | None = None) -> dict[str, LastResult]:
+    """The last result of every dataset in the branch, by name, as far as runs are kept."""
     return {
         name: LastResult(
             run=run.id,
@@ -82,17 +98,17 @@ def last_results(cache: Path) -> dict[str, LastResult]:
             because=each.get("because"),
             error=each.get("error"),
         )
-        for run in past_runs(cache)
+        for run in runs_in(cache, branch)
         for name, each in run.datasets.items()
     }
 
 
-def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
+def runs_since(cache: Path, run: str, branch: str | None = None) -> tuple[PastRun, list[PastRun]]:
     """The run with that id, or its unique beginning, or `last`; and those after it.
 
     Raises `PlanError` E0364 when there is none, or several.
     """
-    runs = past_runs(cache)
+    runs = runs_in(cache, branch)
     matching = runs[-1:] if run == "last" else [each for each in runs if each.id.startswith(run)]
     if len(matching) != 1:
         newest = ", ".join(each.id for each in runs[-3:]) or "none"
