@@ -1,6 +1,7 @@
 """The public names of odfbuild, for type checkers; `__init__.py` imports them when asked."""
 
 from odfbuild.api import Project as Project
+from odfbuild.errors import BranchError as BranchError
 from odfbuild.errors import ChainError as ChainError
 from odfbuild.errors import CheckError as CheckError
 from odfbuild.errors import EngineProblem as EngineProblem

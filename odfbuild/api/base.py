@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from odfbuild.errors import BranchError
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
@@ -71,6 +72,17 @@ class Base:
         found = workspace_of(self.config())
         found.check_branch()
         return found
+
+    def _on_heads(self, method: str) -> Workspace:
+        """The chains, for what works on heads; `BranchError` E1103 in a branch."""
+        if self._given.branch is not None:
+            raise BranchError(
+                f"`{method}` does not work in a branch",
+                code="E1103",
+                notes=("it works on heads",),
+                help="use a `Project` without `branch`",
+            )
+        return self.workspace()
 
     def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""

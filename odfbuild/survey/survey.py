@@ -105,7 +105,7 @@ def survey(
     a rebuild or a deletion that cannot be.
     """
     with paused_collector():
-        return _survey(start, plan_request or PlanRequest(), given)
+        return _survey(start, PlanRequest() if plan_request is None else plan_request, given)
 
 
 def with_news(found: Survey) -> Survey:
