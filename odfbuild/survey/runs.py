@@ -36,6 +36,8 @@ class PastRun:
     id: str
     exit_code: int
     datasets: Mapping[str, Mapping[str, Any]]
+    started: str
+    finished: str
     branch: str | None = None
 
 
@@ -57,6 +59,8 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
                     id=data["run_id"],
                     exit_code=data["exit_code"],
                     datasets=datasets,
+                    started=data["started_at"],
+                    finished=data["finished_at"],
                     branch=data.get("branch"),
                 )
             )
@@ -79,6 +83,12 @@ class LastResult:
     because: str | None
     error: str | None
 
+    @classmethod
+    def of(cls, run: str, result: Mapping[str, Any]) -> LastResult:
+        """What the results of a run say of a dataset."""
+        because, error = result.get("because"), result.get("error")
+        return cls(run=run, status=result["status"], because=because, error=error)
+
     @property
     def is_failure(self) -> bool:
         """Whether the dataset did not become what was planned."""
@@ -92,12 +102,7 @@ class LastResult:
 def last_results(cache: Path, branch: str | None = None) -> dict[str, LastResult]:
     """The last result of every dataset in the branch, by name, as far as runs are kept."""
     return {
-        name: LastResult(
-            run=run.id,
-            status=each["status"],
-            because=each.get("because"),
-            error=each.get("error"),
-        )
+        name: LastResult.of(run.id, each)
         for run in runs_in(cache, branch)
         for name, each in run.datasets.items()
     }
