@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.plan.branch_scope import Scope
+    from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.model import Plan
     from odfbuild.project.model import Definition
-    from odfbuild.survey.survey import PlanRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +48,26 @@ class BranchPart:
 
 
 def branch_part(
-    name: str | None, plan_request: PlanRequest, plan: Plan, graph: Graph, held: Collection[str]
-) -> BranchPart | None:
-    """What a plan in that branch is about, by the plan of all datasets; `None`: no such plan.
+    name: str,
+    plan: Plan,
+    graph: Graph,
+    held: Collection[str],
+    named: Iterable[Consent],
+    *,
+    is_selected: bool,
+) -> BranchPart:
+    """What a plan in that branch is about, by the plan of all datasets.
 
-    Raises `BranchError` E1105 when a deletion is asked for.
+    `named` are the datasets that options ask for.
     """
-    if name is None or not plan_request.of_branch:
-        return None
     from odfbuild.plan.branch_scope import scope_of
 
-    if plan_request.deletions:
-        raise _no_deletions(name)
-    consents = (*plan_request.rebuilds, *plan_request.corrections)
-    named = {each.name.lower() for each in consents}
-    return BranchPart(
-        name=name,
-        held=held,
-        scope=scope_of(plan, graph.inputs, held, named),
-        is_selected=bool(plan_request.selection),
-    )
+    asked = {each.name.lower() for each in named}
+    scope = scope_of(plan, graph.inputs, held, asked)
+    return BranchPart(name=name, held=held, scope=scope, is_selected=is_selected)
 
 
-def _no_deletions(branch: str) -> BranchError:
+def no_deletions(branch: str) -> BranchError:
     """The error for a deletion that is asked for in a branch."""
     return BranchError(
         f"no dataset is deleted in the branch '{branch}'",

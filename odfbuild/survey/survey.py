@@ -32,7 +32,6 @@ from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.branch_part import branch_part
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
 from odfbuild.survey.faults import check_all_are_known, fault_of, faults_of
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.drift import ChainDrift
     from odfbuild.plan.places import Place
     from odfbuild.store.dataset import DatasetStore
+    from odfbuild.survey.branch_part import BranchPart
 
 _BUSY = {Action.RUN, Action.POLL, Action.APPEND}
 
@@ -178,7 +178,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         )
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
-    branch = branch_part(project.config.branch, plan_request, plan, graph, held)
+    branch = _branch_part(plan_request, found, held)
     if plan_request or branch is not None:
         known = {*graph.order, *projections, *faults, *others.declared}
         chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
@@ -221,6 +221,22 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     if probed.edited:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.edited)))
     return replace(found, plan=plan)
+
+
+def _branch_part(
+    plan_request: PlanRequest, found: Survey, held: Collection[str]
+) -> BranchPart | None:
+    """What a plan in a branch is about; `None`: none is asked for."""
+    name = found.project.config.branch
+    if name is None or not plan_request.of_branch:
+        return None
+    from odfbuild.survey.branch_part import branch_part, no_deletions
+
+    if plan_request.deletions:
+        raise no_deletions(name)
+    named = (*plan_request.rebuilds, *plan_request.corrections)
+    selected = bool(plan_request.selection)
+    return branch_part(name, found.plan, found.graph, held, named, is_selected=selected)
 
 
 def _asked_for(
