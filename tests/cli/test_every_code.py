@@ -84,6 +84,7 @@ ELSEWHERE = {
     "E1090": ("tests/repository/test_signed_repositories.py", "a signed history, and no key"),
     "E1246": ("tests/apply/test_unit_tests.py", "values of other types than their columns"),
     "E1247": ("tests/apply/test_unit_tests.py", "a source without a schema that was never read"),
+    "E1248": ("tests/verify/test_provenance_of_chains.py", "a row that no record has"),
     "E1201": ("tests/records/test_records.py", "a column that is not there"),
     "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
     "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),
