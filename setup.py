@@ -12,14 +12,17 @@ REPOSITORY = "https://github.com/odfbuild/odfbuild"
 VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "odfbuild" / "version.py").read_text())[1]
 
 
-
 def fetch_site_libraries() -> bool:
     """Whether the scripts of the site are here; npm fetches them when a wheel is built.
 
     Without npm there is a wheel, too: its pages have no search and no drawings.
     """
     tool = ROOT / "tools" / "site_libraries"
-    if "bdist_wheel" in sys.argv and tool.exists() and not (ROOT / "vendored" / "LICENSES.txt").exists():
+    if (
+        "bdist_wheel" in sys.argv
+        and tool.exists()
+        and not (ROOT / "vendored" / "LICENSES.txt").exists()
+    ):
         subprocess.run([tool, "vendored"], cwd=ROOT, check=False)
     return (ROOT / "vendored" / "LICENSES.txt").exists()
 

@@ -50,8 +50,9 @@
       rows = found;
       index = new MiniSearch({
         fields: ["name", "about", "columns", "owners", "tags"],
-        tokenize: (text) => text.split(/[\s\p{Z}\p{P}]+/u).filter(Boolean).concat(text.length < 100 ? [text] : []),
-        searchOptions: { boost: { name: 4, tags: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false), combineWith: "AND" },
+        // Names are found whole and by their parts: `wind_gust`, `wind`, `gust`.
+        tokenize: (text) => text.split(/\s+/).flatMap((word) => [word, ...word.split(/\p{P}+/u)]).filter((word, n, all) => word && word !== all[n - 1]),
+        searchOptions: { tokenize: (text) => text.split(/\s+/).filter(Boolean), boost: { name: 4, tags: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false), combineWith: "AND" },
       });
       index.addAll(rows.map(([name, about, columns, owners, tags], id) => ({ id, name, about, columns, owners, tags })));
     }
@@ -304,7 +305,8 @@
       draw([...datasets.values(), ...nodes.values(), ...drawn.map(([a, ac, b, bc, how]) => ({ data: { source: id(a, ac), target: id(b, bc), how }, classes: how === "copy" ? "" : "filter" }))]);
       chosen.replaceChildren(make("span", { class: "dim" }, `${drawn.length} of ${edges.length} connections. Solid lines copy a value, dashed ones compute with it.`));
     }
-    const first = edges.length > 120 ? own[0] : "";
+    const computed = edges.find(([, , dataset, , how]) => dataset === name && how !== "copy")?.[3];
+    const first = edges.length > 40 ? computed ?? own.at(-1) : "";
     tools.replaceChildren(choice("Column", [...(edges.length > 200 ? [] : [["", "all columns"]]), ...own.map((each) => [each, each])], first, show), ...buttons);
     cy.on("tap", "node", ({ target }) => {
       const { dataset, column } = target.data();
