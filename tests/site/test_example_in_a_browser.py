@@ -93,9 +93,10 @@ def test_columns_can_be_followed_to_where_they_come_from(browser: Browser, site:
         window.click_node("airport", "[data-columns]")
         followed = window.page.locator("[data-columns] .chosen").inner_text()
         assert "nyc.weather.storms.origin → nyc.disruptions.airport (copy)" in followed
-        assert "nyc.weather.storms.wind_gust (derivation)" in window.page.locator(
-            "#c-details"
-        ).inner_text()
+        assert (
+            "nyc.weather.storms.wind_gust (derivation)"
+            in window.page.locator("#c-details").inner_text()
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
