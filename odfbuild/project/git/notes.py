@@ -112,19 +112,6 @@ def commits_of_files(repo: Repo, folder: str) -> dict[str, CommitInfo]:
     return found
 
 
-def files_below(commit: Commit, folder: str, ending: str) -> Iterator[tuple[str, str]]:
-    """The files of a commit below `folder` whose paths have that ending: what is between, text."""
-    from git import Blob
-
-    listed = commit.repo.git.ls_tree("-r", "-z", "--full-tree", commit.hexsha, "--", folder)
-    for line in filter(None, listed.split("\0")):
-        facts, _, path = line.partition("\t")
-        if path.endswith(ending):
-            blob = Blob(commit.repo, bytes.fromhex(facts.split()[2]))
-            name = path.removeprefix(f"{folder}/").removesuffix(ending)
-            yield name, blob.data_stream.read().decode("ascii", "replace")
-
-
 def last_changes(repo: Repo, folder: str) -> dict[str, CommitInfo]:
     """The commit that last changed each file below a folder, by its path in the repository."""
     if not repo.head.is_valid():
