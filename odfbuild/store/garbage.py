@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.bin import bin_entries, remove_for_good
-from odfbuild.store.creation import MARKER, clear_unfinished
-from odfbuild.store.dataset import FOLDERS, DatasetStore, reference_names
+from odfbuild.store.branches import has_references
+from odfbuild.store.creation import clear_unfinished
+from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST
@@ -142,7 +143,7 @@ def find_unfinished(workspace: Workspace, before: float) -> Iterator[Garbage]:
         return
     for marker in (*workspace.state.glob(f"*/{MARKER}"), *workspace.state.glob(f"*/*/{MARKER}")):
         folder = marker.parent
-        if not reference_names(folder):
+        if not has_references(folder):
             name = str(folder.relative_to(workspace.state))
             yield from _aged(name, "unfinished dataset", folder, before)
 
@@ -176,7 +177,7 @@ def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
     for file in base.rglob("*.bin"):
         side_car = file.parent if file.name == MANIFEST else file
         folder = workspace.state / side_car.parent.relative_to(base)
-        if not reference_names(folder):
+        if not has_references(folder):
             yield from _aged("", "side-cars", side_car, before)
 
 
@@ -186,7 +187,7 @@ def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
         if each.kind == "unfinished dataset":
             busy_or_gone = contextlib.suppress(BlockingIOError, FileNotFoundError)
             with busy_or_gone, folder_lock(each.path, wait=False):
-                if not reference_names(each.path):
+                if not has_references(each.path):
                     clear_unfinished(each.path, workspace.keys)
         elif each.kind == "deleted dataset":
             remove_for_good(workspace.keys, each.path)

@@ -135,6 +135,12 @@ FILES = (
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
     Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
+    Case(
+        "E1220",
+        "validate",
+        config("  show: [{match: [root], columns: {exclude: [idd]}}]\n"),
+        fresh=True,
+    ),
     Case("E0160", "plan", swap(ROOT, "- value BIGINT", "- value BIGNIT"), fresh=True),
     Case("E0161", "decode early.yaml", put("early.yaml", EARLY_BLOCK), fresh=True),
 )
@@ -325,6 +331,9 @@ PLANS = (
     Case("E0363", "apply -y --digest sha256:0", exit=5),
     Case("E0364", "explain root --since nothing"),
     Case("E0365", "apply plan.json -e dev", both(config("  environments: {dev: {}}\n"), saved)),
+    Case("E1101", "plan -b pr/.."),
+    Case("E1102", "status -b nowhere"),
+    Case("E1103", "gc -b pr-12"),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case(
         "E0371",
