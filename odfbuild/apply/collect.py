@@ -42,7 +42,7 @@ class Collection:
     @property
     def size(self) -> int:
         """Bytes of all that goes."""
-        return sum(each.size for each in (*self.garbage, *self.branches))
+        return sum(each.size for each in self.garbage) + sum(each.size for each in self.branches)
 
 
 def collect(

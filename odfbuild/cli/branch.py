@@ -131,7 +131,8 @@ def delete(
     planned = plan_deletion(config, workspace, [each.name for each in found])
     if found and not as_json:
         console.result(render_deletion(planned, found))
-    refusal = f"{count(len(found), 'branch', 'branches')} not deleted"
+    were = "was" if len(found) == 1 else "were"
+    refusal = f"{count(len(found), 'branch', 'branches')} {were} not deleted"
     if found and not approved(console, auto_approve, "Delete for good?", refusal):
         return 1
     delete_branches(workspace, planned, waiting(console, lock_timeout))

@@ -102,11 +102,11 @@ def moved_since_commit(
     for name, reference in sorted({*before, *now}):
         head, old = now.get((name, reference)), before.get((name, reference))
         if old != (None if head is None else str(head)):
-            branch = None if reference == HEAD else reference
+            of = None if reference == HEAD else reference
             moved.append(
-                MovedDataset(name, branch, gone=True)
+                MovedDataset(name, of, gone=True)
                 if head is None
-                else _moved(workspace.dataset(name), branch, head, old)
+                else _moved(workspace.dataset(name), of, head, old)
             )
     return tuple(moved)
 
@@ -197,9 +197,7 @@ def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, 
 # --- Helpers ---
 
 
-def _check_defined(
-    config: Config, workspace: Workspace, moved: tuple[MovedDataset, ...]
-) -> None:
+def _check_defined(config: Config, workspace: Workspace, moved: tuple[MovedDataset, ...]) -> None:
     """`PlanError` E0394 when definitions would stay behind, on the heads and in each branch."""
     on_head = [each for each in moved if each.branch is None]
     gone = [each.name for each in on_head if each.gone]

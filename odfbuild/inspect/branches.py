@@ -38,8 +38,8 @@ class Base(StrEnum):
 class BranchDataset:
     """A dataset in a branch: its newest block there, and the block of the head that it `left`.
 
-    `ahead` and `records` are in the branch and not on the head, `behind` are blocks of the head
-    that the branch does not have. `own` are the bytes of files that nothing else needs, `updated`
+    `ahead` and `records` are in the branch and not on the head, `behind` are blocks that the head
+    got since. `own` are the bytes of files that nothing else needs, `updated`
     is the time of its newest block, `git` the branch of Git that it was begun on. `problem` says
     why the rest is not known.
     """
@@ -159,7 +159,9 @@ def _dataset(workspace: Workspace, alias: str, branch: str) -> BranchDataset:
         found = replace(found, head=store.references()[branch])
         found = replace(found, own=own_files(workspace, store, [branch]).size)
         known = BranchInfo.read(store.folder, alias, branch)
-        found = replace(found, left=known.base, created=known.created, limit=known.limit, git=known.git)
+        found = replace(
+            found, left=known.base, created=known.created, limit=known.limit, git=known.git
+        )
         return _compared(store, found)
     except OdfbuildError as error:
         return replace(found, problem=error)
@@ -171,12 +173,13 @@ def _compared(store: DatasetStore, found: BranchDataset) -> BranchDataset:
     head = store.references().get(HEAD)
     ours = reachable(store, found.head).blocks
     theirs = frozenset[Multihash]() if head is None else reachable(store, head).blocks
+    left = reachable(store, found.left).blocks if found.left in theirs else ours
     return replace(
         found,
         base=_base(found, head, theirs, common=bool(ours & theirs)),
         ahead=len(ours - theirs),
         records=sum(records_in(store.read_block(each)) for each in ours - theirs),
-        behind=len(theirs - ours),
+        behind=len(theirs - left),
         updated=store.read_block(found.head).system_time,
     )
 

@@ -19,9 +19,7 @@ from odfbuild.store.workspace import Workspace
 def closed(config: Config, found: Iterable[Branch], *, fetch: bool = False) -> dict[str, str]:
     """Those of these branches that are closed, and why; `fetch` asks the remotes of Git."""
     known = list(found)
-    over = ended(
-        config.root, {name for each in known for name in each.git_branches}, fetch=fetch
-    )
+    over = ended(config.root, {name for each in known for name in each.git_branches}, fetch=fetch)
     reasons = {}
     for each in known:
         if each.is_promoted:

@@ -12,6 +12,7 @@ from odfbuild.errors import Errors, Location, OdfbuildError, as_one
 from odfbuild.odf.model import DatasetSnapshot, SetTransform
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.boundary import Boundary
+from odfbuild.project.checked_out import checked_out_branch
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.serving import Serving
@@ -52,8 +53,11 @@ class Config(Content):
     @property
     def on_head(self) -> Config:
         """The same outside of branches."""
-        given = replace(self.given, branch=None)
-        return self if self.branch is None else replace(self, given=given)
+        return self if self.branch is None else self.in_branch(None)
+
+    def in_branch(self, branch: str | None) -> Config:
+        """The same in another branch; `None`: on the head."""
+        return replace(self, given=replace(self.given, branch=branch))
 
     @property
     def qualified_name(self) -> str:
@@ -95,7 +99,16 @@ class Config(Content):
         from odfbuild.store.workspace import Workspace
 
         storage = Storage(self.storage, self.root) if self.storage is not None else None
-        return Workspace(self.state, self.keys, self.cache, storage, elsewhere, self.branch)
+        git_branch = None if self.branch is None else checked_out_branch(self.root)
+        return Workspace(
+            self.state,
+            self.keys,
+            self.cache,
+            storage,
+            elsewhere,
+            self.branch,
+            git_branch=git_branch,
+        )
 
 
 _WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)

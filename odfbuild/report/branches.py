@@ -66,7 +66,9 @@ def render_branch(branch: Branch, now: Timestamp, *, markdown: bool = False) -> 
         for each in branch.datasets
     ]
     table = (markdown_table if markdown else render_table)(_DATASETS, rows, _DATASETS_RIGHT)
-    title = f"Branch {branch.name}: {count(len(branch.datasets), 'dataset')}, {_lasted(branch, now)}"
+    title = (
+        f"Branch {branch.name}: {count(len(branch.datasets), 'dataset')}, {_lasted(branch, now)}"
+    )
     lines = [f"### {title}" if markdown else title, "", table, ""]
     lines += [f"Computed over a part of the inputs: {each}." for each in branch.limits]
     lines.append(f"Deleting it frees {size(branch.own)}.")

@@ -18,7 +18,7 @@ from odfbuild.errors import IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import has_references, info_file
 from odfbuild.store.creation import clear_unfinished
-from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock
 from odfbuild.store.garbage import Reachable, reachable
 
@@ -108,9 +108,7 @@ def remove_branches(
             store.path.parent.rmdir()  # the last one of an account
 
 
-def _keys(
-    workspace: Workspace, store: DatasetStore, heads: Iterable[Multihash]
-) -> Iterator[Path]:
+def _keys(workspace: Workspace, store: DatasetStore, heads: Iterable[Multihash]) -> Iterator[Path]:
     """Files of private keys that no dataset needs but the one with these heads."""
     found: set[DatasetId] = set()
     for head in heads:

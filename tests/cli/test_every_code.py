@@ -82,6 +82,7 @@ ELSEWHERE = {
     "E1104": ("tests/store/test_branches.py", "a branch of which nothing is known"),
     "E1089": ("tests/cli/test_keys.py", "a dataset whose private key is elsewhere"),
     "E1090": ("tests/repository/test_signed_repositories.py", "a signed history, and no key"),
+    "E1141": ("tests/cli/test_branches_in_git.py", "a remote that is not there"),
     "E1201": ("tests/records/test_records.py", "a column that is not there"),
     "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
     "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),

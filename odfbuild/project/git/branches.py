@@ -1,34 +1,19 @@
-"""Branches of Git: which one is checked out, and which ended because they were merged or deleted."""
+"""Branches of Git that ended: they were merged, or are gone."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import EnvironmentProblem, PlanError
-from odfbuild.project.git.repository import repository, work_tree_head
+from odfbuild.project.git.repository import repository
 
 if TYPE_CHECKING:
     from git import Repo
 
-_OF_JOB = ("GITHUB_HEAD_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
-"""Where a CI job says which branch its pull or merge request comes from."""
 _HEADS = "refs/heads/"
 _REMOTES = "refs/remotes/"
-
-
-def git_branch(root: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The branch of Git that a project is at, by the CI job or the clone; `None`: it is at none.
-
-    Starts no program.
-    """
-    of_job = next((environ[name] for name in _OF_JOB if environ.get(name)), None)
-    if of_job is not None:
-        return of_job
-    head = work_tree_head(root)
-    return head.removeprefix(f"ref: {_HEADS}") if head.startswith(f"ref: {_HEADS}") else None
 
 
 def ended(root: Path, names: Collection[str], *, fetch: bool = False) -> dict[str, str]:
@@ -76,7 +61,7 @@ def _ended(repo: Repo, names: Collection[str], *, fetch: bool) -> dict[str, str]
 
 def _is_merged(repo: Repo, tip: str, line_of_head: Collection[str]) -> bool:
     """Whether a merge brought the commit here; a branch that has no commits of its own is open."""
-    return tip not in line_of_head and bool(repo.is_ancestor(tip, "HEAD"))
+    return tip not in line_of_head and repo.is_ancestor(repo.commit(tip), repo.head.commit)
 
 
 def _has_all(repo: Repo) -> bool:
@@ -93,7 +78,7 @@ def _on_remotes(repo: Repo) -> set[str]:
     found: set[str] = set()
     for remote in repo.remotes:
         try:
-            said = repo.git.ls_remote("--heads", remote.name)
+            said = str(repo.git.ls_remote("--heads", remote.name))
         except GitCommandError as error:
             lines = str(error.stderr).replace("stderr:", "").strip(" \n'").splitlines()
             raise EnvironmentProblem(

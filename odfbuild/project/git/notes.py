@@ -8,7 +8,7 @@ to the other, so that a block can be traced to a commit, and a rewritten history
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odfbuild.project.git.repository import signed
 
 if TYPE_CHECKING:
-    from git import Commit, Repo
+    from git import Repo
 
 REF = "odfbuild"
 _FIELDS = "%x1e%H%x1f%aN%x1f%aI%x1f%s%x1f"

@@ -103,16 +103,6 @@ def notes_state(root: Path) -> bytes | None:
         return None
 
 
-def work_tree_head(root: Path) -> str:
-    """What `HEAD` of the work tree around `root` holds; empty without one. Starts no program."""
-    git = top_of(root) / ".git"
-    try:
-        own = git if git.is_dir() else git.parent / git.read_text().partition(" ")[2].strip()
-        return (own / "HEAD").read_text().strip()
-    except (OSError, ValueError):
-        return ""
-
-
 def _bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
