@@ -56,23 +56,19 @@ def gc(
     """
     from odfbuild.apply.branches import plan_deletion
     from odfbuild.apply.collect import collect
-    from odfbuild.inspect.closed_branches import selected
+    from odfbuild.inspect.closed_branches import overdue
     from odfbuild.report.garbage import collection_to_data, render_collection
 
     state: Context = context.obj
     workspace = state.workspace()
     names = state.committed(workspace, selection) if selection else None
     config = state.config()
-    closed = (
-        selected(config, workspace, only_closed=True, older_than=config.branches.keep, fetch=fetch)
-        if names is None
-        else []
-    )
+    closed = overdue(config, workspace, fetch=fetch) if names is None else ()
     run = partial(
         collect,
         workspace,
         names,
-        branches=plan_deletion(config, workspace, [each.name for each in closed]),
+        branches=plan_deletion(config, workspace, closed),
         before=time.time() - grace * _HOUR,
         waiting=waiting(state.console, lock_timeout),
     )

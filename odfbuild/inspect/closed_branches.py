@@ -30,6 +30,13 @@ def closed(config: Config, found: Iterable[Branch], *, fetch: bool = False) -> d
     return reasons
 
 
+def overdue(config: Config, workspace: Workspace, *, fetch: bool = False) -> list[str]:
+    """Names of closed branches that did not change for as long as the project keeps them."""
+    period = config.branches.keep
+    found = selected(config, workspace, only_closed=True, older_than=period, fetch=fetch)
+    return [each.name for each in found]
+
+
 def selected(
     config: Config,
     workspace: Workspace,
