@@ -13,6 +13,8 @@ from typing import Any
 
 _HOME = {
     "odfbuild.api": ("Project",),
+    "odfbuild.api.dataset": ("Dataset",),
+    "odfbuild.records.pin": ("Pin",),
     "odfbuild.plan.model": (
         *("Plan", "DatasetPlan", "Action", "Reason", "ReasonCode"),
         *("EventChange", "Pending", "ColumnEffect"),

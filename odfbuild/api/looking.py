@@ -20,6 +20,7 @@ from odfbuild.survey.survey import choose, with_news
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.api.dataset import Dataset
     from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
@@ -82,6 +83,21 @@ class Looking(Base):
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
+
+    def __getitem__(self, name: str) -> Dataset:
+        """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
+
+        >>> project["derived"].count()
+        3
+        """
+        from odfbuild.api.dataset import Dataset
+        from odfbuild.extras import require_pyarrow
+
+        require_pyarrow("records")
+        from odfbuild.records.records import records_of
+
+        workspace = self.workspace()
+        return Dataset(self.config(), workspace, records_of(workspace, existing(workspace, name)))
 
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""

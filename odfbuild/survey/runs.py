@@ -33,6 +33,8 @@ class PastRun:
     id: str
     exit_code: int
     datasets: Mapping[str, Mapping[str, Any]]
+    started: str
+    finished: str
 
 
 def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
@@ -48,7 +50,15 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
                 continue
             data = json.loads(text)
             datasets = {each["name"]: each for each in data["datasets"]}
-            found.append(PastRun(id=data["run_id"], exit_code=data["exit_code"], datasets=datasets))
+            found.append(
+                PastRun(
+                    id=data["run_id"],
+                    exit_code=data["exit_code"],
+                    datasets=datasets,
+                    started=data["started_at"],
+                    finished=data["finished_at"],
+                )
+            )
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
@@ -63,6 +73,12 @@ class LastResult:
     because: str | None
     error: str | None
 
+    @classmethod
+    def of(cls, run: str, result: Mapping[str, Any]) -> LastResult:
+        """What the results of a run say of a dataset."""
+        because, error = result.get("because"), result.get("error")
+        return cls(run=run, status=result["status"], because=because, error=error)
+
     @property
     def is_failure(self) -> bool:
         """Whether the dataset did not become what was planned."""
@@ -76,12 +92,7 @@ class LastResult:
 def last_results(cache: Path) -> dict[str, LastResult]:
     """The last result of every dataset, by name, as far as runs are kept."""
     return {
-        name: LastResult(
-            run=run.id,
-            status=each["status"],
-            because=each.get("because"),
-            error=each.get("error"),
-        )
+        name: LastResult.of(run.id, each)
         for run in past_runs(cache)
         for name, each in run.datasets.items()
     }
