@@ -1,10 +1,13 @@
 """Delete branches: their references, and the files that nothing else needs.
 
-Each dataset is claimed first, so nobody appends to it meanwhile, on the head or in a branch.
+Each dataset is claimed first, so nobody appends to it meanwhile, on the head or in a branch. The
+reference goes first: whoever is killed behind that leaves garbage, which `gc` removes. Objects in
+the storage of the project stay: other clones may have the branch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +15,13 @@ from dataclasses import dataclass
 from odfbuild.errors import StaleHeadError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.project.model import Config
-from odfbuild.store.branch_files import own_files, remove_branches
-from odfbuild.store.branches import branch_cache
+from odfbuild.store.branches import branch_cache, has_references
 from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
+from odfbuild.store.creation import clear_unfinished
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.files import folder_lock
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.branch_files import OwnFiles, own_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +92,32 @@ def delete_claimed(workspace: Workspace, planned: BranchDeletion) -> None:
     store = workspace.dataset(planned.name)
     own = own_files(workspace, store, planned.branches, keep_key=planned.keep_key)
     try:
-        remove_branches(workspace, store, planned.branches, own)
+        _remove(workspace, store, planned.branches, own)
     except StaleHeadError as error:
         raise error.changed(help="look at it, and run the command again") from None
     for branch in planned.branches:
         # What is cached of the branch; the rest of it is made again when it is needed.
         shutil.rmtree(branch_cache(workspace.cache, branch), ignore_errors=True)
+
+
+def _remove(
+    workspace: Workspace, store: DatasetStore, expected: Mapping[str, Multihash], own: OwnFiles
+) -> None:
+    """Remove branches that are still at these heads, and then the files that only they need."""
+    for branch, head in expected.items():
+        store.delete_branch(branch, head, keep_key=not own.keys)
+    if not own.alone:
+        for file in (*own.objects, *own.blocks):
+            file.unlink(missing_ok=True)
+        return
+    with folder_lock(store.path):
+        if not has_references(store.folder):
+            clear_unfinished(store.path, workspace.keys)
+    for key in own.keys:
+        key.unlink(missing_ok=True)
+    if store.path.parent != workspace.state:
+        with contextlib.suppress(OSError):
+            store.path.parent.rmdir()  # the last one of an account
 
 
 def _in_git(config: Config) -> Container[str]:

@@ -1,25 +1,21 @@
-"""What on disk belongs to branches of a dataset and to nothing else, and how it is removed.
+"""What on disk belongs to branches of a dataset and to nothing else.
 
 A block, slice or checkpoint belongs to them when no other reference of the dataset leads to it.
-Where no other reference is left, all of the dataset does, with its private key. The reference goes
-first: whoever is killed behind that leaves garbage, which `gc` removes. Objects in the storage of
-the project stay: other clones may have the branch.
+Where no other reference is left, all of the dataset does, with its private key.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import IntegrityError
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.branches import has_references, info_file
-from odfbuild.store.creation import clear_unfinished
+from odfbuild.store.branches import info_file
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.files import folder_lock
 from odfbuild.store.garbage import Reachable, reachable
 
 if TYPE_CHECKING:
@@ -82,30 +78,6 @@ def own_files(
             for file in (store.path / "refs" / name, info_file(store.folder, name))
         ),
     )
-
-
-def remove_branches(
-    workspace: Workspace, store: DatasetStore, expected: Mapping[str, Multihash], own: OwnFiles
-) -> None:
-    """Remove branches that are still at these heads, and then the files that only they need.
-
-    `own` was found while the dataset was claimed, as it still is. `StaleHeadError` E0701 when a
-    branch has moved.
-    """
-    for branch, head in expected.items():
-        store.delete_branch(branch, head, keep_key=not own.keys)
-    if not own.alone:
-        for file in (*own.objects, *own.blocks):
-            file.unlink(missing_ok=True)
-        return
-    with folder_lock(store.path):
-        if not has_references(store.folder):
-            clear_unfinished(store.path, workspace.keys)
-    for key in own.keys:
-        key.unlink(missing_ok=True)
-    if store.path.parent != workspace.state:
-        with contextlib.suppress(OSError):
-            store.path.parent.rmdir()  # the last one of an account
 
 
 def _keys(workspace: Workspace, store: DatasetStore, heads: Iterable[Multihash]) -> Iterator[Path]:
