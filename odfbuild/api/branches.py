@@ -27,7 +27,7 @@ class Branches(Base):
         """
         from odfbuild.inspect.branches import branches, chosen
 
-        workspace = self.workspace()
+        workspace = self._on_heads("branches")
         return branches(workspace, chosen(workspace, patterns) if patterns else None)
 
     def delete_branches(
@@ -50,7 +50,7 @@ class Branches(Base):
 
         if not patterns and not closed and older_than is None:
             raise ValueError("name branches, or say which ones by closed or older_than")
-        config, workspace = self.config(), self.workspace()
+        config, workspace = self.config(), self._on_heads("delete_branches")
         found = selected(
             config, workspace, patterns, only_closed=closed, older_than=older_than, fetch=fetch
         )

@@ -98,7 +98,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
-            self._survey() if plan is None else approve(stamp(plan), self.config())
+            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
@@ -206,7 +206,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         from odfbuild.apply.collect import collect
         from odfbuild.inspect.closed_branches import overdue
 
-        config, workspace = self.config(), self.workspace()
+        config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
@@ -250,7 +250,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         return pull_datasets(
             project.config,
             project.definitions,
-            self.workspace(),
+            self._on_heads("pull"),
             request,
             dry_run=dry_run,
             waiting=Waiting(seconds=lock_timeout),
@@ -274,7 +274,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         from odfbuild.apply.transfers import push_datasets
         from odfbuild.repository.requests import PushRequest, own_datasets
 
-        workspace = self.workspace()
+        workspace = self._on_heads("push")
         names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
@@ -308,7 +308,12 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         from odfbuild.gitops.publish import publish
 
         done = publish(
-            self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
+            self.config(),
+            self._on_heads("commit_chains"),
+            message,
+            push=push,
+            remote=remote,
+            branch=branch,
         )
         return done.datasets
 

@@ -27,7 +27,7 @@ from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
 from odfbuild.survey.faults import fault_of
-from odfbuild.survey.runs import LastResult, past_runs
+from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Pages:
         self.found = found
         self.names = tuple(sorted(names))
         config = found.project.config
-        self.runs = past_runs(config.cache)
+        self.runs = runs_in(config.cache, config.branch)
         self._faults = {name: e for name, e in found.faults.items() if name in set(self.names)}
         self._columns = SurveyedColumns(found, lineages)
         self._wanted = frozenset(self.names)
