@@ -87,6 +87,8 @@ ELSEWHERE = {
     "E1090": ("tests/repository/test_signed_repositories.py", "a signed history, and no key"),
     "E1246": ("tests/apply/test_unit_tests.py", "values of other types than their columns"),
     "E1247": ("tests/apply/test_unit_tests.py", "a source without a schema that was never read"),
+    "E1221": ("tests/cli/test_data_diff.py", "a key with a typing error"),
+    "E1222": ("tests/cli/test_data_diff.py", "a new dataset that reads a new dataset"),
     "E1141": ("tests/cli/test_branches_in_git.py", "a remote that is not there"),
     "E1201": ("tests/records/test_records.py", "a column that is not there"),
     "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
