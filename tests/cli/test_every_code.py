@@ -89,6 +89,7 @@ ELSEWHERE = {
     "E1247": ("tests/apply/test_unit_tests.py", "a source without a schema that was never read"),
     "E1221": ("tests/cli/test_data_diff.py", "a key with a typing error"),
     "E1222": ("tests/cli/test_data_diff.py", "a new dataset that reads a new dataset"),
+    "E1141": ("tests/cli/test_branches_in_git.py", "a remote that is not there"),
     "E1201": ("tests/records/test_records.py", "a column that is not there"),
     "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
     "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),
