@@ -270,7 +270,9 @@ class Looking(Base):
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
-        found = self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct)
+        found = self._survey(
+            select, exclude, fetch_uncacheable, rebuild, delete, correct, of_branch=True
+        )
         return (with_news(found) if refresh else found).plan
 
     def load_plan(self, file: str | Path) -> Plan:

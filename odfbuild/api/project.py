@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
+from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring, Keys):
+class Project(Looking, Checking, Authoring, Keys, Branches):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is
@@ -97,7 +98,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
-            self._survey() if plan is None else approve(stamp(plan), self.config())
+            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
@@ -197,14 +198,23 @@ class Project(Looking, Checking, Authoring, Keys):
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
-        """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
-        from odfbuild.apply.collect import collect
+        """Remove files that no history refers to and that are older than `grace`, as `gc` does.
 
-        workspace = self.workspace()
+        Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
+        """
+        from odfbuild.apply.branches import plan_deletion
+        from odfbuild.apply.collect import collect
+        from odfbuild.inspect.closed_branches import overdue
+
+        config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
-        return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
+        closed = overdue(config, workspace) if names is None else ()
+        branches = plan_deletion(config, workspace, closed)
+        return collect(
+            workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+        )
 
     def pull(
         self,
@@ -240,7 +250,7 @@ class Project(Looking, Checking, Authoring, Keys):
         return pull_datasets(
             project.config,
             project.definitions,
-            self.workspace(),
+            self._on_heads("pull"),
             request,
             dry_run=dry_run,
             waiting=Waiting(seconds=lock_timeout),
@@ -264,7 +274,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.apply.transfers import push_datasets
         from odfbuild.repository.requests import PushRequest, own_datasets
 
-        workspace = self.workspace()
+        workspace = self._on_heads("push")
         names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
@@ -298,7 +308,12 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.gitops.publish import publish
 
         done = publish(
-            self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
+            self.config(),
+            self._on_heads("commit_chains"),
+            message,
+            push=push,
+            remote=remote,
+            branch=branch,
         )
         return done.datasets
 

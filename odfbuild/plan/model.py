@@ -14,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
@@ -251,6 +252,7 @@ class Plan:
     of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
     is here tells of records and windows. `external` are the datasets of others, `news`
     what repositories said of them if they were asked, `publications` what is pushed afterwards.
+    `branch` is the branch that the plan is made in, if any.
     """
 
     project: str
@@ -263,6 +265,7 @@ class Plan:
     external: tuple[PinnedDataset, ...] = ()
     news: tuple[News, ...] | None = None
     publications: tuple[Publication, ...] = ()
+    branch: InBranch | None = None
 
     @property
     def names(self) -> list[str]:
