@@ -73,7 +73,7 @@ def as_limited(
     store: DatasetStore, event: ExecuteTransform, inputs: Sequence[StepInput]
 ) -> tuple[StepInput, ...]:
     """The inputs of a recorded step, with the limits that it was computed under."""
-    from odfbuild.store.branches.limits import limit_of_step
+    from odfbuild.engine.step_limits import limit_of_step
 
     found = limit_of_step(store, event)
     if found is None:

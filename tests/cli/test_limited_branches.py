@@ -10,8 +10,8 @@ import pytest
 
 from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
 from odfbuild.engine.part_of_inputs import part_of
+from odfbuild.engine.step_limits import limit_in_chain
 from odfbuild.store.branches import Limit
-from odfbuild.store.branches.limits import limit_in_chain
 from tests.apply.tiny import QUERY
 from tests.cli.branches import BY_100, Bench, applied, bench, plan_of
 
