@@ -28,7 +28,9 @@ def apply_recorded(
     log = RunLog(config.cache, options.listener, sinks)
     log.ready(found.plan, digest)
     logged = replace(options, listener=log, factory=log.telling(options.factory))
-    outcome = apply_plan(found.plan, found.project, found.workspace, logged)
-    log.ended(found.plan, digest, outcome, found.workspace)
-    record_protection(found.plan, config, found.workspace)
+    limit = found.plan.branch.limit if found.plan.branch else None
+    workspace = found.workspace.under(limit)
+    outcome = apply_plan(found.plan, found.project, workspace, logged)
+    log.ended(found.plan, digest, outcome, workspace)
+    record_protection(found.plan, config, workspace)
     return outcome
