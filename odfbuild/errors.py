@@ -238,6 +238,10 @@ class RepositoryError(OdfbuildError):
     """A repository cannot give or take a dataset."""
 
 
+class BranchError(OdfbuildError):
+    """A branch cannot be named, used, changed or promoted like that."""
+
+
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:
     """The error for an absent optional library; `extra` is its name in `pip install`."""
     return EnvironmentProblem(

@@ -56,10 +56,13 @@ class PlanView:
     closing: str
     refused: int
     waiting: int
+    promotes: str | None = None
 
     @property
     def nothing(self) -> str:
         """What stands for a plan in which nothing happens."""
+        if self.promotes:
+            return f"No changes. The heads have all that the branch '{self.promotes}' has."
         if not self.waiting:
             return _NO_CHANGES
         waiting = count(self.waiting, "dataset")
@@ -88,9 +91,10 @@ def view(plan: Plan) -> PlanView:
     affected = sum(bool(dataset.actions) for dataset in found)
     total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
     counts = summary(plan)
+    of = plan.project if plan.promotes is None else f"the promotion of {plan.promotes}"
     return PlanView(
         project=plan.project,
-        head=f"Plan for {plan.project}: {total}, {affected} affected",
+        head=f"Plan for {of}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
         external=external_lines(plan),
@@ -99,6 +103,7 @@ def view(plan: Plan) -> PlanView:
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
+        promotes=plan.promotes,
     )
 
 
@@ -108,6 +113,8 @@ def closing_line(plan: Plan) -> str:
 
 
 def _closing(counts: Mapping[str, int]) -> str:
+    if "promote" in counts:
+        return f"Promotion: {counts['promote']} to move, {counts['run']} to run first."
     return (
         f"Plan: {counts['create']} to create, {counts['change']} to change, "
         f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
@@ -197,6 +204,8 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
 def _what(dataset: DatasetPlan, action: Action | None) -> str:
     events = ", ".join(change.after.KIND for change in dataset.changes)
     match action:
+        case Action.PROMOTE:
+            return _promotion(dataset)
         case Action.RENAME:
             what = f"renamed from {dataset.renamed_from}; its chain stays the same"
             return f"{what}; {category(dataset)}: {events}" if events else what
@@ -220,6 +229,19 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"
 
 
+def _promotion(dataset: DatasetPlan) -> str:
+    """How the head gets to what the branch has."""
+    promoted = dataset.promoted
+    if promoted is None:
+        raise AssertionError("what is promoted says how")
+    if promoted.replays:
+        return "replayed on top of the head" if promoted.onto else "computed again in the branch"
+    amount = count(promoted.blocks, "block")
+    if promoted.records:
+        amount += f", {count(promoted.records, 'record')}"
+    return f"{'new' if dataset.expected_head is None else 'moved to the branch'}: {amount}"
+
+
 # The line of the dataset, the diff or the amount says these.
 _SAID_ALREADY = {
     ReasonCode.NEW,
@@ -231,6 +253,8 @@ _SAID_ALREADY = {
     ReasonCode.SCHEMA_CHANGED,
     # Why it does not run as well is told by the whole trees.
     ReasonCode.SOURCE_UNCHANGED,
+    ReasonCode.HEAD_UNMOVED,
+    ReasonCode.BRANCH_ONLY,
 }
 
 
@@ -421,7 +445,8 @@ def _root_cause(reason: Reason) -> str:
 def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     lines = []
     if counts["refuse"]:
-        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply runs the others.")
+        rest = "apply runs the others" if plan.promotes is None else "no head moves"
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; {rest}.")
     if counts["poll"]:
         lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)
