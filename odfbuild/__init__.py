@@ -27,6 +27,7 @@ _HOME = {
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
         *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
+        "RecordsError",
     ),
     "odfbuild.version": ("__version__",),
 }

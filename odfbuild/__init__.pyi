@@ -14,6 +14,7 @@ from odfbuild.errors import OdfbuildError as OdfbuildError
 from odfbuild.errors import PlanError as PlanError
 from odfbuild.errors import ProjectError as ProjectError
 from odfbuild.errors import QueryError as QueryError
+from odfbuild.errors import RecordsError as RecordsError
 from odfbuild.errors import RepositoryError as RepositoryError
 from odfbuild.errors import StaleHeadError as StaleHeadError
 from odfbuild.graph.dag import Graph as Graph

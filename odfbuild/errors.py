@@ -11,7 +11,8 @@
     ├── StaleHeadError      E07xx  a dataset moved since the plan            exit 5
     ├── IntegrityError      E08xx  stored bytes are not what was committed   exit 3
     ├── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
-    └── RepositoryError     E10xx  a repository cannot give or take a dataset  exit 1
+    ├── RepositoryError     E10xx  a repository cannot give or take a dataset  exit 1
+    └── RecordsError        E12xx  records cannot be shown as asked          exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
 or edit that corrects it (`help`). Several errors of one project travel together in `Errors`.
@@ -45,6 +46,7 @@ __all__ = [
     "PlanError",
     "ProjectError",
     "QueryError",
+    "RecordsError",
     "RepositoryError",
     "StaleHeadError",
     "together",
@@ -238,8 +240,8 @@ class RepositoryError(OdfbuildError):
     """A repository cannot give or take a dataset."""
 
 
-class BranchError(OdfbuildError):
-    """A branch cannot be named, used, changed or promoted like that."""
+class RecordsError(OdfbuildError):
+    """Committed records cannot be shown as they were asked for."""
 
 
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:

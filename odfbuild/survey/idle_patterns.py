@@ -1,25 +1,33 @@
-"""Entries of odfbuild.yaml that do nothing, because no dataset has the name that they match."""
+"""Entries of odfbuild.yaml that do nothing: no dataset, or no column, has the name they match."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from odfbuild.errors import OdfbuildError, ProjectError
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.project.model import Project
+from odfbuild.project.settings.by_name import last_matching
+from odfbuild.project.settings.showing import ShownColumns
 from odfbuild.wording import did_you_mean
 
-_BY_NAME = ("checks", "policies", "freshness", "owners", "publish")
+_BY_NAME = ("checks", "policies", "freshness", "owners", "show", "publish")
 """The lists whose entries are about the datasets that their `match` names."""
 
 
-def idle_patterns(project: Project, datasets: Iterable[str]) -> Iterator[OdfbuildError]:
-    """Patterns that match none of these datasets, and none whose definition is wrong."""
+def idle_patterns(
+    project: Project, order: Iterable[str], projections: Mapping[str, Projection]
+) -> Iterator[OdfbuildError]:
+    """Patterns that match no dataset that is defined, well or wrongly, or has a chain.
+
+    Also those of columns that none of the datasets has which their entry is about.
+    """
     if not any(getattr(project.config, key) for key in _BY_NAME):
         return
     if any(wrong.name is None for wrong in project.wrong):
         return  # nobody knows what that file defines
-    names = {name.lower(): name for name in datasets}
+    names = {name.lower(): name for name in (*order, *projections)}
     names |= {wrong.name.lower(): wrong.name for wrong in project.wrong if wrong.name}
     for key in _BY_NAME:
         for number, entry in enumerate(getattr(project.config, key)):
@@ -36,3 +44,43 @@ def idle_patterns(project: Project, datasets: Iterable[str]) -> Iterator[Odfbuil
                             pattern, names.values(), "correct the pattern, or remove it"
                         ),
                     )
+    if any(each.columns != ShownColumns() for each in project.config.show):
+        yield from _idle_columns(project, names.values(), projections)
+
+
+def _idle_columns(
+    project: Project, names: Iterable[str], projections: Mapping[str, Projection]
+) -> Iterator[OdfbuildError]:
+    """Patterns of columns in `show`: one with a typing error would let values out."""
+    from odfbuild.plan.columns.evolution import committed_columns
+    from odfbuild.plan.columns.known import KnownColumns
+    from odfbuild.project.config import place_in_config
+
+    show, known = project.config.show, KnownColumns(project.definitions, projections)
+    about: dict[int, list[str]] = {}
+    for name in names:
+        entry = last_matching(show, name)
+        if entry is not None:
+            about.setdefault(show.index(entry), []).append(name)
+    for number, datasets in about.items():
+        columns: set[str] = set()
+        for name in datasets:
+            found = known.relation(name)
+            if found is None:
+                break  # only data can tell
+            state = projections.get(name)
+            committed = committed_columns(state) if state is not None else None
+            columns |= {each.name.lower() for each in (*found, *(committed or ()))}
+        else:
+            for key in ("include", "exclude"):
+                for index, pattern in enumerate(getattr(show[number].columns, key)):
+                    if not any(fnmatchcase(each, pattern) for each in columns):
+                        path = ("content", "show", number, "columns", key, index)
+                        yield ProjectError(
+                            f"no dataset of this entry has a column '{pattern}'",
+                            code="E1220",
+                            location=place_in_config(project.config.root, *path),
+                            help=did_you_mean(
+                                pattern, columns, "correct the pattern, or remove it"
+                            ),
+                        )

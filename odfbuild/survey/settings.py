@@ -17,8 +17,8 @@ from odfbuild.survey.idle_patterns import idle_patterns
 
 def wrong_settings(found: Definitions) -> list[OdfbuildError]:
     """Patterns that no dataset matches, and checks that certainly cannot be asked."""
-    names = (*found.graph.order, *found.projections)
-    return [*idle_patterns(found.project, names), *_wrong_checks(found)]
+    idle = idle_patterns(found.project, found.graph.order, found.projections)
+    return [*idle, *_wrong_checks(found)]
 
 
 def _wrong_checks(found: Definitions) -> Iterator[OdfbuildError]:

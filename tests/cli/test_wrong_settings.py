@@ -194,6 +194,29 @@ def test_a_pattern_that_no_dataset_matches_is_refused(odfbuild: Program, tiny: T
         assert "error[E0151]: no dataset is called 'sales.*'" in said.err
 
 
+def test_a_pattern_that_was_to_hide_a_column_and_matches_none_is_told(
+    odfbuild: Program, tiny: Tiny
+) -> None:
+    configured(
+        tiny,
+        """  show:
+    - match: ["*"]
+    - match: [root]
+      columns: {exclude: [valeu, ID], include: [id, value, "x*"]}
+    - match: [roots]
+""",
+    )
+    for verb in ("validate", "plan"):
+        said = odfbuild(verb)
+        assert said.code == 1
+        assert "error[E1220]: no dataset of this entry has a column 'valeu'" in said.err
+        assert "odfbuild.yaml:10:27" in said.err
+        assert "did you mean 'value'?" in said.err
+        assert "has a column 'x*'" in said.err
+        assert "error[E0151]: no dataset is called 'roots', so this entry of `show`" in said.err
+        assert said.err.count("error[") == 3
+
+
 @pytest.mark.parametrize(
     ("option", "value", "help_"),
     [

@@ -71,6 +71,7 @@ ALL = {
     "freshness": [{"match": ["a"], "maxAge": "36h"}],
     "watermarks": [{"match": ["a"], "delay": "1h", "maxAhead": "2d", "nowMinus": "30m"}],
     "owners": [{"match": ["a"], "owners": ["@data/rail"]}],
+    "show": [{"match": ["a"], "samples": True, "columns": {"include": ["*"], "exclude": ["SSN"]}}],
     "lint": {"select-star": "error"},
 }
 OF_MACHINES = {

@@ -15,6 +15,7 @@ from odfbuild.project.settings.lint import Levels
 from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
+from odfbuild.project.settings.showing import Shown
 from odfbuild.project.settings.watermarks import WatermarkRule
 from odfbuild.values import dataclass
 
@@ -71,6 +72,11 @@ class Content:
     )
     owners: tuple[Ownership, ...] = setting(
         (), "Owners of datasets; of several entries that match, the last one wins"
+    )
+    show: tuple[Shown, ...] = setting(
+        (),
+        "Datasets whose records may appear in sites, plans and comments (default: none); "
+        "of several entries that match, the last one wins",
     )
     repositories: Repositories = setting({}, "Repositories of datasets, by name")
     external: External = setting(

@@ -135,6 +135,12 @@ FILES = (
     Case("E0142", "new files x data/1.csv --key idd", fresh=True),
     Case("E0143", "new files x nowhere/*.csv", fresh=True),
     Case("E0151", "validate", config("  checks: [{match: [roots], notNull: [id]}]\n"), fresh=True),
+    Case(
+        "E1220",
+        "validate",
+        config("  show: [{match: [root], columns: {exclude: [idd]}}]\n"),
+        fresh=True,
+    ),
     Case("E0160", "plan", swap(ROOT, "- value BIGINT", "- value BIGNIT"), fresh=True),
     Case("E0161", "decode early.yaml", put("early.yaml", EARLY_BLOCK), fresh=True),
 )

@@ -1,0 +1,94 @@
+"""Datasets as views of DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.operation import APPEND, CORRECT_TO
+from odfbuild.errors import missing_extra
+from odfbuild.store.committed import files_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from odfbuild.records.stored import Stored
+
+_KEPT = "odfbuild_retracted"
+"""The schema of tables with the offsets of retracted records."""
+_LENT = "__odf_lent"
+"""What Arrow data is called while DuckDB takes it over."""
+
+
+def connect(database: str = ":memory:", **config: Any) -> duckdb.DuckDBPyConnection:
+    """A connection in which times are in UTC, as in chains; E0903 where DuckDB is missing."""
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise missing_extra("duckdb", "questions, and states after retractions,") from None
+
+    made = duckdb.connect(database, config={"autoinstall_known_extensions": False, **config})
+    made.execute("SET TimeZone = 'UTC'")
+    return made
+
+
+def create_view(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    stored: Stored,
+    columns: Sequence[str],
+    left_out: pa.Array | None,
+) -> None:
+    """Make a view `name` of these columns of `stored`.
+
+    With `left_out`, offsets, it has no retractions and not these records; the offsets become a
+    table of the same name beside.
+    """
+    rule = ""
+    if left_out is not None:
+        kept = f"{_KEPT}.{quote(name)}"
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_KEPT}")
+        connection.register(_LENT, pa.table({"offset": left_out}))
+        connection.execute(f"CREATE OR REPLACE TABLE {kept} AS FROM {_LENT}")
+        connection.unregister(_LENT)
+        rule = (
+            f" WHERE {quote(stored.vocab.operation_type)} IN ({APPEND}, {CORRECT_TO})"
+            f' AND {quote(stored.vocab.offset)} NOT IN (SELECT "offset" FROM {kept})'
+        )
+    connection.execute(
+        f"CREATE OR REPLACE VIEW {quote(name)} AS SELECT {', '.join(map(quote, columns))}"
+        f" FROM ({history_sql(stored, connection)}){rule}"
+    )
+
+
+def history_sql(stored: Stored, connection: duckdb.DuckDBPyConnection) -> str:
+    """All records as the text of a query, in the types of the schema, whatever files have."""
+    connection.register(_LENT, pa.RecordBatchReader.from_batches(stored.schema, []))
+    described = connection.execute(f"DESCRIBE {_LENT}").fetchall()
+    connection.unregister(_LENT)
+    files = files_of(stored.slices)
+    layouts = {file: pq.read_schema(file) for file in files}
+    there = {name for layout in layouts.values() for name in layout.names}
+    columns = ", ".join(
+        f"CAST({quote(name) if name in there else 'NULL'} AS {kind}) AS {quote(name)}"
+        for name, kind, *_ in described
+    )
+    if not files:
+        return f"SELECT {columns} WHERE false"
+    names = ", ".join(map(literal, map(str, files)))
+    same = len({str(layout.remove_metadata()) for layout in layouts.values()}) == 1
+    by_name = "" if same else ", union_by_name = true"
+    return f"SELECT {columns} FROM read_parquet([{names}]{by_name}, hive_partitioning = false)"
+
+
+def quote(name: str) -> str:
+    """A name for use in SQL text of DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Text as a value in SQL text of DuckDB."""
+    return "'" + text.replace("'", "''") + "'"

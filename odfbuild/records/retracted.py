@@ -1,0 +1,132 @@
+"""Which records the current state leaves out.
+
+A retraction takes away one equal record, and is no record of the state itself; a correction is a
+retraction and the record that follows it. This is the only place that says so for readers without
+Spark; `engine/spark/queries/inputs.py` says the same for Spark, and tests compare both. Sources:
+Open Data Fabric, "Retractions and corrections"; RFC-015.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.model import (
+    AddPushSource,
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    SetPollingSource,
+)
+from odfbuild.store.disposable import map_disposable, write_disposable
+
+if TYPE_CHECKING:
+    from odfbuild.records.stored import Stored
+
+_STAMP = b"odfbuild retracted records 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Retracted:
+    """`offsets` of records that were taken back, and the number of retractions that did it."""
+
+    offsets: pa.Array
+    retractions: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many records the current state lacks."""
+        return len(self.offsets) + self.retractions
+
+
+def retracted(stored: Stored) -> Retracted:
+    """What is left out of `stored`; found once for each head, and kept beside the chain."""
+    if not stored.slices or _only_appends(stored):
+        return _NOTHING
+    folder, head = stored.committed.side_cars, stored.committed.head
+    assert head is not None
+    file = folder and folder / "retracted.bin"
+    stamp = _STAMP + head.binary + repr(stored.vocab).encode() + b"\n"
+    kept = map_disposable(file, stamp) if file else None
+    if kept is not None:
+        offsets = pa.Array.from_buffers(
+            pa.int64(), len(kept.rest) // 8, [None, pa.py_buffer(kept.rest)]
+        )
+        return Retracted(offsets, kept.plain)
+    found = _found(stored)
+    if file:
+        write_disposable(file, stamp, found.retractions, [_bytes(found.offsets)])
+    return found
+
+
+_NOTHING = Retracted(pa.array([], pa.int64()))
+
+
+def _only_appends(stored: Stored) -> bool:
+    """Whether a chain can hold nothing else: a root whose sources never took records back."""
+    state = stored.state
+    appends = MergeStrategyAppend | MergeStrategyLedger
+    now = [each.merge for each in (state.polling_source, *state.push_sources.values()) if each]
+    if not all(isinstance(merge, appends) for merge in now):
+        return False
+    sources = [
+        event
+        for _, block in stored.committed.store.walk(state.head)
+        if isinstance(event := block.event, SetPollingSource | AddPushSource)
+    ]
+    return bool(sources) and all(isinstance(each.merge, appends) for each in sources)
+
+
+def _found(stored: Stored) -> Retracted:
+    files = [each.file for each in stored.slices]
+    if not has_operations(files, stored.vocab.operation_type):
+        return _NOTHING
+    from odfbuild.records.duckdb_views import connect, history_sql, quote
+
+    vocab = stored.vocab
+    operation, offset = quote(vocab.operation_type), quote(vocab.offset)
+    names = list(map(quote, stored.data_columns))
+    same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM t.{name}" for name in names)
+    by_value = ", ".join(f"r.{name}" for name in names)
+    with connect() as connection:
+        connection.execute(
+            f"CREATE VIEW records AS {history_sql(stored, connection)};"
+            f"CREATE TEMP TABLE taken AS SELECT {', '.join(names)}, count(*) AS __odf_taken"
+            f" FROM records WHERE {operation} IN ({RETRACT}, {CORRECT_FROM}) GROUP BY ALL"
+        )
+        # Of equal records the newest ones stay, so that the oldest are left out.
+        found = connection.sql(
+            f"SELECT {offset} AS __odf_offset FROM (SELECT r.{offset}, t.__odf_taken, row_number()"
+            f" OVER (PARTITION BY {by_value} ORDER BY r.{offset}) AS __odf_rank"
+            f" FROM records r JOIN taken t ON {same}"
+            f" WHERE r.{operation} IN ({APPEND}, {CORRECT_TO})) WHERE __odf_rank <= __odf_taken"
+            " ORDER BY ALL"
+        ).to_arrow_table()
+        (taken,) = connection.sql("SELECT sum(__odf_taken)::BIGINT FROM taken").fetchall()[0]
+    offsets = pa.concat_arrays(found["__odf_offset"].chunks or [_NOTHING.offsets])
+    return Retracted(offsets.cast(pa.int64()), taken or 0)
+
+
+def has_operations(files: list[Path], column: str) -> bool:
+    """Whether files hold anything but appended records, from their statistics alone."""
+    return any(_has_operations(file, column) for file in files)
+
+
+@cache
+def _has_operations(file: Path, column: str) -> bool:
+    metadata = pq.read_metadata(file)
+    index = metadata.schema.names.index(column)
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(index).statistics
+        if statistics is None or not statistics.has_min_max or statistics.max != 0:
+            return True
+    return False
+
+
+def _bytes(offsets: pa.Array) -> bytes:
+    return bytes(offsets.to_numpy(zero_copy_only=False).tobytes())
