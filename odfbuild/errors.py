@@ -12,6 +12,7 @@
     ├── IntegrityError      E08xx  stored bytes are not what was committed   exit 3
     ├── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
     ├── RepositoryError     E10xx  a repository cannot give or take a dataset  exit 1
+    ├── BranchError         E11xx  a branch cannot be used or promoted       exit 1
     └── RecordsError        E12xx  records cannot be shown as asked          exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
@@ -31,6 +32,7 @@ from typing import Any, Self, TypeVar, dataclass_transform
 from odfbuild.values import dataclass
 
 __all__ = [
+    "BranchError",
     "ChainError",
     "CheckError",
     "EngineProblem",
@@ -238,6 +240,10 @@ class EnvironmentProblem(OdfbuildError):
 
 class RepositoryError(OdfbuildError):
     """A repository cannot give or take a dataset."""
+
+
+class BranchError(OdfbuildError):
+    """A branch cannot be named, used, changed or promoted like that."""
 
 
 class RecordsError(OdfbuildError):

@@ -13,6 +13,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
+from odfbuild.store.branches import BranchName
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import PlanRequest, Survey, survey
@@ -30,10 +31,15 @@ class Base:
         folder: str | Path = ".",
         *,
         env: str | None = None,
+        branch: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = Path(folder)
-        self._given = Overrides(env=env, values=tuple((variables or {}).items()))
+        self._given = Overrides(
+            env=env,
+            branch=None if branch is None else BranchName.parse(branch),
+            values=tuple((variables or {}).items()),
+        )
         self.root = self.config().root
 
     def __repr__(self) -> str:
@@ -62,7 +68,9 @@ class Base:
         """The chains of the project, for what has no method here."""
         from odfbuild.repository.fetch_on_demand import workspace_of
 
-        return workspace_of(self.config())
+        found = workspace_of(self.config())
+        found.check_branch()
+        return found
 
     def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""

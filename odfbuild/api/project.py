@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 class Project(Looking, Checking, Authoring, Keys):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
-    Raises `ProjectError` E0100 when there is none. What runs is logged below `odfbuild.apply`.
+    In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is
+    none to read. Raises `ProjectError` E0100 when there is no project. What runs is logged below
+    `odfbuild.apply`.
 
     >>> project = Project()
     >>> sorted(project.definitions())

@@ -77,6 +77,14 @@ def environments(context: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
+def branches(context: typer.Context, incomplete: str) -> list[str]:
+    """Branches of the project."""
+    config = _config(context)
+    with contextlib.suppress(Exception):
+        return sorted(config.workspace().branch_names()) if config else []
+    return []
+
+
 def new_kinds(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Kinds of datasets that can be begun."""
     from odfbuild.authoring.scaffold import KINDS

@@ -39,7 +39,14 @@ class KeepsDefaults:
 
 
 class Verb(KeepsDefaults, TyperCommand):
-    """A command that is not a group."""
+    """A command that is not a group; it is refused in a branch that it cannot work in."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the function of the verb."""
+        from odfbuild.cli.branch_rules import check_branch
+
+        check_branch(ctx)
+        return super().invoke(ctx)
 
 
 class VerbGroup(KeepsDefaults, TyperGroup):

@@ -99,9 +99,11 @@ def commit(
         str | None,
         typer.Option(help="Remote to push to (default: that of the branch, or origin)."),
     ] = None,
-    branch: Annotated[
+    git_branch: Annotated[
         str | None,
-        typer.Option(help="Branch to push to (default: that of the CI job, or the current one)."),
+        typer.Option(
+            help="Branch of Git to push to (default: that of the CI job, or the current one)."
+        ),
     ] = None,
     as_json: JsonOptions,
 ) -> int:
@@ -115,7 +117,7 @@ def commit(
 
     state: Context = context.obj
     done = publish(
-        state.config(), state.workspace(), message, push=push, remote=remote, branch=branch
+        state.config(), state.workspace(), message, push=push, remote=remote, branch=git_branch
     )
     if as_json:
         state.console.data(published_to_data(done))

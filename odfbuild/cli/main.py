@@ -25,6 +25,7 @@ from odfbuild.cli.options import FORMAT_VARIABLE
 from odfbuild.cli.verbs import Verbs
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.overrides import Overrides
+from odfbuild.store.branches import BranchName
 from odfbuild.store.lock_holders import introduce
 
 _EPILOG = (
@@ -82,6 +83,17 @@ def _globals(
             help="Use this environment: its variables and chains.",
         ),
     ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch",
+            "-b",
+            metavar="NAME",
+            autocompletion=complete.branches,
+            envvar="ODFBUILD_BRANCH",
+            help="Work in this branch: other readers see the heads as they were.",
+        ),
+    ] = None,
     var: Annotated[
         list[str] | None,
         typer.Option("--var", metavar="NAME=VALUE", help="Set a variable."),
@@ -113,6 +125,7 @@ def _globals(
 ) -> None:
     given = Overrides(
         env=env or None,
+        branch=BranchName.parse(branch) if branch else None,
         files=tuple(vars_file or ()),
         process=tuple(
             (name.removeprefix(_VARIABLE), value)

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from odfbuild.cli.aliases import ALIASES
 from odfbuild.cli.defaults import Group, Verb
 from odfbuild.cli.option_groups import apart
 
@@ -57,16 +58,6 @@ SECTIONS = {
 """What verbs are for, in the order of the help."""
 
 VERBS = tuple(verb for section in SECTIONS.values() for verb in section)
-
-ALIASES = {
-    "build": "apply",
-    "list": "ls",
-    "dag": "graph",
-    "compile": "render",
-    "why": "explain",
-    "trace": "provenance",
-}
-"""What verbs are called elsewhere; not in the help."""
 
 
 class Verbs(Mapping[str, Any]):

@@ -175,7 +175,7 @@ def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, 
             "it is not clear where to push to: "
             + ("there is no remote" if where is None else "no branch is checked out"),
             code="E0346",
-            help="specify it: `odfbuild git commit --push --remote origin --branch main`",
+            help="specify it: `odfbuild git commit --push --remote origin --git-branch main`",
         )
     return where, what
 

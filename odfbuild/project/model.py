@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,17 @@ class Config(Content):
         return self.given.env
 
     @property
+    def branch(self) -> str | None:
+        """The branch that datasets are looked at and appended to in; `None`: the head."""
+        return self.given.branch
+
+    @property
+    def on_head(self) -> Config:
+        """The same outside of branches."""
+        given = replace(self.given, branch=None)
+        return self if self.branch is None else replace(self, given=given)
+
+    @property
     def qualified_name(self) -> str:
         """What notes in Git call the project: each environment has chains of its own."""
         return self.name if self.env is None else f"{self.name}@{self.env}"
@@ -83,7 +95,7 @@ class Config(Content):
         from odfbuild.store.workspace import Workspace
 
         storage = Storage(self.storage, self.root) if self.storage is not None else None
-        return Workspace(self.state, self.keys, self.cache, storage, elsewhere)
+        return Workspace(self.state, self.keys, self.cache, storage, elsewhere, self.branch)
 
 
 _WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)

@@ -29,6 +29,7 @@ _GROUPS = {
     "08": "Stored bytes",
     "09": "The machine",
     "10": "Repositories",
+    "11": "Branches",
     "12": "Reading records",
 }
 

@@ -19,14 +19,23 @@ from odfbuild.store.kept_objects import LAYOUT, KeptProjection, dump_projection
 _STAMP = b"odfbuild projections 2\n" + LAYOUT
 
 
-class ProjectionCache:
-    """Projections by alias, each with the text of the head that it belongs to."""
+_Entry = tuple[bytes, bytes, Buffer | Projection]
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.file = folder / "projections.bin"
+
+class ProjectionCache:
+    """Projections by alias, each with the text of the head that it belongs to.
+
+    A branch keeps those that differ in a folder of its `own`: so what is kept of the head stays as
+    it is while one goes back and forth.
+    """
+
+    def __init__(self, folder: Path, own: Path | None = None) -> None:
+        self.folder = own or folder
+        self.file = self.folder / "projections.bin"
+        self._shared_file = None if own is None else folder / "projections.bin"
+        self._shared: dict[str, _Entry] = {}
         # By alias: head, public key of the dataset, projection.
-        self._entries: dict[str, tuple[bytes, bytes, Buffer | Projection]] = {}
+        self._entries: dict[str, _Entry] = {}
         self._live: dict[str, KeptProjection] = {}
         self._changed = False
         self._loaded = False
@@ -37,13 +46,9 @@ class ProjectionCache:
             return
         self._loaded = True
         with paused_collector():
-            found = map_disposable(self.file, _STAMP)
-            if found is not None:
-                kept = {
-                    alias: (head, key, found.rest[start:end])
-                    for alias, (head, key, start, end) in found.plain.items()
-                }
-                self._entries = kept | self._entries
+            if self._shared_file is not None:
+                self._shared = _read(self._shared_file)
+            self._entries = self._shared | _read(self.file) | self._entries
 
     def has(self, alias: str, head: bytes) -> bool:
         """Whether the projection at that head is known."""
@@ -86,7 +91,11 @@ class ProjectionCache:
             places: dict[str, tuple[bytes, bytes, int, int]] = {}
             parts: list[Buffer] = []
             end = 0
-            for alias, (head, key, kept) in self._entries.items():
+            for alias, entry in self._entries.items():
+                head, key, kept = entry
+                known = self._shared.get(alias)
+                if known is not None and known[0] == head:
+                    continue
                 parts.append(dump_projection(kept) if isinstance(kept, Projection) else kept)
                 start, end = end, end + len(parts[-1])
                 places[alias] = (head, key, start, end)
@@ -100,6 +109,16 @@ class ProjectionCache:
         if live is None:
             live = self._live[alias] = KeptProjection.of(kept)
         return live
+
+
+def _read(file: Path) -> dict[str, _Entry]:
+    found = map_disposable(file, _STAMP)
+    if found is None:
+        return {}
+    return {
+        alias: (head, key, found.rest[start:end])
+        for alias, (head, key, start, end) in found.plain.items()
+    }
 
 
 def project(store: DatasetStore, head: Multihash, before: Projection | None) -> Projection:

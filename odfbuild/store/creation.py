@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import ChainError, StaleHeadError
 from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.branches import has_references
+from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder, write_file
 from odfbuild.store.keys import new_pair, prepare_key_folder
 
 if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.store.branches import Limit
     from odfbuild.store.storage import ObjectKind, Storage
-
-MARKER = f"{PENDING}creation"
 
 _GITIGNORE = b"""\
 # Data and checkpoints live beside the chains, but outside Git; so do files that are being written.
@@ -50,12 +50,14 @@ def create_dataset(
     objects: StagedObjects = (),
     checkpoints: StagedObjects = (),
     storage: Storage | None = None,
+    branch: str | None = None,
+    limit: Limit | None = None,
 ) -> tuple[DatasetStore, DatasetId]:
     """Create the dataset; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
 
     name = str(DatasetAlias.parse(alias))
-    store = DatasetStore(state / name, name, storage)
+    store = DatasetStore(state / name, name, storage, branch=branch, limit=limit)
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:
@@ -125,6 +127,15 @@ def rename_dataset(state: Path, old: str, new: str) -> None:
                 help="run `odfbuild plan` again, then apply",
             )
         _check_free(state, target)
+        in_branches = sorted(target.references())
+        if in_branches:
+            raise ChainError(
+                f"'{old}' cannot be renamed to '{new}': that name is in use in branches",
+                code="E0622",
+                dataset=new,
+                notes=(f"branches: {', '.join(in_branches)}",),
+                help=f"promote them first, or `odfbuild branch delete {in_branches[0]}`",
+            )
         if target.path.is_dir() and any(target.path.iterdir()):
             raise ChainError(
                 f"'{old}' cannot be renamed to '{new}': that folder has no head, but other files",
@@ -192,13 +203,17 @@ def make_identity(store: DatasetStore, keys: Path) -> DatasetId:
 
 
 def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> None:
-    """Remove what an unfinished creation left in `folder`, and its key; needs the lock."""
+    """Remove what an unfinished creation left in `folder`, and its key; needs the lock.
+
+    Of a folder that holds a dataset, be it in a branch, nothing that any reference may need.
+    """
     marker = folder / MARKER
-    for name in FOLDERS:
+    used = _identities(folder)
+    for name in () if used else FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
         dataset_id = marker.read_text(encoding="ascii")
-        if dataset_id:
+        if dataset_id and dataset_id not in used:
             (keys / dataset_id).unlink(missing_ok=True)
             (keys / f"{PENDING}{dataset_id}").unlink(missing_ok=True)
         # Last, so that whoever is killed here leaves a folder that is still recognised.
@@ -210,6 +225,12 @@ def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> 
             folder.rmdir()
         with contextlib.suppress(OSError):
             sync_folder(folder.parent)
+
+
+def _identities(folder: Path) -> set[str]:
+    """The identities of the dataset in `folder` on the head and in branches."""
+    store = DatasetStore(folder)
+    return {store.identity(block).multibase for block in store.references().values()}
 
 
 def _was_received(folder: Path) -> bool:
@@ -231,7 +252,7 @@ def _check_free(state: Path, store: DatasetStore) -> None:
             dataset=store.name,
             help="use the existing name, or another one",
         )
-    if account and (parent / "refs" / "head").exists():
+    if account and has_references(parent):
         raise ChainError(
             f"'{store.name}' cannot be inside '{account}', which is a dataset itself",
             code="E0621",
@@ -241,7 +262,9 @@ def _check_free(state: Path, store: DatasetStore) -> None:
 
 
 def _refuse_foreign(store: DatasetStore) -> None:
-    """`ChainError` unless the folder is empty or holds nothing but an unfinished creation."""
+    """`ChainError` unless the folder is empty, or holds an unfinished creation or branches."""
+    if has_references(store.path):
+        return
     found = {item.name for item in store.path.iterdir()}
     if MARKER in found and found <= {*FOLDERS, MARKER} | {
         n for n in found if n.startswith(PENDING)
@@ -264,7 +287,7 @@ def _twin(folder: Path, name: str, *, datasets: bool = False) -> Path | None:
         return None
     for other in os.listdir(folder):  # noqa: PTH208 (ten thousand names, on every creation)
         if other != name and other.lower() == name.lower():
-            if datasets and not (folder / other / "refs" / "head").exists():
+            if datasets and not has_references(folder / other):
                 continue
             return folder / other
     return None

@@ -1,9 +1,9 @@
 """One dataset on disk: blocks, objects and a head that moves by compare-and-swap.
 
 Layout: `blocks/<hash>`, `data/<hash>`, `checkpoints/<hash>`, `refs/head` (hash text, no newline),
-`info/alias`. A commit goes data object → checkpoint object → blocks → head; before the last step
-nothing is visible, after it everything is. Sources: Open Data Fabric, "Dataset Layout"; reference
-behaviour, write order and atomicity.
+`info/alias`, and `refs/<branch>` of branches (see `branches`). A commit goes data object →
+checkpoint object → blocks → head; before the last step nothing is visible, after it everything is.
+Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, write order and atomicity.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import hashlib
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from odfbuild.errors import EARLY_CHAIN, ChainError, IntegrityError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.branches import HEAD, BranchInfo, Limit, info_file, references
 from odfbuild.store.files import (
+    PENDING,
     folder_lock,
     make_folder,
     move_file,
@@ -32,11 +36,14 @@ from odfbuild.store.storage import ObjectKind
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.state import ChainState
+    from odfbuild.odf.identity import DatasetId
     from odfbuild.odf.model import MetadataBlock, MetadataEvent
-    from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.storage import Storage
 
 FOLDERS = ("blocks", "refs", "data", "checkpoints", "info")
+
+MARKER = f"{PENDING}creation"
+"""Names the identity of a dataset whose creation is not finished, in its folder."""
 
 _BLOCK_PREFIX = bytes.fromhex("1620")
 _TRANSFERS = 8
@@ -60,7 +67,9 @@ class DatasetStore:
     """The dataset in the folder `path`, which need not exist yet; `name` is used in messages.
 
     With a `storage`, objects go there too, and those that are not in the folder come from there;
-    what it does not have either comes from `elsewhere`.
+    what it does not have either comes from `elsewhere`. With a `branch` the head is that of the
+    branch, once something was appended there; only that moves, and says whether it was computed
+    under a `limit`.
     """
 
     def __init__(
@@ -69,11 +78,15 @@ class DatasetStore:
         name: str | None = None,
         storage: Storage | None = None,
         elsewhere: Elsewhere | None = None,
+        branch: str | None = None,
+        limit: Limit | None = None,
     ) -> None:
         self.folder = os.fspath(path)
         self.name = name or self.path.name
         self.storage = storage
         self.elsewhere = elsewhere
+        self.branch = branch
+        self.limit = limit
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
@@ -87,11 +100,28 @@ class DatasetStore:
     # --- Reading ---
 
     def head(self) -> Multihash | None:
-        """The newest block; `None` when this is not (or not yet) a dataset.
+        """The newest block, in the branch if that has one; `None`: not (or not yet) a dataset.
 
-        `IntegrityError` E0805 when `refs/head` holds anything but a hash.
+        `IntegrityError` E0805 when the reference holds anything but a hash.
         """
-        file = f"{self.folder}/refs/head"
+        in_branch = self.branch and self.branch_head(self.branch)
+        return in_branch or self.main_head()
+
+    def main_head(self) -> Multihash | None:
+        """The newest block outside of branches, which peers see; otherwise like `head`."""
+        return self._reference(HEAD)
+
+    def branch_head(self, branch: str) -> Multihash | None:
+        """The newest block in a branch; `None` when the dataset was not changed there."""
+        return self._reference(branch)
+
+    def references(self) -> dict[str, Multihash]:
+        """All that references name, by `head` or the name of the branch."""
+        found = {name: self._reference(name) for name in references(self.folder)}
+        return {name: block for name, block in found.items() if block is not None}
+
+    def _reference(self, name: str) -> Multihash | None:
+        file = f"{self.folder}/refs/{name}"
         try:
             text = read_inside(file)
         except (FileNotFoundError, NotADirectoryError):
@@ -236,6 +266,15 @@ class DatasetStore:
         """The first block of the history that ends with `head`."""
         return self.summary(head)[0][0][0]
 
+    def identity(self, head: Multihash) -> DatasetId:
+        """The identity that the history which ends with `head` begins with."""
+        from odfbuild.odf.model import Seed
+
+        event = self.read_block(self.seed(head)).event
+        if not isinstance(event, Seed):
+            raise AssertionError("a chain begins with its seed")
+        return event.dataset_id
+
     def summary(
         self, head: Multihash, tail: Multihash | None = None
     ) -> tuple[list[tuple[Multihash, MetadataBlock]], bool]:
@@ -297,17 +336,48 @@ class DatasetStore:
     def swap_head(self, expected: Multihash | None, new: Multihash) -> None:
         """Move the head from `expected` (`None`: there is none) to `new`, for everyone at once.
 
+        In a branch only its own reference moves, which is made where there is none.
         `StaleHeadError` E0701 when the head is not `expected`; nothing is changed then.
         """
         refs = self.path / "refs"
         make_folder(refs)
         with folder_lock(refs):
             self.check_head(expected)
-            write_file(refs / "head", str(new).encode())
+            if self.branch is not None:
+                self._describe_branch(self.branch, expected)
+            write_file(refs / (self.branch or HEAD), str(new).encode())
+
+    def _describe_branch(self, branch: str, head: Multihash | None) -> None:
+        """Write what is known of the branch, before what it names changes."""
+        if self.branch_head(branch) is None:
+            BranchInfo(base=head, created=Timestamp.now(), limit=self.limit).write(
+                self.folder, branch
+            )
+        elif self.limit is not None:
+            known = BranchInfo.read(self.folder, self.name, branch)
+            if known.limit != self.limit:
+                replace(known, limit=self.limit).write(self.folder, branch)
+
+    def delete_branch(self, branch: str, expected: Multihash) -> None:
+        """Remove the reference of a branch and what is known of it; blocks stay until `gc`.
+
+        `StaleHeadError` E0701 when it is not at `expected`; nothing is changed then. A dataset that
+        is nowhere else is left as an unfinished creation, for the next one or `gc` to clear away.
+        """
+        with folder_lock(self.path), folder_lock(self.path / "refs"):
+            self._check(self.branch_head(branch), expected)
+            if set(self.references()) == {branch}:
+                identity = self.identity(expected).multibase
+                write_file(self.path / MARKER, identity.encode())
+            (self.path / "refs" / branch).unlink()
+            sync_folder(self.path / "refs")
+            info_file(self.folder, branch).unlink(missing_ok=True)
 
     def check_head(self, expected: Multihash | None) -> None:
         """`StaleHeadError` E0701 unless the head is `expected`."""
-        actual = self.head()
+        self._check(self.head(), expected)
+
+    def _check(self, actual: Multihash | None, expected: Multihash | None) -> None:
         if actual != expected:
             raise StaleHeadError(
                 f"'{self.name}' was changed by another writer in the meantime",

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.bin import bin_entries, remove_for_good
-from odfbuild.store.creation import MARKER, clear_unfinished
-from odfbuild.store.dataset import FOLDERS, DatasetStore
+from odfbuild.store.branches import has_references
+from odfbuild.store.creation import clear_unfinished
+from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST
@@ -140,7 +141,7 @@ def find_unfinished(workspace: Workspace, before: float) -> Iterator[Garbage]:
         return
     for marker in (*workspace.state.glob(f"*/{MARKER}"), *workspace.state.glob(f"*/*/{MARKER}")):
         folder = marker.parent
-        if not (folder / "refs" / "head").exists():
+        if not has_references(folder):
             name = str(folder.relative_to(workspace.state))
             yield from _aged(name, "unfinished dataset", folder, before)
 
@@ -183,7 +184,7 @@ def remove(workspace: Workspace, garbage: Iterable[Garbage]) -> None:
         if each.kind == "unfinished dataset":
             busy_or_gone = contextlib.suppress(BlockingIOError, FileNotFoundError)
             with busy_or_gone, folder_lock(each.path, wait=False):
-                if not (each.path / "refs" / "head").exists():
+                if not has_references(each.path):
                     clear_unfinished(each.path, workspace.keys)
         elif each.kind == "deleted dataset":
             remove_for_good(workspace.keys, each.path)

@@ -2,7 +2,8 @@
 
 Little changes from one plan to the next, and writing ten thousand entries for the sake of one took
 longer than finding it. The second file holds the entries that stand in for those of the first, to
-which it belongs by its seal; when they are many, all is written anew.
+which it belongs by its seal; when they are many, all is written anew. A branch has a second file of
+its own, and leaves the first one alone.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ _FEW = 20
 
 
 class Kept:
-    """Entries by key as they were saved last, and the bytes that they tell positions in."""
+    """Entries by key as they were saved last, and the bytes that they tell positions in.
 
-    def __init__(self, file: Path, stamp: bytes) -> None:
+    With an `own` file, what is saved differs from what is in `file` there and not in it.
+    """
+
+    def __init__(self, file: Path, stamp: bytes, own: Path | None = None) -> None:
         self._file = file
         self._stamp = stamp
-        self._changes_file = file.with_suffix(".changes.bin")
+        self._is_own = own is not None
+        self._changes_file = own or file.with_suffix(".changes.bin")
         self._base: dict[str, Entry] = {}
         self._bytes = self._new_bytes = memoryview(b"")
         self._base_stamp: bytes | None = None
@@ -37,6 +42,8 @@ class Kept:
             self._base, self._bytes = whole.plain, whole.rest
             self._base_stamp = stamp + whole.seal
             found = map_disposable(self._changes_file, self._base_stamp)
+            if found is None and own is not None:
+                found = map_disposable(file.with_suffix(".changes.bin"), self._base_stamp)
             if found is not None:
                 changes, self._new_bytes = found.plain, found.rest
         self.size = len(self._bytes) + len(self._new_bytes)
@@ -69,8 +76,9 @@ class Kept:
         }
         changes |= dict.fromkeys(self._base.keys() - entries.keys())
         new: tuple[Buffer, ...] = (self._new_bytes, *more)
-        few = _FEW * len(changes) <= len(self._base)
-        if self._base_stamp and few and _FEW * sum(map(len, new)) <= len(self._bytes):
+        few = self._is_own or _FEW * len(changes) <= len(self._base)
+        few_bytes = self._is_own or _FEW * sum(map(len, new)) <= len(self._bytes)
+        if self._base_stamp and few and few_bytes:
             write_disposable(self._changes_file, self._base_stamp, changes, new)
             return
         parts: list[Buffer] = []

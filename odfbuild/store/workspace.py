@@ -2,7 +2,8 @@
 
 A dataset with the alias `name` lives in `<state>/name`, one with `account/name` in
 `<state>/account/name`. A folder without `refs/head` is not a dataset. Two aliases that differ only
-in case are the same alias.
+in case are the same alias. In a branch, a dataset is what `refs/<branch>` names, and `refs/head`
+where there is no such file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from typing import TYPE_CHECKING
 from odfbuild.errors import ChainError, IntegrityError, OdfbuildError, together
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
+from odfbuild.store.branches import (
+    HEAD,
+    BranchInfo,
+    BranchRef,
+    branch_cache,
+    references,
+    unknown_branch,
+)
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import NOT_WAITING, Claim, Waiting, claim_within, forget, holders
 from odfbuild.store.collector import paused_collector
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.bin import Deleted
+    from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import Elsewhere
     from odfbuild.store.keys import PrivateKeys
     from odfbuild.store.storage import Storage
@@ -47,7 +57,8 @@ class Workspace:
     """Datasets below `state`, their private keys in `keys`, disposable files in `cache`.
 
     `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
-    for what was published `elsewhere`.
+    for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
+    appended goes there, under a `limit` if its inputs are read in part.
     Methods may be called from several threads at once.
     """
 
@@ -58,13 +69,20 @@ class Workspace:
         cache: Path,
         storage: Storage | None = None,
         elsewhere: Elsewhere | None = None,
+        branch: str | None = None,
+        limit: Limit | None = None,
     ) -> None:
         self.state = state
         self.keys = keys
         self.cache = cache
         self.storage = storage
         self.elsewhere = elsewhere
-        self._projections = ProjectionCache(cache)
+        self.branch = branch
+        self.limit = limit
+        self._references = (HEAD,) if branch is None else (branch, HEAD)
+        own = branch_cache(cache, branch) if branch is not None else None
+        self._projections = ProjectionCache(cache, own)
+        self._side_cars = (own or cache) / "side-cars"
         self._stores: dict[str, DatasetStore] = {}
         self._by_id: dict[DatasetId, str] = {}
         self._mutex = threading.RLock()
@@ -78,11 +96,11 @@ class Workspace:
     def heads(self) -> dict[str, bytes]:
         """Text of the head of every dataset, by alias in its committed spelling."""
         heads: dict[str, bytes] = {}
-        for name, text in _children(str(self.state)):
+        for name, text in _children(str(self.state), self._references):
             if text is not None:
                 heads[name] = text
                 continue
-            for inner, deeper in _children(f"{self.state}/{name}"):
+            for inner, deeper in _children(f"{self.state}/{name}", self._references):
                 if deeper is not None:
                     heads[f"{name}/{inner}"] = deeper
         return heads
@@ -92,7 +110,7 @@ class Workspace:
         parts = alias.split("/")
         if len(parts) > 2 or not all(map(is_name, parts)):
             return None
-        if _head_text(f"{self.state}/{alias}") is not None:
+        if self._head_text(alias) is not None:
             return alias
         folder, found = self.state, []
         for part in parts:
@@ -101,7 +119,54 @@ class Workspace:
                 return None
             folder = folder / match
             found.append(match)
-        return "/".join(found) if _head_text(str(folder)) is not None else None
+        name = "/".join(found)
+        return name if self._head_text(name) is not None else None
+
+    def _head_text(self, alias: str) -> bytes | None:
+        for reference in self._references:
+            text = _reference_text(f"{self.state}/{alias}", reference)
+            if text is not None:
+                return text
+        return None
+
+    def branches(self) -> dict[str, dict[str, BranchRef]]:
+        """All branches: by name, the datasets that are in it.
+
+        `BranchError` E1104 where what is known of one is damaged, `IntegrityError` E0805 where the
+        reference is.
+        """
+        found: dict[str, dict[str, BranchRef]] = {}
+        for alias, branch in self._in_branches():
+            store = self._store(alias)
+            head = store.branch_head(branch)
+            if head is None:
+                continue  # it was deleted just now
+            known = BranchInfo.read(store.folder, alias, branch)
+            found.setdefault(branch, {})[alias] = BranchRef(
+                head=head, base=known.base, created=known.created, limit=known.limit
+            )
+        return dict(sorted(found.items()))
+
+    def branch_names(self) -> set[str]:
+        """Names of all branches."""
+        return {branch for _, branch in self._in_branches()}
+
+    def _in_branches(self) -> Iterator[tuple[str, str]]:
+        """Datasets in branches, with the name of the branch, by alias."""
+        for name in sorted(_folders(self.state)):
+            here = list(references(f"{self.state}/{name}"))
+            yield from ((name, each) for each in here if each != HEAD)
+            for inner in () if here else sorted(_folders(self.state / name)):
+                below = references(f"{self.state}/{name}/{inner}")
+                yield from ((f"{name}/{inner}", each) for each in below if each != HEAD)
+
+    def check_branch(self) -> None:
+        """`BranchError` E1102 when no dataset is in the branch of this workspace."""
+        if self.branch is None:
+            return
+        known = self.branch_names()
+        if self.branch not in known:
+            raise unknown_branch(self.branch, known)
 
     def dataset(self, alias: str) -> DatasetStore:
         """The store of a dataset, which need not exist; `ValueError` if `alias` is not an alias."""
@@ -117,7 +182,9 @@ class Workspace:
         store = self._stores.get(name)
         if store is None:
             folder = f"{self.state}/{name}"
-            store = DatasetStore(folder, name, self.storage, self.elsewhere)
+            store = DatasetStore(
+                folder, name, self.storage, self.elsewhere, self.branch, self.limit
+            )
             self._stores[name] = store
         return store
 
@@ -137,7 +204,7 @@ class Workspace:
             return None
         with self._mutex:
             self._projections.load()
-        head = _head_text(f"{self.state}/{name}")
+        head = self._head_text(name)
         return self._project(name, head) if head is not None else None
 
     def projections(self, aliases: Iterable[str] | None = None) -> dict[str, Projection]:
@@ -217,7 +284,7 @@ class Workspace:
         if known is None:
             with self._mutex:
                 store = self._store(alias)
-            head = parse_head(text, alias, f"{store.folder}/refs/head")
+            head = parse_head(text, alias, f"{store.folder}/refs/{self._references[0]}")
             known = project(store, head, self._projections.latest(alias))
             with self._mutex:
                 self._projections.put(alias, text, known)
@@ -227,7 +294,7 @@ class Workspace:
         """The records of a dataset up to the head of `state`."""
         store = self.dataset(alias)
         head = state.head if state else None
-        return Committed(store, head, self.cache / "side-cars" / store.name)
+        return Committed(store, head, self._side_cars / store.name)
 
     # --- Working ---
 
@@ -276,6 +343,8 @@ class Workspace:
             objects,
             checkpoints,
             self.storage,
+            self.branch,
+            self.limit,
         )
         with self._mutex:
             self._stores[alias] = store
@@ -376,8 +445,9 @@ class Projections(Mapping[str, "Projection"]):
         return len(self._heads)
 
 
-def _children(folder: str) -> Iterator[tuple[str, bytes | None]]:
-    """The folders in a folder, each with the text of its head if it has one."""
+def _children(folder: str, references: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:
+    """The folders in a folder, each with the text of the first of these references it has."""
+    *branch, _ = references
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
@@ -387,10 +457,15 @@ def _children(folder: str) -> Iterator[tuple[str, bytes | None]]:
             names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
         for name in names:
             # From the open folder: the kernel need not find it again for each of thousands.
+            if branch and os.access(f"{name}/refs/{branch[0]}", os.F_OK, dir_fd=opened):
+                text = _reference_text(f"{folder}/{name}", branch[0])
+                if text is not None:
+                    yield name, text
+                    continue
             try:
                 head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
             except OSError:
-                yield name, _head_text(f"{folder}/{name}")
+                yield name, _reference_text(f"{folder}/{name}", HEAD)
                 continue
             try:
                 yield name, read_open(head)
@@ -408,9 +483,9 @@ def _folders(folder: Path) -> list[str]:
         return []
 
 
-def _head_text(folder: str) -> bytes | None:
+def _reference_text(folder: str, name: str) -> bytes | None:
     try:
-        return read_inside(f"{folder}/refs/head")
+        return read_inside(f"{folder}/refs/{name}")
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -20,6 +20,7 @@ from odfbuild.plan.model import Action, Plan
 from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
+from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
 from odfbuild.store.incremental_cache import Kept
 from odfbuild.values import dataclass
@@ -28,14 +29,13 @@ from odfbuild.values import dataclass
 @contextmanager
 def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
     """The decisions of the last plan; those of this one are kept unless it fails."""
-    file = config.cache / "decisions.bin"
-    settings = hashlib.sha256(repr(config).encode()).digest()
+    settings = hashlib.sha256(repr(config.on_head).encode()).digest()
     stamp = b"odfbuild decisions 3\n" + code_stamp() + LAYOUT + settings
     stamp += engine_version().encode()
     lineages = _Answers(config.cache / "lineages.bin")
     queries = right_queries_file(config)
     right = RightQueries(queries.load)
-    decisions = Kept(file, stamp)
+    decisions = Kept(config.cache / "decisions.bin", stamp, _own(config, "decisions.bin"))
     memory = Memory(
         decisions.entries,
         {name.lower(): text for name, text in heads.items()},
@@ -51,16 +51,25 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         queries.save(right.kept)
 
 
+def _own(config: Config, name: str) -> Path | None:
+    """The file of a branch for what differs there: so that of the head stays as it is."""
+    return None if config.branch is None else branch_cache(config.cache, config.branch) / name
+
+
 class KnownOrder:
     """The order of the datasets of the last plan, and what each of them read."""
 
     def __init__(self, config: Config) -> None:
-        self._file = config.cache / "order.bin"
+        self._shared = config.cache / "order.bin"
+        self._file = _own(config, "order.bin") or self._shared
 
     def get(self, inputs: Inputs) -> tuple[str, ...] | None:
         """The order of these datasets, if it was found before."""
-        found = read_disposable(self._file, self._stamp(inputs))
-        return tuple(found) if found is not None else None
+        for file in dict.fromkeys((self._shared, self._file)):
+            found = read_disposable(file, self._stamp(inputs))
+            if found is not None:
+                return tuple(found)
+        return None
 
     def put(self, inputs: Inputs, order: tuple[str, ...]) -> None:
         """Keep an order that is not kept yet."""
@@ -88,7 +97,8 @@ class NoDrift:
         changed = [each.name for each in plan.datasets if Action.APPEND in each.actions]
         named = [(each.name, each.renamed_from) for each in plan.datasets]
         facts = (config.qualified_name, notes, sorted(heads.items()), named, changed)
-        return cls(config.cache / "no-drift.bin", hashlib.sha256(marshal.dumps(facts, 2)).digest())
+        file = _own(config, "no-drift.bin") or config.cache / "no-drift.bin"
+        return cls(file, hashlib.sha256(marshal.dumps(facts, 2)).digest())
 
     @property
     def is_known(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from odfbuild.apply.collect import collect
 from odfbuild.apply.reset import carry_out, plan_reset
-from odfbuild.store.creation import MARKER
+from odfbuild.store.dataset import MARKER
 from odfbuild.store.files import PENDING
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.bench import Bench

@@ -79,6 +79,7 @@ ELSEWHERE = {
     "E1082": ("tests/repository/test_signing.py", "a repository that has to sign and does not"),
     "E1083": ("tests/repository/test_signing.py", "a repository that serves an old head"),
     "E1084": ("tests/repository/test_signing.py", "a repository that serves another history"),
+    "E1104": ("tests/store/test_branches.py", "a branch of which nothing is known"),
     "E1089": ("tests/cli/test_keys.py", "a dataset whose private key is elsewhere"),
     "E1090": ("tests/repository/test_signed_repositories.py", "a signed history, and no key"),
     "E1201": ("tests/records/test_records.py", "a column that is not there"),

@@ -222,7 +222,7 @@ def test_the_branch_is_that_of_the_job_where_none_is_checked_out(
     here.monkeypatch.setenv("CI_COMMIT_BRANCH", "main")
     assert here.ok("git", "commit", "--push").out.endswith("Pushed to origin/main.\n")
     here.monkeypatch.delenv("CI_COMMIT_BRANCH")
-    assert here.ok("git", "commit", "--push", "--branch", "data").out.splitlines() == [
+    assert here.ok("git", "commit", "--push", "--git-branch", "data").out.splitlines() == [
         "Git has all of the chains.",
         "Pushed to origin/data.",
     ]

@@ -16,9 +16,9 @@ import pytest
 from odfbuild.errors import StaleHeadError
 from odfbuild.odf.model import DatasetKind
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store import creation, files
+from odfbuild.store import files
 from odfbuild.store.claims import claim, holders
-from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.dataset import MARKER, DatasetStore
 from tests.store.chains import NOW, create, info, workspace
 
 # Fresh interpreters, so that locks and threads of the test process are not inherited.
@@ -234,7 +234,7 @@ def test_a_creation_that_is_killed_anywhere_is_cleared_by_the_next_one(tmp_path:
         assert not [name for name in keys if "ed01" in name and identity.multibase not in name]
         fatal += 1
     assert fatal > 15
-    assert not (root / "chains" / "acme" / "ds" / creation.MARKER).exists()
+    assert not (root / "chains" / "acme" / "ds" / MARKER).exists()
 
 
 # --- Claims ---

@@ -331,6 +331,9 @@ PLANS = (
     Case("E0363", "apply -y --digest sha256:0", exit=5),
     Case("E0364", "explain root --since nothing"),
     Case("E0365", "apply plan.json -e dev", both(config("  environments: {dev: {}}\n"), saved)),
+    Case("E1101", "plan -b pr/.."),
+    Case("E1102", "status -b nowhere"),
+    Case("E1103", "gc -b pr-12"),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case(
         "E0371",

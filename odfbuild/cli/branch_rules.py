@@ -1,0 +1,82 @@
+"""What each command does with `--branch`: every one has a rule, so that none ignores it.
+
+docs/branches.md has the table of commands; `tests/cli/test_branch_of_every_verb.py` holds it to
+this one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.cli.aliases import ALIASES
+from odfbuild.errors import BranchError
+
+if TYPE_CHECKING:
+    from odfbuild.cli.context import Context
+
+
+class Rule(Enum):
+    """What a command does with a branch."""
+
+    BEGINS = "works in the branch, which need not exist yet"
+    READS = "reads datasets as they are in the branch"
+    APPENDS = "appends to the branch"
+    HEADS = "refuses it, because it works on heads"
+    FILES = "refuses it, because it does not read datasets"
+
+
+_COMMANDS = {
+    Rule.BEGINS: ("plan, apply",),
+    Rule.READS: (
+        "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
+        "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
+        "watermark show, watermark late, storage status, storage push, storage pull",
+        "docs serve, key status, key export",
+    ),
+    Rule.APPENDS: ("ingest, reset, watermark set",),
+    Rule.HEADS: (
+        "pull, push, serve, gc, lock list, lock break, engine deprecate, doctor, key import",
+        "git install, git check, git anchor, git commit",
+    ),
+    Rule.FILES: ("init, fmt, show, schema, migrate, version, ci comment",),
+}
+
+RULES = {
+    command: rule for rule, lines in _COMMANDS.items() for command in ", ".join(lines).split(", ")
+}
+
+
+def check_branch(ctx: Any) -> None:
+    """Raise E1102 or E1103 when the command cannot work in the branch that was given."""
+    state: Context | None = ctx.obj
+    if state is None or state.given.branch is None:
+        return
+    command = command_of(ctx)
+    rule = RULES[command]
+    if rule is Rule.BEGINS:
+        return
+    if rule in (Rule.READS, Rule.APPENDS):
+        state.workspace().check_branch()
+        return
+    by_variable = ctx.find_root().get_parameter_source("branch").name == "ENVIRONMENT"
+    if rule is Rule.FILES and by_variable:
+        return  # what is set for a whole job means other commands of it
+    raise BranchError(
+        f"`odfbuild {command}` does not work in a branch",
+        code="E1103",
+        notes=(f"it {rule.value}",),
+        help=_HELP.get(command)
+        or ("unset ODFBUILD_BRANCH for this command" if by_variable else "leave --branch out"),
+    )
+
+
+_HELP = {
+    "git commit": "leave --branch out; `--git-branch` names the branch of Git to push to",
+}
+
+
+def command_of(ctx: Any) -> str:
+    """The whole name of the command that is called, such as `docs build`."""
+    verb, *rest = ctx.command_path.split()[1:]
+    return " ".join((ALIASES.get(verb, verb), *rest))
