@@ -327,6 +327,12 @@ class Plan:
         return sum(action in dataset.actions for dataset in self.datasets)
 
 
+def drops_history(item: DatasetPlan) -> bool:
+    """Whether a history that there is will be no longer that of the head."""
+    rebuilt = any(each.code is ReasonCode.REBUILT_IN_BRANCH for each in item.reasons)
+    return rebuilt or bool({Action.DELETE, Action.REBUILD} & {*item.actions})
+
+
 def replays(item: DatasetPlan) -> bool:
     """Whether a promotion lets the branch of a dataset continue from another block."""
     return item.promoted is not None and item.promoted.replays

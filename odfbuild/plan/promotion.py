@@ -317,11 +317,8 @@ class _Decider:
         """The head is set to the block of the branch, with what waits on top of it if any."""
         name = given.name.lower()
         promoted = Promoted(branch=given.branch.head)
-        evidence = {"to_block": given.branch.head, "to_offset": given.branch.last_offset}
         if given.main is None:
-            reasons = [
-                Reason(code=ReasonCode.BRANCH_ONLY, message="it is new in the branch", **evidence)
-            ]
+            reasons = [Reason(code=ReasonCode.BRANCH_ONLY, message="it is new in the branch")]
         elif given.is_rebuilt:
             message = (
                 f"--allow rebuild is given: {given.main.records:,} records of the head give way "

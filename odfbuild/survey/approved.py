@@ -85,6 +85,8 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
             code="E0362",
             help="go to the folder of that project, or give it with --directory",
         )
+    if saved.plan.promotes is not None:
+        config = config.on_head
     workspace = workspace_of(config)
     projections = workspace.readable()
     heads = {name.lower(): projection.head for name, projection in projections.items()}

@@ -19,7 +19,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.plan.external import publications
-from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
+from odfbuild.plan.model import Action, DatasetPlan, Plan, drops_history
 from odfbuild.plan.promotion import Branched, Read, plan_promotion
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Config, Project
@@ -106,7 +106,7 @@ def _inputs_first(states: Mapping[str, Projection]) -> list[str]:
 
 
 def _unprotected(config: Config, main: Workspace, item: DatasetPlan) -> DatasetPlan:
-    if not any(each.code is ReasonCode.REBUILT_IN_BRANCH for each in item.reasons):
+    if not drops_history(item):
         return item
     try:
         check_unprotected(config, main, item.name)
@@ -130,11 +130,7 @@ def _selected(plan: Plan, selection: Selection, config: Config) -> Subset:
     excluded: frozenset[str] = frozenset()
     if selection.exclude:
         excluded = selected_of_plan(Selection(select=selection.exclude), plan, config)
-    rebuilt = {
-        each.name
-        for each in plan.datasets
-        if any(reason.code is ReasonCode.REBUILT_IN_BRANCH for reason in each.reasons)
-    }
+    rebuilt = {each.name for each in plan.datasets if drops_history(each)}
     for each in plan.datasets:  # inputs first
         if rebuilt.intersection(each.inputs) & chosen:
             chosen.add(each.name)
