@@ -13,9 +13,9 @@ import pytest
 import typer
 
 from odfbuild import Project
+from odfbuild.cli.aliases import ALIASES
 from odfbuild.cli.dashes import right_spelling
 from odfbuild.cli.main import app
-from odfbuild.cli.verbs import ALIASES
 from odfbuild.version import __version__
 from tests.apply.in_process import Program
 from tests.apply.tiny import Tiny
