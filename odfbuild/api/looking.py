@@ -83,6 +83,19 @@ class Looking(Base):
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
 
+    def heads(self) -> dict[str, str]:
+        """The newest block of every dataset, by name, as all of them were at one moment.
+
+        While a promotion moves heads, these are the old ones; after it, all the new ones.
+
+        >>> sorted(project.heads())
+        ['derived', 'root']
+        """
+        from odfbuild.store.promotions import consistent_heads
+
+        found = consistent_heads(self.workspace())
+        return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
+
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
         from odfbuild.inspect.status import project_status

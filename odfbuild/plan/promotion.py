@@ -101,10 +101,9 @@ def plan_promotion(
 ) -> Plan:
     """The plan of a promotion of `datasets`, inputs first.
 
-    `readers` are names in lower case of the datasets that consumed a dataset on the head. Raises
-    `BranchError` E1130 for a consent to a rebuild that the branch does not have.
+    `readers` are names in lower case of the datasets that consumed a dataset on the head.
     """
-    decider = _Decider(branch, datasets, readers, _allowed(branch, datasets, consents))
+    decider = _Decider(branch, datasets, readers, _allowed(datasets, consents))
     return Plan(
         project=project,
         env=env,
@@ -113,23 +112,13 @@ def plan_promotion(
     )
 
 
-def _allowed(
-    branch: str, datasets: Sequence[Branched], consents: Iterable[Consent]
-) -> frozenset[str]:
-    rebuilt = {each.name.lower(): each for each in datasets if each.is_rebuilt}
+def _allowed(datasets: Sequence[Branched], consents: Iterable[Consent]) -> frozenset[str]:
+    """Names in lower case that the consents are about; what needs none does no harm."""
     allowed: set[str] = set()
     for consent in consents:
-        name = consent.name.lower()
-        if name not in rebuilt:
-            raise BranchError(
-                f"the branch '{branch}' has no rebuild of '{consent.name}'",
-                code="E1130",
-                dataset=consent.name,
-                help=f"leave `--allow rebuild:{consent.name}` out",
-            )
-        allowed.add(name)
+        allowed.add(consent.name.lower())
         if consent.readers:
-            allowed |= _below(rebuilt[name].name, datasets) & rebuilt.keys()
+            allowed |= _below(consent.name, datasets)
     return frozenset(allowed)
 
 
@@ -365,9 +354,7 @@ class _Decider:
             reasons.append(_head_moved(given))
         if because is not None:
             message = f"its input {because} is not as the branch had it"
-            reasons.append(
-                Reason(code=ReasonCode.INPUT_REPLAYED, message=message, input=because)
-            )
+            reasons.append(Reason(code=ReasonCode.INPUT_REPLAYED, message=message, input=because))
         onto = None if anew else given.main
         changes = merged.definition if anew else merged.on_theirs
         pending = self._waiting(given, onto)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,9 +36,7 @@ class Manifest:
 
     def write(self, state: Path) -> None:
         """Let readers who ask for a consistent set go on with the old heads."""
-        heads = {
-            name: {"from": self.before[name], "to": head} for name, head in self.after.items()
-        }
+        heads = {name: {"from": self.before[name], "to": head} for name, head in self.after.items()}
         make_folder(state)
         text = json.dumps({"branch": self.branch, "heads": heads}, indent=1)
         write_file(state / FILE, f"{text}\n".encode())
@@ -108,17 +106,21 @@ def unfinished(workspace: Workspace) -> Unfinished | None:
 _ATTEMPTS = 50
 
 
-def consistent_heads(read: Callable[[], Mapping[str, bytes]], state: Path) -> dict[str, bytes]:
-    """The heads that `read` gives, as all of them were at one moment, between promotions.
+def consistent_heads(workspace: Workspace) -> dict[str, bytes]:
+    """The heads of all datasets as they were at one moment, before or after each promotion.
 
-    They are read until two readings agree; an apply in between moves only some on, so that the last
-    reading counts after so many.
+    They are read until two readings agree. So many times at most: after a promotion, applies may
+    move single heads on for ever.
     """
-    before = read_manifest(state), read()
+
+    def read() -> tuple[Manifest | None, dict[str, bytes]]:
+        return read_manifest(workspace.state), workspace.heads()
+
+    before = read()
     for _ in range(_ATTEMPTS):
-        now = read_manifest(state), read()
+        now = read()
         if now == before:
             break
         before = now
     manifest, heads = before
-    return dict(heads) if manifest is None else manifest.undone(heads)
+    return heads if manifest is None else manifest.undone(heads)

@@ -1,4 +1,4 @@
-"""Collect what a promotion is decided by, and plan it. Reads chains only: no definitions, no JVM."""
+"""Collect what a promotion is decided by, and plan it. Reads chains only: no definitions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def survey_promotion(
 ) -> tuple[Approved, Subset | None]:
     """The plan of a promotion, and what a selection takes of it.
 
-    `BranchError` E1102 when there is no such branch, and as `plan_promotion`.
+    `BranchError` E1102 when there is no such branch.
     """
     config = config.on_head
     ours, main = in_branch(config, BranchName.parse(branch)), workspace_of(config)

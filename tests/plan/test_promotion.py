@@ -5,9 +5,6 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 
-import pytest
-
-from odfbuild.errors import BranchError
 from odfbuild.odf.model import DatasetKind, SetInfo, SetPollingSource
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.changes.consent import Consent
@@ -203,7 +200,7 @@ def test_what_reads_a_replayed_input_is_replayed_too_although_its_head_did_not_m
 
 
 def test_what_reads_an_input_that_only_moves_to_the_head_moves_too():
-    project, r, _ = a_project()
+    project, _r, _ = a_project()
     project.begin("r").add(4)
     project.begin("d").run(2, project.branch["r"])
     assert [each.actions for each in project.plan().datasets] == [(Action.PROMOTE,)] * 2
@@ -271,14 +268,6 @@ def test_a_reader_that_was_not_rebuilt_with_its_input_is_named():
     assert project.refused("d", "d") == "E1125"
 
 
-def test_a_consent_to_what_was_not_rebuilt_is_an_error():
-    project, _, _ = a_project()
-    project.begin("d").append(SetInfo(description="x"))
-    with pytest.raises(BranchError) as raised:
-        project.plan("d")
-    assert raised.value.code == "E1130"
-
-
 def test_a_branch_over_part_of_the_inputs_is_refused():
     project, _, _ = a_project()
     project.begin("d").append(SetInfo(description="x"))
@@ -303,7 +292,7 @@ def test_a_dataset_that_was_made_on_both_sides_is_refused():
 
 
 def test_a_head_that_was_reset_is_refused():
-    project, r, _ = a_project()
+    project, _r, _ = a_project()
     project.begin("r").add(4)
     anew = Chain("r", ROOT)
     anew.salt = "reset"
