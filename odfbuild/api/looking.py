@@ -91,7 +91,7 @@ class Looking(Base):
         >>> sorted(project.heads())
         ['derived', 'root']
         """
-        from odfbuild.store.promotions import consistent_heads
+        from odfbuild.survey.moving_heads import consistent_heads
 
         found = consistent_heads(self.workspace())
         return {name: found[name].decode("ascii", "replace") for name in sorted(found)}

@@ -1,8 +1,8 @@
 """Carry out a promotion: compute in the branch what waits, then move the heads.
 
-First what has to be done again is computed on top of the heads, in the branch: nobody else sees it.
+First what has to be replayed is computed on top of the heads, in the branch: nobody else sees it.
 Then all heads move, inputs first, each by compare-and-swap, between the manifest and its removal
-(see `promotions`). At last the references of the branch go. Whoever is killed in between runs the
+(see `moving_heads`). At last the references of the branch go. Whoever is killed in between runs the
 same command again: what was computed stays in the branch, and heads that moved stay where they are.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.apply.run import ApplyOptions, Listener, apply_plan
@@ -20,8 +21,9 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays
 from odfbuild.project.model import Config
 from odfbuild.store.claims import held_elsewhere
+from odfbuild.store.files import sync_folder, write_file
 from odfbuild.store.garbage import renew
-from odfbuild.store.promotions import Manifest, read_manifest, remove_manifest
+from odfbuild.survey.moving_heads import MANIFEST, Manifest, read_manifest
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.promotion import in_branch
 
@@ -113,8 +115,8 @@ class _Promotion:
             if moved:
                 return self._failed(moved, "another dataset of the promotion moved")
             targets = {name: self._branch_head(name) for name in self.items}
-            manifest = self._manifest(targets)
-            manifest.write(self.main.state)
+            file = self.main.state / MANIFEST
+            write_file(file, self._manifest(targets).to_text().encode())
             done: dict[str, DatasetOutcome] = {}
             for name, item in self.items.items():
                 started = time.monotonic()
@@ -124,10 +126,10 @@ class _Promotion:
                     done[name] = DatasetOutcome(
                         name=name, status=Status.LOST, because=error.message, error=error
                     )
-                    remove_manifest(self.main.state)
+                    _remove(file)
                     return done | self._skipped("its promotion was cut off", but=done)
                 done[name] = self._promoted(item, computed.get(name), time.monotonic() - started)
-            remove_manifest(self.main.state)
+            _remove(file)
             for name, target in targets.items():
                 self.ours.dataset(name).delete_branch(self.branch, target)
             return done
@@ -227,6 +229,11 @@ class _Promotion:
 
 
 _FINE = (Status.COMMITTED, Status.NOOP)
+
+
+def _remove(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    sync_folder(file.parent)
 
 
 def _computes(item: DatasetPlan) -> bool:

@@ -23,7 +23,7 @@ from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
-from odfbuild.store.promotions import consistent_heads
+from odfbuild.survey.moving_heads import consistent_heads
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:

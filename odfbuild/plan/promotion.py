@@ -346,7 +346,7 @@ class _Decider:
         )
 
     def _replayed(self, given: Branched, merged: Merged, because: str | None) -> DatasetPlan:
-        """What the branch changed is done again on top of the head."""
+        """What the branch changed is replayed on top of the head."""
         reasons = []
         # Where there is no head, or a history of its own, it starts over behind its seed.
         anew = given.main is None or given.is_rebuilt

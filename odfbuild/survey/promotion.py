@@ -27,9 +27,9 @@ from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.branches import BranchName, BranchRef
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.promotions import unfinished
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.approved import Approved
+from odfbuild.survey.moving_heads import unfinished
 from odfbuild.survey.protection import check_unprotected
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pytest
 
 from odfbuild.engine.contract import IngestTask, TransformTask
 from odfbuild.odf.model import AddData, ExecuteTransform
-from odfbuild.store.promotions import consistent_heads, read_manifest
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.moving_heads import consistent_heads, read_manifest
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.in_process import Program, Said, share
 from tests.apply.plain_engine import PlainEngine
@@ -165,7 +165,9 @@ def test_a_new_query_continues_from_a_head_that_got_data(project: Branching) -> 
     assert project.values("derived") == [(1, 10), (2, 20), (3, 30), (4, 40), (5, 500)]
     assert project.values("extra") == project.values("derived")
     store = project.tiny.workspace().dataset("derived")
-    history = {str(block) for block, _ in store.walk(store.head())}  # type: ignore[arg-type]
+    head = store.head()
+    assert head is not None
+    history = {str(block) for block, _ in store.walk(head)}
     assert heads["derived"] in history
 
 
@@ -241,6 +243,40 @@ def test_readers_of_a_rebuilt_history_see_the_old_one_until_all_of_it_is_new(
     assert project.values("derived") == [(1, 100), (2, 200), (3, 300)]
 
 
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from odfbuild.store.dataset import DatasetStore
+
+    old = {name: head.encode() for name, head in project.heads().items()}
+    changed(project)
+    wanted = project.in_branch()
+    swap = DatasetStore.swap_head
+
+    def second_kills(self: DatasetStore, *given: Any) -> None:
+        if self.name == "derived":
+            raise Killed
+        swap(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatasetStore, "swap_head", second_kills)
+        with pytest.raises(Killed):
+            project.program("promote", BRANCH, "-y")
+    assert project.heads() != wanted
+    assert consistent_heads(project.tiny.workspace()) == old
+    said = project.program("apply", "-y")
+    assert said.code == 1
+    assert "error[E1129]" in said.err
+    assert "1 of 4 heads have moved" in said.err
+    project.promote()
+    assert project.heads() == wanted
+    project.is_settled()
+
+
 def test_a_part_of_a_branch_brings_its_inputs_and_leaves_the_rest(project: Branching) -> None:
     changed(project)
     said = project.promote("-s", "derived")
@@ -313,6 +349,12 @@ def reset_head(project: Branching) -> None:
     project.program.ok("reset", "derived", "-r", "-y")
 
 
+def limited(project: Branching) -> None:
+    file = project.root / "chains" / "extra" / "info" / "branches" / BRANCH
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps({**known, "limit": {"sample": "10%"}}))
+
+
 def conflicting(project: Branching) -> None:
     (project.root / "datasets" / "extra.yaml").unlink()
     project.change(7)
@@ -327,6 +369,7 @@ def made_twice(project: Branching) -> None:
 @pytest.mark.parametrize(
     ("happens", "code"),
     [
+        (limited, "E1120"),
         (deleted, "E1121"),
         (deleted_input, "E1128"),
         (reset_input, "E1128"),
@@ -343,7 +386,7 @@ def test_what_cannot_be_promoted_is_refused_with_a_way_out_and_no_head_moves(
     heads = project.heads()
     said = project.program("promote", BRANCH, "-y")
     assert said.code == 1
-    assert f"error[{code}]" in said.out
+    assert code in said.out
     assert "help: " in said.out
     assert "no head moves" in said.out
     assert project.heads() == heads

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.store.promotions import consistent_heads, read_manifest
+from odfbuild.survey.moving_heads import consistent_heads, read_manifest
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.killer import Killer
 from tests.apply.tiny import QUERY, Tiny

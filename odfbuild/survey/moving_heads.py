@@ -9,20 +9,19 @@ there.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.store.files import make_folder, read_inside, sync_folder, write_file
+from odfbuild.store.files import read_inside
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace
 
-FILE = ".promotion"
+MANIFEST = ".promotion"
 _Heads = Mapping[str, str | None]
 
 
@@ -34,12 +33,10 @@ class Manifest:
     before: _Heads
     after: Mapping[str, str]
 
-    def write(self, state: Path) -> None:
-        """Let readers who ask for a consistent set go on with the old heads."""
+    def to_text(self) -> str:
+        """The text of its file."""
         heads = {name: {"from": self.before[name], "to": head} for name, head in self.after.items()}
-        make_folder(state)
-        text = json.dumps({"branch": self.branch, "heads": heads}, indent=1)
-        write_file(state / FILE, f"{text}\n".encode())
+        return json.dumps({"branch": self.branch, "heads": heads}, indent=1) + "\n"
 
     def moved(self, heads: Mapping[str, bytes]) -> set[str]:
         """Those of the datasets whose heads have moved to where they are promoted."""
@@ -64,7 +61,7 @@ def read_manifest(state: Path) -> Manifest | None:
     A file that nobody can read says nothing.
     """
     try:
-        data = json.loads(read_inside(str(state / FILE)))
+        data = json.loads(read_inside(str(state / MANIFEST)))
         heads = {str(name): (each["from"], str(each["to"])) for name, each in data["heads"].items()}
         return Manifest(
             branch=str(data["branch"]),
@@ -73,13 +70,6 @@ def read_manifest(state: Path) -> Manifest | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def remove_manifest(state: Path) -> None:
-    """Let all readers see the new heads."""
-    with contextlib.suppress(FileNotFoundError):
-        (state / FILE).unlink()
-        sync_folder(state)
 
 
 @dataclass(frozen=True, slots=True)
