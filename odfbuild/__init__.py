@@ -13,6 +13,8 @@ from typing import Any
 
 _HOME = {
     "odfbuild.api": ("Project",),
+    "odfbuild.api.dataset": ("Dataset",),
+    "odfbuild.records.pin": ("Pin",),
     "odfbuild.plan.model": (
         *("Plan", "DatasetPlan", "Action", "Reason", "ReasonCode"),
         *("EventChange", "Pending", "ColumnEffect"),
@@ -27,7 +29,7 @@ _HOME = {
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
         *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
-        "RecordsError",
+        *("BranchError", "RecordsError"),
     ),
     "odfbuild.version": ("__version__",),
 }

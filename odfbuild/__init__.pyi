@@ -1,6 +1,8 @@
 """The public names of odfbuild, for type checkers; `__init__.py` imports them when asked."""
 
 from odfbuild.api import Project as Project
+from odfbuild.api.dataset import Dataset as Dataset
+from odfbuild.errors import BranchError as BranchError
 from odfbuild.errors import ChainError as ChainError
 from odfbuild.errors import CheckError as CheckError
 from odfbuild.errors import EngineProblem as EngineProblem
@@ -27,6 +29,7 @@ from odfbuild.plan.model import Pending as Pending
 from odfbuild.plan.model import Plan as Plan
 from odfbuild.plan.model import Reason as Reason
 from odfbuild.plan.model import ReasonCode as ReasonCode
+from odfbuild.records.pin import Pin as Pin
 from odfbuild.repository.outcome import Transfer as Transfer
 from odfbuild.repository.outcome import TransferStatus as TransferStatus
 from odfbuild.survey.outcome import ApplyOutcome as ApplyOutcome

@@ -62,6 +62,12 @@ def require_cryptography(what: str) -> None:
         raise missing_extra("share", what)
 
 
+def require_pyarrow(what: str) -> None:
+    """Raise `EnvironmentProblem` E0903 where the library that reads records is missing."""
+    if find_spec("pyarrow") is None:
+        raise missing_extra("duckdb", what)
+
+
 def needs_engine(method: Callable[P, R]) -> Callable[P, R]:
     """A method that raises `EngineProblem` E0903 where the extra `spark` is not installed."""
 

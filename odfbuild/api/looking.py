@@ -20,6 +20,7 @@ from odfbuild.survey.survey import choose, with_news
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfbuild.api.dataset import Dataset
     from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
@@ -95,6 +96,21 @@ class Looking(Base):
 
         found = consistent_heads(self.workspace())
         return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
+
+    def __getitem__(self, name: str) -> Dataset:
+        """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
+
+        >>> project["derived"].count()
+        3
+        """
+        from odfbuild.api.dataset import Dataset
+        from odfbuild.extras import require_pyarrow
+
+        require_pyarrow("records")
+        from odfbuild.records.records import records_of
+
+        workspace = self.workspace()
+        return Dataset(self.config(), workspace, records_of(workspace, existing(workspace, name)))
 
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
@@ -256,7 +272,9 @@ class Looking(Base):
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
-        found = self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct)
+        found = self._survey(
+            select, exclude, fetch_uncacheable, rebuild, delete, correct, of_branch=True
+        )
         return (with_news(found) if refresh else found).plan
 
     def load_plan(self, file: str | Path) -> Plan:

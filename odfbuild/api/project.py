@@ -118,7 +118,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
-            self._survey() if plan is None else approve(stamp(plan), self.config())
+            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
@@ -270,7 +270,7 @@ class Project(Looking, Checking, Authoring, Keys):
         """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
         from odfbuild.apply.collect import collect
 
-        workspace = self.workspace()
+        workspace = self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
@@ -310,7 +310,7 @@ class Project(Looking, Checking, Authoring, Keys):
         return pull_datasets(
             project.config,
             project.definitions,
-            self.workspace(),
+            self._on_heads("pull"),
             request,
             dry_run=dry_run,
             waiting=Waiting(seconds=lock_timeout),
@@ -334,7 +334,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.apply.transfers import push_datasets
         from odfbuild.repository.requests import PushRequest, own_datasets
 
-        workspace = self.workspace()
+        workspace = self._on_heads("push")
         names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
@@ -368,7 +368,12 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.gitops.publish import publish
 
         done = publish(
-            self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
+            self.config(),
+            self._on_heads("commit_chains"),
+            message,
+            push=push,
+            remote=remote,
+            branch=branch,
         )
         return done.datasets
 

@@ -93,7 +93,8 @@ def _members(value: Any) -> Iterator[tuple[str, str, str | None]]:
     if is_dataclass(value):
         known = {name for each in value.__mro__[1:] for name in vars(each).get("__slots__", ())}
         known |= {f.name for base in value.__bases__ if is_dataclass(base) for f in fields(base)}
-        yield from ((f.name, f": {f.type}", None) for f in fields(value) if f.name not in known)
+        own_fields = [f for f in fields(value) if f.name not in known and f.name[0] != "_"]
+        yield from ((f.name, f": {f.type}", None) for f in own_fields)
     for name, member in inspect.getmembers(value):
         if name.startswith("_") or name not in own or not getattr(member, "__doc__", None):
             continue

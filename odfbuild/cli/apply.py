@@ -238,8 +238,9 @@ def _saved(state: Context, file: Path, selection: Selection, digest: str | None)
 
 
 def _config_of(state: Context, saved: SavedPlan) -> Config:
-    """The configuration of the environment that a plan was made for."""
+    """The configuration of the environment and branch that a plan was made for."""
     from odfbuild.errors import PlanError
+    from odfbuild.survey.approved import check_branch
 
     asked, planned = state.given.env, saved.plan.env
     if asked is not None and asked != planned:
@@ -248,7 +249,10 @@ def _config_of(state: Context, saved: SavedPlan) -> Config:
             code="E0365",
             help="leave --env out, or make a plan for that environment",
         )
-    return replace(state, given=replace(state.given, env=planned)).config()
+    branch = saved.plan.branch.name if saved.plan.branch else None
+    if state.given.branch is not None:
+        check_branch(saved.plan, state.given.branch)
+    return replace(state, given=replace(state.given, env=planned, branch=branch)).config()
 
 
 def _called(env: str | None) -> str:
@@ -311,7 +315,7 @@ def _apply(
         )
         outcome = apply_recorded(found, options, (console.log,) if logs else ())
     moved = [dataset.name for dataset in outcome.datasets if dataset.blocks]
-    if moved:
+    if moved and found.plan.branch is None:
         from odfbuild.cli.git import note_heads
 
         note_heads(state, moved)

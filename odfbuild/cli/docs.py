@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +15,18 @@ from odfbuild.cli.options import JsonOptions, SelectionOptions, parse_time
 from odfbuild.cli.output_file import write_output
 
 if TYPE_CHECKING:
-    from odfbuild.errors import OdfbuildError
-    from odfbuild.graph.selection import Selection
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.report.site.site import Make, Site
+    from odfbuild.survey.survey import Survey
 
 docs = Group(help="Write or serve a data catalogue.")
+
+
+_LACKS_LIBRARIES = (
+    "The pages have no search, drawings of the graph or plots: this odfbuild was built without the "
+    "libraries for them. Install a released wheel, or run `make site-libraries` in a checkout "
+    "(needs npm), and build again."
+)
 
 
 @docs.command()
@@ -30,42 +39,109 @@ def build(
         typer.Option(
             "--out",
             "-o",
-            metavar="FILE",
-            help="Write the page to this file, or - (default: .odfbuild/docs.html).",
+            metavar="FOLDER",
+            help="Write the pages into this folder (default: .odfbuild/site).",
         ),
     ] = None,
+    single_page: Annotated[
+        bool,
+        typer.Option(
+            "--single-page",
+            help="Write one page without scripts; --out names a file, or - for stdout "
+            "(default: .odfbuild/docs.html).",
+        ),
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="TIME", help="Compute ages as of this time (default: now)."),
     ] = None,
     as_json: JsonOptions,
 ) -> int:
-    """Write a catalogue of the datasets as one HTML page.
+    """Write a catalogue of the datasets as a folder of static HTML pages.
 
-    Shows schemas, lineage, freshness, checks, owners, last changes and history.
+    Has search, the lineage graph, and a page for each dataset and run: schemas, column lineage,
+    growth, checks, freshness, owners, queries and history. No server or network is needed to read
+    it.
     """
-    from odfbuild.wording import count
+    from odfbuild.survey.survey import choose
 
     state: Context = context.obj
     moment = parse_time(at, "--at") if at else None
-    wanted = selection
-    text, number, faults = _page(state, wanted, moment)
+    if not single_page and out is not None and (str(out) == "-" or out.suffix == ".html"):
+        raise typer.BadParameter(
+            f"'{out}' is no folder; add --single-page to write one page", param_hint="--out"
+        )
+    names, found = choose(state.directory, selection, state.given)
+    if single_page:
+        return _build_page(state, found, names, moment, out, as_json)
+    return _build_folder(state, found, names, moment, out, as_json)
+
+
+def _build_folder(
+    state: Context,
+    found: Survey,
+    names: frozenset[str],
+    moment: Timestamp | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    from odfbuild.cli.output_folder import write_folder
+    from odfbuild.project.resources import site_libraries
+    from odfbuild.wording import count
+
+    folder = out or _cache(state) / "site"
+    libraries = site_libraries()
+    with _site(found, names, moment, libraries) as site:
+        written = write_folder(folder, site.files())
+        faults = site.pages.faults
+    if as_json:
+        state.console.data(
+            {
+                "folder": str(folder),
+                "datasets": len(names),
+                "written": written.written,
+                "unchanged": written.unchanged,
+                "removed": written.removed,
+            }
+        )
+    else:
+        state.console.note(
+            f"Wrote {count(len(names), 'dataset')} to {folder / 'index.html'}: "
+            f"{count(written.written, 'file')} written, {written.unchanged} unchanged, "
+            f"{written.removed} removed."
+        )
+        if not libraries:
+            state.console.note(_LACKS_LIBRARIES)
+    state.console.error(*faults)
+    return 1 if faults else 0
+
+
+def _build_page(
+    state: Context,
+    found: Survey,
+    names: frozenset[str],
+    moment: Timestamp | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    from odfbuild.report.pages import render_pages
+    from odfbuild.wording import count
+
+    with _site(found, names, moment, {}) as site:
+        made = [site.pages.of(name) for name in site.pages.names]
+        ages = {page.name: site.standing.age(page.name) for page in made}
+        status = {page.name: site.standing.status(page.name) for page in made}
+        text = render_pages(site.project, made, status, ages, f"{str(site.at)[:19]}Z")
+        faults = site.pages.faults
     if str(out) == "-":
         state.console.result(text)
-        state.console.error(*faults)
-        return 1 if faults else 0
-    file = out
-    if file is None:
-        from odfbuild.store.disposable import prepare_cache_folder
-
-        cache = state.config().cache
-        prepare_cache_folder(cache)
-        file = cache / "docs.html"
-    write_output(file, lambda to: to.write(text.encode()))
-    if as_json:
-        state.console.data({"file": str(file), "datasets": number})
     else:
-        state.console.note(f"Wrote {count(number, 'dataset')} to {file}.")
+        file = out or _cache(state) / "docs.html"
+        write_output(file, lambda to: to.write(text.encode()))
+        if as_json:
+            state.console.data({"file": str(file), "datasets": len(made)})
+        else:
+            state.console.note(f"Wrote {count(len(made), 'dataset')} to {file}.")
     state.console.error(*faults)
     return 1 if faults else 0
 
@@ -83,37 +159,51 @@ def serve(
 ) -> int:
     """Serve the catalogue to browsers on this machine until Ctrl-C.
 
-    The page is rebuilt for each request. Errors of the project are shown in its place.
+    Each page is made when it is asked for. Errors of the project are shown in its place.
     """
-    from odfbuild.cli.serving import serve_page
+    from odfbuild.cli.serving import serve_files
+    from odfbuild.project.resources import site_libraries
+    from odfbuild.survey.survey import choose
 
     state: Context = context.obj
-    wanted = selection
     state.config()
-    serve_page(
-        port,
-        lambda: _page(state, wanted, None)[0],
-        lambda address: state.console.result(f"Serving {address} (Ctrl-C ends it)"),
+    libraries = site_libraries()
+    last: dict[str, Make] = {}
+
+    def file(path: str) -> bytes | None:
+        nonlocal last
+        if path.endswith(".html") or not last:  # what a page refers to is as old as the page
+            names, found = choose(state.directory, selection, state.given)
+            with _site(found, names, None, libraries) as site:
+                last = site.files()
+                return last[path]() if path in last else None
+        return last[path]() if path in last else None
+
+    serve_files(
+        port, file, lambda address: state.console.result(f"Serving {address} (Ctrl-C ends it)")
     )
     return 0
 
 
-def _page(
-    state: Context, wanted: Selection, moment: Timestamp | None
-) -> tuple[str, int, list[OdfbuildError]]:
-    """The page at a time (default: now), how many datasets are on it, what is wrong with some."""
-    from odfbuild.inspect.pages import pages
+@contextmanager
+def _site(
+    found: Survey, names: frozenset[str], moment: Timestamp | None, libraries: Mapping[str, bytes]
+) -> Iterator[Site]:
+    """The catalogue of these datasets at a time (default: now)."""
+    from odfbuild.inspect.pages import Pages
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.report.datasets import statuses
-    from odfbuild.report.freshness import ages_of
-    from odfbuild.report.pages import render_pages
-    from odfbuild.survey.survey import choose
+    from odfbuild.report.site.site import Site
+    from odfbuild.survey.decision_cache import remembered_lineages
 
-    now = moment or Timestamp.now()
-    names, found = choose(state.directory, wanted, state.given)
-    config = found.project.config
-    made = pages(found, sorted(names))
-    watermarks = {page.name: page.state.watermark if page.state else None for page in made}
-    ages = {each.name: each for each in ages_of(watermarks, config.freshness, now)}
-    text = render_pages(config.name, made, statuses(found.plan), ages, f"{str(now)[:19]}Z")
-    return text, len(made), [page.fault for page in made if page.fault]
+    with remembered_lineages(found.project.config) as lineages:
+        pages = Pages(found, names, lineages)
+        yield Site(pages=pages, at=moment or Timestamp.now(), libraries=libraries)
+
+
+def _cache(state: Context) -> Path:
+    """The folder of disposable files, made if it is not there."""
+    from odfbuild.store.disposable import prepare_cache_folder
+
+    cache = state.config().cache
+    prepare_cache_folder(cache)
+    return cache

@@ -295,6 +295,7 @@ def wishes_of(
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
         corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),
+        of_branch=True,
     )
 
 

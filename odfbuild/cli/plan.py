@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.cli.data_diff import LimitBytesOption, limit_of, of_plan
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.github import is_github, tell_errors, tell_plan
 from odfbuild.cli.options import (
@@ -20,6 +21,10 @@ from odfbuild.cli.options import (
 )
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 from odfbuild.store.collector import paused_collector
+
+if TYPE_CHECKING:
+    from odfbuild.inspect.data_diff.model import Comparison
+    from odfbuild.project.model import Config
 
 
 @paused_collector()
@@ -38,6 +43,15 @@ def plan(
             help="Also ask repositories for new blocks of external datasets; uses the network.",
         ),
     ] = False,
+    data: Annotated[
+        bool,
+        typer.Option(
+            "--data",
+            help="Also show what changed queries, or the branch, do to records; starts Spark if "
+            "it has to compute them.",
+        ),
+    ] = False,
+    limit_bytes: LimitBytesOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -49,7 +63,7 @@ def plan(
 ) -> int:
     """Show what apply would do, and why.
 
-    Starts no JVM, uses no network unless --refresh is given, and changes nothing.
+    Starts no JVM unless --data is given, uses no network unless --refresh is, and changes nothing.
     """
     from odfbuild.plan.right_queries import MOST_NEW, new_of
     from odfbuild.survey.idle_patterns import idle_patterns
@@ -61,7 +75,9 @@ def plan(
 
         found = with_news(found)
     made = found.plan
-    if out is None and form is PlanForm.text and not is_github():
+    limit = limit_of(limit_bytes)
+    records = of_plan(state, found, limit) if data else None
+    if out is None and form is PlanForm.text and not is_github() and records is None:
         from odfbuild.report.plan.text import render_plan
 
         state.console.result(render_plan(made, color=state.console.color, full=detail))
@@ -70,14 +86,23 @@ def plan(
         from odfbuild.report.plan.json import plan_to_data, stamp
 
         saved = stamp(made, git=revision(found.project.config.root))
-        owners = found.project.config.owners
-        show_plan(state.console, saved, form, full=detail, owners=owners)
+        config = found.project.config
+        shown = None if records is None else _shown(records, config)
+        show_plan(
+            state.console,
+            saved,
+            form,
+            full=detail,
+            owners=config.owners,
+            records=records,
+            shown=shown,
+        )
         if out is not None:
             from odfbuild.cli.output_file import write_json
 
             write_json(out, plan_to_data(saved))
             state.console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
-        tell_plan(state.console, saved, out, found.project.config)
+        tell_plan(state.console, saved, out, config, shown)
     new = new_of(found.project.definitions, {name.lower() for name in found.projections})
     if new > MOST_NEW:
         what = f"The queries of {new:,} new datasets were not checked"
@@ -85,8 +110,18 @@ def plan(
     idle = list(idle_patterns(found.project, found.graph.order, found.projections))
     state.console.error(*idle)
     tell_errors(state.console, idle, found.project.config.root)
+    failed = records.errors if records is not None else ()
+    state.console.error(*failed)
     if not made.applyable:
         return max(each.refusal.exit_code for each in made.datasets if each.refusal)
-    if idle:
+    if idle or failed:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0
+
+
+def _shown(records: Comparison, config: Config) -> Comparison:
+    """What of a difference of records may leave this machine."""
+    from odfbuild.inspect.data_diff.shown import shown
+    from odfbuild.project.settings.showing import Showing
+
+    return shown(records, Showing(config.show))

@@ -1,24 +1,35 @@
-"""Serve one page to browsers on this machine, rebuilt for each request."""
+"""Serve pages to browsers on this machine, each made when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 from odfbuild.errors import EnvironmentProblem, OdfbuildError
 
 _HOST = "127.0.0.1"
 
 
-def serve_page(port: int, make: Callable[[], str], ready: Callable[[str], None]) -> None:
+_KINDS = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+}
+
+
+def serve_files(
+    port: int, file: Callable[[str], bytes | None], ready: Callable[[str], None]
+) -> None:
     """Answer requests until Ctrl-C; `ready` is told the address. Port 0 is any that is free.
 
-    What `make` raises is shown in place of the page. `EnvironmentProblem` E0348 when the port is
-    taken.
+    `file` gives what is at a path. What it raises is shown in place of a page.
+    `EnvironmentProblem` E0348 when the port is taken.
     """
     try:
-        server = HTTPServer((_HOST, port), _handler(make))
+        server = HTTPServer((_HOST, port), _handler(file))
     except OSError as error:
         raise EnvironmentProblem(
             f"nothing can be served on port {port}: {error.strerror}",
@@ -33,7 +44,7 @@ def serve_page(port: int, make: Callable[[], str], ready: Callable[[str], None])
             return
 
 
-def _handler(make: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
+def _handler(file: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 30  # a connection that says nothing does not keep others waiting for ever
 
@@ -42,23 +53,26 @@ def _handler(make: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
             host = self.headers.get("Host", "").rpartition(":")[0]
             if host not in (_HOST, "localhost"):
                 self._answer(HTTPStatus.FORBIDDEN, "text/plain", "Ask for 127.0.0.1.\n")
-            elif self.path.partition("?")[0] != "/":
-                self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is one page: /\n")
             else:
-                self._page()
+                self._file(unquote(self.path.partition("?")[0]).removeprefix("/") or "index.html")
 
         do_HEAD = do_GET  # noqa: N815 (as the library calls it)
 
-        def _page(self) -> None:
+        def _file(self, path: str) -> None:
             from odfbuild.report.errors import render_error
 
             try:
-                self._answer(HTTPStatus.OK, "text/html", make())
+                found = file(path)
+                if found is None:
+                    self._answer(HTTPStatus.NOT_FOUND, "text/plain", "There is no such page: /\n")
+                else:
+                    kind = _KINDS.get(PurePosixPath(path).suffix, "text/plain")
+                    self._answer(HTTPStatus.OK, kind, found)
             except OdfbuildError as error:
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", render_error(error))
 
-        def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-            body = text.encode()
+        def _answer(self, status: HTTPStatus, kind: str, text: str | bytes) -> None:
+            body = text if isinstance(text, bytes) else text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

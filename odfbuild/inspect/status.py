@@ -68,7 +68,7 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
             groups[group].append(dataset.name)
     failed = {
         name: result
-        for name, result in sorted(last_results(config.cache).items())
+        for name, result in sorted(last_results(config.cache, config.branch).items())
         if result.is_failure and name in names
     }
     return ProjectStatus(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from odfbuild.inspect.columns import columns_from
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -21,7 +22,6 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.plan.columns.lineage import Lineage
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.store.cache import project
 from odfbuild.store.workspace import Workspace
@@ -125,26 +125,15 @@ def _lineage(
     state: Projection, projections: Mapping[str, Projection], aliases: Mapping[DatasetId, str]
 ) -> Mapping[str, tuple[tuple[str, str], ...]] | None:
     """Columns of inputs by column of the result; schemas of inputs are those of now."""
-    if state.transform is None or state.schema is None:
-        return None
-    datasets: dict[str, str] = {}
-    columns: dict[str, tuple[str, ...] | None] = {}
-    for each in state.transform.inputs:
-        ref = each.dataset_ref
-        name = aliases.get(ref) if isinstance(ref, DatasetId) else None
-        alias = each.alias or name
-        if alias is None:
-            return None
-        known = projections[name].schema if name is not None else None
-        datasets[alias.lower()] = name or str(ref)
-        columns[alias] = None if known is None else tuple(read_schema(known).names)
-    found: Lineage | None = Lineages().of(state.transform.transform, columns)
+
+    def columns_of(name: str) -> tuple[str, ...] | None:
+        known = projections[name].schema if name in projections else None
+        return None if known is None else tuple(read_schema(known).names)
+
+    found = columns_from(state, aliases, columns_of, Lineages())
     if found is None:
         return None
-    names = [each for each in read_schema(state.schema).names if each.lower() in found.columns]
     return {
-        name: tuple(
-            sorted({(datasets[alias], column) for alias, column, _ in found.columns[name.lower()]})
-        )
-        for name in names
+        column: tuple(sorted({(each.dataset, each.column) for each in origins}))
+        for column, origins in found.columns.items()
     }

@@ -43,6 +43,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "project": plan.project,
         "env": plan.env,
+        **({"branch": plan.branch.to_data()} if plan.branch else {}),
         "applyable": plan.applyable,
         "complete": plan.complete,
         "errored": not plan.applyable,

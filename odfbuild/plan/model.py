@@ -14,6 +14,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DatasetSnapshot, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
@@ -276,6 +277,7 @@ class Plan:
     is here tells of records and windows. `external` are the datasets of others, `news`
     what repositories said of them if they were asked, `publications` what is pushed afterwards.
     `promotes` is the branch whose datasets the heads move to, in the plan of a promotion.
+    `branch` is the branch that the plan is made in, if any.
     """
 
     project: str
@@ -289,6 +291,7 @@ class Plan:
     news: tuple[News, ...] | None = None
     publications: tuple[Publication, ...] = ()
     promotes: str | None = None
+    branch: InBranch | None = None
 
     @property
     def names(self) -> list[str]:

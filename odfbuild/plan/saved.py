@@ -18,6 +18,7 @@ from odfbuild.odf.model import DatasetKind, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data
+from odfbuild.plan.branch import InBranch
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import (
@@ -111,6 +112,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         datasets=(*datasets, *forgotten),
         complete=document["complete"],
         env=document["env"],
+        branch=InBranch.of(document.get("branch")),
         pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
         drift=tuple(map(_drift, document["drift"])),
         external=tuple(map(_pinned, document.get("external", ()))),

@@ -15,6 +15,7 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.serving import Serving
+from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder
 from odfbuild.values import dataclass
 
@@ -84,9 +85,10 @@ class Config(Content):
     def reach(self) -> FileAccess:
         """What an engine may touch: chains and data, never hidden files such as keys and `.env`."""
         visible = sorted(each for each in self.root.iterdir() if not each.name.startswith("."))
+        own = branch_cache(self.cache, self.branch) if self.branch else self.cache
         return FileAccess(
             read=(self.state, self.cache, *visible),
-            write=(self.cache / "scratch", self.cache / "side-cars"),
+            write=(self.cache / "scratch", own / "side-cars"),
         )
 
     def workspace(self, elsewhere: Elsewhere | None = None) -> Workspace:

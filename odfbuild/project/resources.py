@@ -15,6 +15,14 @@ def schema_text(name: str) -> str:
     return (_folder("schemas") / name).read_text(encoding="utf-8")
 
 
+def site_libraries() -> dict[str, bytes]:
+    """Scripts that pages use, by file name; empty where odfbuild was built without them."""
+    folder = _folder("vendored")
+    if not (folder / "LICENSES.txt").is_file():  # it is written last
+        return {}
+    return {each.name: each.read_bytes() for each in sorted(folder.iterdir())}
+
+
 def _folder(name: str) -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "_resources" / name

@@ -12,35 +12,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
 
 from odfbuild.engine.contract import vocabulary_of
 from odfbuild.engine.operation import APPEND, CORRECT_TO
-from odfbuild.errors import IntegrityError, RecordsError
+from odfbuild.errors import RecordsError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.records.pin import Pin, View
+from odfbuild.records.reading import BATCH_ROWS, read, read_backwards, type_of
 from odfbuild.records.retracted import Retracted, retracted
-from odfbuild.records.stored import Stored, path_of
+from odfbuild.records.stored import Stored
 from odfbuild.store.committed import files_of
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.compute as pc
 
     from odfbuild.odf.chain.projection import Projection
-    from odfbuild.store.committed import CommittedSlice
     from odfbuild.store.workspace import Workspace
-
-BATCH_ROWS = 65_536
-_DISK = LocalFileSystem()
-# Reads the pages of a row group as they are needed, instead of all of it before the first batch.
-_LAYOUT = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(
-        use_buffered_stream=True, pre_buffer=False
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -96,26 +85,29 @@ class Records:
         """
         names = self.known(columns)
         condition = self._condition(filter)
-        if limit is not None:
-            return _first(self._read(names, condition, rows=limit), limit)
-        return self._read(names, condition)
+        if limit is None:
+            files_of(self.stored.slices)  # fetches several at a time, where they are not here
+            return read(self.stored, names, condition)
+        rows = max(1, min(limit, BATCH_ROWS))
+        return _first(read(self.stored, names, condition, rows), limit)
 
     def last(
         self, count: int, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> pa.Table:
         """The newest `count` records, in order of offset; reads files from the newest backwards."""
         names = self.known(columns)
-        condition = self._condition(filter)
+        shown = pa.schema([self.schema.field(name) for name in names])
         found: list[pa.RecordBatch] = []
         missing = count
-        for piece in self._pieces(condition, newest_first=True) if count > 0 else ():
-            rows = pa.Table.from_batches(self._scan([piece], names, condition), self._only(names))
+        backwards = read_backwards(self.stored, names, self._condition(filter))
+        for batches in backwards if count > 0 else ():
+            rows = pa.Table.from_batches(batches, shown)
             rows = rows.slice(max(0, rows.num_rows - missing))
             found[:0] = rows.to_batches()
             missing -= rows.num_rows
             if not missing:
                 break
-        return pa.Table.from_batches(found, self._only(names))
+        return pa.Table.from_batches(found, shown)
 
     def duckdb_view(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         """Make a view `name` of it in a connection of DuckDB."""
@@ -142,9 +134,6 @@ class Records:
                 )
         return wanted
 
-    def _only(self, names: Sequence[str]) -> pa.Schema:
-        return pa.schema([self.schema.field(name) for name in names], self.schema.metadata)
-
     def _showing(self, view: View) -> Records:
         return replace(self, pin=replace(self.pin, view=view))
 
@@ -152,78 +141,25 @@ class Records:
         """What a record has to be, of the rule of the view and of `filter`."""
         rule = None
         if self._left_out is not None:
+            import pyarrow.compute as pc
+
             rule = pc.field(self.stored.vocab.operation_type).isin([APPEND, CORRECT_TO])
             if len(self._left_out):
                 rule &= ~pc.field(self.stored.vocab.offset).isin(self._left_out)
         if filter is None:
             return rule
-        self._check(filter)
+        self.check(filter)
         return filter if rule is None else rule & filter
 
-    def _read(
-        self, names: Sequence[str], condition: pc.Expression | None, rows: int = BATCH_ROWS
-    ) -> Iterator[pa.RecordBatch]:
-        if rows == BATCH_ROWS:
-            files_of(self.stored.slices)  # fetches several at a time, where they are not here
-        pieces = self._pieces(condition)
-        return self._scan(pieces, names, condition, max(1, min(rows, BATCH_ROWS)))
+    def check(self, filter: object) -> None:
+        """Raise `RecordsError` E1202 for a filter that is no condition on these columns."""
+        import pyarrow.compute as pc
 
-    def _scan(
-        self,
-        pieces: Iterable[ds.Fragment],
-        names: Sequence[str],
-        condition: pc.Expression | None,
-        rows: int = BATCH_ROWS,
-    ) -> Iterator[pa.RecordBatch]:
-        shown = self._only(names)
-        for piece in pieces:
-            for batch in piece.to_batches(
-                schema=self.stored.schema,
-                columns=list(names),
-                filter=condition,
-                batch_size=rows,
-                batch_readahead=2,
-                use_threads=rows == BATCH_ROWS,
-            ):
-                if batch.num_rows:
-                    yield batch.replace_schema_metadata(shown.metadata)
-
-    def _pieces(
-        self, condition: pc.Expression | None, *, newest_first: bool = False
-    ) -> Iterator[ds.Fragment]:
-        """Files that may hold records of that kind, by their offsets; each row group from behind.
-
-        A file is fetched when its turn comes.
-        """
-        offset = pc.field(self.stored.vocab.offset)
-        files = {str(path_of(each)): each for each in self.stored.slices}
-        fragments = [
-            _LAYOUT.make_fragment(
-                file,
-                _DISK,
-                partition_expression=(offset >= each.data.offset_interval.start)
-                & (offset <= each.data.offset_interval.end),
-            )
-            for file, each in files.items()
-        ]
-        found = self._dataset(fragments)
-        chosen = list(found.get_fragments(condition))
-        for each in reversed(chosen) if newest_first else chosen:
-            fragment = _opened(files[each.path])
-            if newest_first:
-                yield from reversed(fragment.split_by_row_group(condition, self.stored.schema))
-            else:
-                yield fragment
-
-    def _dataset(self, fragments: Sequence[ds.Fragment]) -> ds.FileSystemDataset:
-        return ds.FileSystemDataset(fragments, self.stored.schema, _LAYOUT, _DISK)
-
-    def _check(self, filter: object) -> None:
         if not isinstance(filter, pc.Expression):
             why = f"it is of type {type(filter).__name__}"
         else:
             try:
-                kind = self._dataset([]).scanner(columns={"": filter}).projected_schema.types[0]
+                kind = type_of(self.stored, filter)
                 if pa.types.is_boolean(kind):
                     return
                 why = f"it gives {kind}, not true or false"
@@ -244,9 +180,11 @@ def records_of(
     state: Projection | None = None,
     *,
     view: View = "current",
-    since: Pin | None = None,
+    since: Projection | None = None,
 ) -> Records:
     """The records of a dataset at `state`, by default as it is now; only those after `since`.
+
+    Both are states of the same chain.
 
     `RecordsError` E1203 when it has no columns yet.
     """
@@ -259,14 +197,16 @@ def records_of(
             dataset=name,
             help="run `odfbuild apply` first",
         )
+    last, before = state.last_offset, since.last_offset if since else None
+    first = None if last is None or last == before else 0 if before is None else before + 1
     pin = Pin(
         dataset=name,
         dataset_id=state.dataset_id,
         block=state.head,
         sequence_number=state.blocks - 1,
         system_time=state.system_time,
-        first=_first_offset(state, since),
-        last=state.last_offset if _first_offset(state, since) is not None else None,
+        first=first,
+        last=None if first is None else state.last_offset,
         view=view,
     )
     stored = Stored(
@@ -274,30 +214,9 @@ def records_of(
         vocabulary_of(state.vocab),
         workspace.committed(name, state),
         state,
-        since.block if since else None,
+        since.head if since else None,
     )
     return Records(pin, stored)
-
-
-def _opened(each: CommittedSlice) -> ds.Fragment:
-    """The file of a slice; `IntegrityError` E0815 when it is no Parquet file."""
-    fragment = _LAYOUT.make_fragment(str(each.file), _DISK)
-    try:
-        fragment.ensure_complete_metadata()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise IntegrityError(
-            f"data object {each.data.physical_hash} of '{each.store.name}' is no Parquet file",
-            code="E0815",
-            dataset=each.store.name,
-            notes=(f"file: {each.file}", str(error).splitlines()[0]),
-            help="restore it from a copy; `odfbuild verify --integrity` finds all damaged objects",
-        ) from None
-    return fragment
-
-
-def _first_offset(state: Projection, since: Pin | None) -> int | None:
-    first = 0 if since is None or since.last is None else since.last + 1
-    return None if state.last_offset is None or first > state.last_offset else first
 
 
 def _first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:

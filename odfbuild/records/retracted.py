@@ -64,7 +64,8 @@ def retracted(stored: Stored) -> Retracted:
     return found
 
 
-_NOTHING = Retracted(pa.array([], pa.int64()))
+# Made of no buffers: `pa.array` would load pandas.
+_NOTHING = Retracted(pa.Array.from_buffers(pa.int64(), 0, [None, None]))
 
 
 def _only_appends(stored: Stored) -> bool:

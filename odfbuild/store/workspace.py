@@ -95,15 +95,26 @@ class Workspace:
 
     def heads(self) -> dict[str, bytes]:
         """Text of the head of every dataset, by alias in its committed spelling."""
+        return self.resolved()[0]
+
+    def resolved(self) -> tuple[dict[str, bytes], frozenset[str]]:
+        """What `heads` gives, and the datasets that have a reference of the branch."""
         heads: dict[str, bytes] = {}
-        for name, text in _children(str(self.state), self._references):
+        held = []
+        for name, text, in_branch in self._children():
+            heads[name] = text
+            if in_branch:
+                held.append(name)
+        return heads, frozenset(held)
+
+    def _children(self) -> Iterator[tuple[str, bytes, bool]]:
+        for name, text, in_branch in _children(str(self.state), self.branch):
             if text is not None:
-                heads[name] = text
+                yield name, text, in_branch
                 continue
-            for inner, deeper in _children(f"{self.state}/{name}", self._references):
+            for inner, deeper, also in _children(f"{self.state}/{name}", self.branch):
                 if deeper is not None:
-                    heads[f"{name}/{inner}"] = deeper
-        return heads
+                    yield f"{name}/{inner}", deeper, also
 
     def find(self, alias: str) -> str | None:
         """The committed spelling of `alias`, whose case does not count; `None`: no such dataset."""
@@ -445,9 +456,8 @@ class Projections(Mapping[str, "Projection"]):
         return len(self._heads)
 
 
-def _children(folder: str, references: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:
-    """The folders in a folder, each with the text of the first of these references it has."""
-    *branch, _ = references
+def _children(folder: str, branch: str | None) -> Iterator[tuple[str, bytes | None, bool]]:
+    """The folders in a folder, each with the text of its reference, and whether of the branch."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
@@ -457,18 +467,18 @@ def _children(folder: str, references: tuple[str, ...]) -> Iterator[tuple[str, b
             names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
         for name in names:
             # From the open folder: the kernel need not find it again for each of thousands.
-            if branch and os.access(f"{name}/refs/{branch[0]}", os.F_OK, dir_fd=opened):
-                text = _reference_text(f"{folder}/{name}", branch[0])
+            if branch and os.access(f"{name}/refs/{branch}", os.F_OK, dir_fd=opened):
+                text = _reference_text(f"{folder}/{name}", branch)
                 if text is not None:
-                    yield name, text
+                    yield name, text, True
                     continue
             try:
                 head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
             except OSError:
-                yield name, _reference_text(f"{folder}/{name}", HEAD)
+                yield name, _reference_text(f"{folder}/{name}", HEAD), False
                 continue
             try:
-                yield name, read_open(head)
+                yield name, read_open(head), False
             finally:
                 os.close(head)
     finally:

@@ -51,6 +51,16 @@ def remembered(config: Config, heads: Mapping[str, bytes]) -> Iterator[Memory]:
         queries.save(right.kept)
 
 
+@contextmanager
+def remembered_lineages(config: Config) -> Iterator[Lineages]:
+    """The lineages that pages show, as told before; those told now are kept, too."""
+    answers = _Answers(config.cache / "page_lineages.bin")
+    lineages = Lineages(answers.load)
+    yield lineages
+    if lineages.is_changed:
+        answers.save(lineages.kept)
+
+
 def _own(config: Config, name: str) -> Path | None:
     """The file of a branch for what differs there: so that of the head stays as it is."""
     return None if config.branch is None else branch_cache(config.cache, config.branch) / name

@@ -12,7 +12,7 @@ import networkx
 import pytest
 
 import odfbuild
-from odfbuild import Project
+from odfbuild import Dataset, Project
 from odfbuild.api.reference import digest, python_page
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
@@ -63,8 +63,10 @@ def test_examples_in_docstrings_give_what_they_show(
     monkeypatch.chdir(tiny.root)
     names = {**{name: getattr(odfbuild, name) for name in odfbuild.__all__}, "networkx": networkx}
     project = Project()
-    order = [Project, Project.plan, Project.graph, Project.apply]
+    order = [Project, Project.plan, Project.graph, Project.apply, Dataset]
     others = [value for _, value in inspect.getmembers(Project, inspect.isfunction)]
+    members = [getattr(each, "fget", each) for each in vars(Dataset).values()]
+    others += filter(inspect.isfunction, members)
     run = 0
     for value in [*order, *(each for each in others if each not in order)]:
         for example in doctest.DocTestFinder(recurse=False).find(value, globs=names):
@@ -72,7 +74,7 @@ def test_examples_in_docstrings_give_what_they_show(
             result = doctest.DocTestRunner().run(example)
             assert result.failed == 0, example.name
             run += result.attempted
-    assert run >= 9
+    assert run >= 14
 
 
 def test_what_runs_is_logged(tiny: Tiny, caplog: pytest.LogCaptureFixture) -> None:

@@ -37,6 +37,7 @@ def branch(killer: Killer, root: Path, *more: str) -> Tiny:
     run(killer, tiny, "apply", "-y")
     tiny.derive("derived", QUERY.replace("10", "100"))
     tiny.derive("extra", "SELECT event_time, id, value FROM source", "derived")
+    tiny.describe("root", "Changed too")
     tiny.arrive(2)
     run(killer, tiny, "apply", "-y", "-b", "pr-1", *more)
     return tiny

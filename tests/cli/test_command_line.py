@@ -165,7 +165,7 @@ def test_json_has_one_spelling_in_every_command() -> None:
         "lock list",
         "lock break root",
         "storage status",
-        "docs build -o page.html",
+        "docs build --single-page -o page.html",
     ],
 )
 def test_json_is_json(odfbuild: Program, arguments: str) -> None:

@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 def built(odfbuild: Program, *arguments: str) -> Page:
-    return Page(odfbuild.ok("docs", "build", "-o", "-", *arguments).out)
+    return Page(odfbuild.ok("docs", "build", "--single-page", "-o", "-", *arguments).out)
 
 
 def test_the_page_tells_of_each_dataset(tiny: Tiny, odfbuild: Program) -> None:
@@ -105,12 +105,14 @@ def test_what_was_never_applied_and_what_is_not_defined_have_a_place(
 
 
 def test_it_is_written_to_a_file(tiny: Tiny, odfbuild: Program) -> None:
-    said = odfbuild.ok("docs", "build", "-s", "root")
+    said = odfbuild.ok("docs", "build", "--single-page", "-s", "root")
     file = tiny.root / ".odfbuild" / "docs.html"
     assert said.err == f"Wrote 1 dataset to {file}.\n"
     assert Page(file.read_text()).ids == ["d-root"]
-    odfbuild.ok("docs", "build", "-o", "page.html")
-    assert "error[E0910]" in odfbuild("docs", "build", "-o", "nowhere/page.html").err
+    odfbuild.ok("docs", "build", "--single-page", "-o", "page.html")
+    assert (
+        "error[E0910]" in odfbuild("docs", "build", "--single-page", "-o", "nowhere/page.html").err
+    )
 
 
 def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> None:
@@ -130,14 +132,15 @@ def test_owners_are_shown_where_people_look(tiny: Tiny, odfbuild: Program) -> No
         "- `ann@example.org`: `root`",
     ]
     assert odfbuild.ok("show", "plan.json", "--md").out == text
-    page = odfbuild.ok("docs", "build", "-o", "-").out
+    page = odfbuild.ok("docs", "build", "--single-page", "-o", "-").out
     assert "<tr><th>owners</th><td>@data/all, ann@example.org</td></tr>" in page
     assert odfbuild("ls", "--json").data[0]["owners"] == ["@data/derived"]
 
 
-def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
-    def fetched(host: str = "") -> tuple[int, str]:
-        request = urllib.request.Request(address, headers={"Host": host} if host else {})
+def test_pages_are_served_as_they_would_be_built_now(tiny: Tiny) -> None:
+    def fetched(host: str = "", path: str = "") -> tuple[int, str]:
+        headers = {"Host": host} if host else {}
+        request = urllib.request.Request(address + path, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.read().decode()
@@ -159,13 +162,17 @@ def test_the_page_is_served_as_it_would_be_built_now(tiny: Tiny) -> None:
         assert server.stdout is not None
         address = server.stdout.readline().split()[1]
         status, page = fetched()
-        assert (status, page.count("<section")) == (200, 2)
+        assert (status, page.count("<tr><th")) == (200, 3)
+        assert fetched(path="datasets/root.html")[0] == 200
+        assert fetched(path="assets/site.css")[0] == 200
+        assert fetched(path="datasets/further.html")[0] == 404
         tiny.derive("further", QUERY, "derived")
-        assert fetched()[1].count("<section") == 3
+        assert fetched()[1].count("<tr><th") == 4
+        assert "derived.html" in fetched(path="datasets/further.html")[1]
         tiny.derive("further", QUERY, "nowhere")
         status, page = fetched()
-        assert (status, page.count("<section")) == (200, 3)
-        assert "<td>refused</td>" in page
+        assert (status, page.count("<tr><th")) == (200, 4)
+        assert ">refused</span>" in page
         config = tiny.root / "odfbuild.yaml"
         right = config.read_text()
         config.write_text("kind: [")

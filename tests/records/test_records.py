@@ -72,7 +72,7 @@ def test_what_was_retracted_is_found_once_for_each_head(
 
 
 def test_records_since_a_pin_are_those_of_the_blocks_after_it(people: Chain) -> None:
-    before = people.records().pin
+    before = people.records().stored.state
     assert people.records(view="history", since=before).count() == 0
     people.add([(9, "Dan", 9), (1, "Ann", 3)], [A, R])
     news = people.records(view="history", since=before)

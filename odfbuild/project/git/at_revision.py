@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import PlanError
 from odfbuild.project.config import FILE
-from odfbuild.project.git.repository import repository
+from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.load import SHARED_FOLDERS, read_project
 from odfbuild.project.model import Config, Project
 from odfbuild.project.overrides import Overrides
@@ -62,6 +62,18 @@ def is_revision(root: Path, text: str) -> bool:
             return bool(_commit(repo, text))
     except PlanError:
         return False
+
+
+def file_at(root: Path, revision: str, file: Path) -> bytes | None:
+    """The content of a file at a revision of the repository around `root`; `None`: not there."""
+    with repository(root, "there are no revisions") as repo:
+        path = inside(repo, file)
+        if path is None:
+            return None
+        try:
+            return bytes((_commit(repo, revision).tree / path).data_stream.read())
+        except KeyError:
+            return None
 
 
 def _commit(repo: Repo, revision: str) -> Commit:

@@ -1,19 +1,32 @@
-"""Pages of HTML that need nothing else: no scripts, no fonts, no network."""
+"""Pages of HTML from templates; everything that they are given is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.project.resources import template_text
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 
 def render_page(template: str, filters: Mapping[str, Callable[..., Any]], **values: Any) -> str:
-    """The page that a template of `templates/report` makes of `values`, all of them escaped."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    """The page that a template of `templates/report` makes of `values`."""
+    environment = _environment()
     environment.filters |= filters
-    return environment.from_string(template_text(f"report/{template}")).render(values)
+    return environment.get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: template_text(f"report/{name}")),
+    )

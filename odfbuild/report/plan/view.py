@@ -18,6 +18,7 @@ from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.amount import Amount, total
+from odfbuild.plan.branch import Start
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.document import summary
 from odfbuild.plan.drift import ChainDrift
@@ -57,12 +58,15 @@ class PlanView:
     refused: int
     waiting: int
     promotes: str | None = None
+    branch: str | None = None
 
     @property
     def nothing(self) -> str:
         """What stands for a plan in which nothing happens."""
         if self.promotes:
             return f"No changes. The heads have all that the branch '{self.promotes}' has."
+        if self.branch is not None:
+            return f"No changes in branch {self.branch}."
         if not self.waiting:
             return _NO_CHANGES
         waiting = count(self.waiting, "dataset")
@@ -89,21 +93,25 @@ def view(plan: Plan) -> PlanView:
     found = [d for d in plan.datasets if d.actions or _is_cosmetic(d) or d.query_waits]
     found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
-    total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
+    selected = "" if plan.complete or plan.branch else " selected"
+    total = count(len(plan.datasets), "dataset") + selected
+    where = f" in branch {plan.branch.name}" if plan.branch else ""
     counts = summary(plan)
     of = plan.project if plan.promotes is None else f"the promotion of {plan.promotes}"
+    starts = {each.dataset: each for each in plan.branch.starts} if plan.branch else {}
     return PlanView(
         project=plan.project,
-        head=f"Plan for {of}: {total}, {affected} affected",
+        head=f"Plan for {of}{where}: {total}, {affected} affected",
         drift=plan.drift,
-        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
+        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}, starts),
         external=external_lines(plan),
-        publishing=tuple(publishing_lines(plan)),
+        publishing=(*_of_branch(plan), *publishing_lines(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
         promotes=plan.promotes,
+        branch=plan.branch.name if plan.branch else None,
     )
 
 
@@ -133,11 +141,15 @@ class _Rows(Sequence[Row]):
         datasets: Sequence[DatasetPlan],
         readers: Readers,
         windows: Mapping[str, WindowRecords],
+        starts: Mapping[str, Start],
     ) -> None:
         self._length = len(datasets)
         self._made: list[Row] = []
         self._rest = grouped(
-            (_row(dataset, readers, windows.get(dataset.name)), dataset.location)
+            (
+                _row(dataset, readers, windows.get(dataset.name), starts.get(dataset.name)),
+                dataset.location,
+            )
             for dataset in datasets
         )
 
@@ -155,7 +167,9 @@ class _Rows(Sequence[Row]):
         return self._made[index]
 
 
-def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) -> Row:
+def _row(
+    dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None, start: Start | None
+) -> Row:
     action = dataset.actions[0] if dataset.actions else None
     place = str(dataset.location) if dataset.location else None
     if dataset.refusal is not None or action in (None, Action.FORGET):
@@ -189,6 +203,7 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
             *_mode(dataset),
             *_vintage(dataset),
             *(_windows(windows) if windows else ()),
+            *((str(start),) if start else ()),
         ),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
@@ -450,6 +465,16 @@ def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     if counts["poll"]:
         lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)
+
+
+def _of_branch(plan: Plan) -> Iterable[str]:
+    """What waits for the head, and that nothing of the branch can be promoted."""
+    if plan.branch is None:
+        return
+    if plan.branch.limit is not None:
+        yield f"Computed over part of the inputs ({plan.branch.limit}): it cannot be promoted."
+    for each in plan.branch.waiting:
+        yield f"Not in this branch: {each.dataset} ({each.why})."
 
 
 def _total(plan: Plan) -> list[str]:

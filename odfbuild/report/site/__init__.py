@@ -1,0 +1,1 @@
+"""The data catalogue as a folder of pages."""

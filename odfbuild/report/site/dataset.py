@@ -1,0 +1,154 @@
+"""What the page of a dataset shows. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odfbuild.odf.model import AddPushSource, SetPollingSource, SetTransform
+from odfbuild.odf.yaml_form import to_data
+from odfbuild.report.forms.drawing import Node, draw
+from odfbuild.report.forms.yaml_text import yaml_lines
+from odfbuild.report.site.markdown import rendered
+from odfbuild.report.site.paths import dataset_path
+from odfbuild.report.site.standing import Standing
+from odfbuild.report.site.ways import ways_in
+
+if TYPE_CHECKING:
+    from odfbuild.inspect.pages import Page, Point
+
+MOST = 100
+"""So many names, runs and parts of anything else are listed; a page stays small."""
+
+_COLUMNS = 500
+_POINTS = 500
+_TEXT = 60_000
+"""Characters of a text that somebody else wrote."""
+
+_DRAWN = 12
+"""Neighbours on either side in the drawing that needs no scripts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text of the dataset under a name, and whether more was left out."""
+
+    name: str
+    text: str
+    cut: bool
+
+
+def dataset_page(standing: Standing, page: Page) -> dict[str, Any]:
+    """The values that the template shows."""
+    readme, attachments = _attachments(page)
+    return {
+        "page": page,
+        "age": standing.age(page.name),
+        "most": MOST,
+        "readme": readme,
+        "attachments": attachments,
+        "neighbours": _neighbours(standing, page),
+        "columns": page.columns[:_COLUMNS],
+        "lineage": _lineage(page),
+        "used": _used(page),
+        "points": _thinned(page.points),
+        "sources": _sources(page),
+        "queries": [(each, clipped("query", yaml_of(each.event))) for each in page.queries[-MOST:]],
+        "ways": ways_in(page),
+    }
+
+
+def clipped(name: str, text: str) -> Text:
+    """A text of bounded length."""
+    return Text(name=name, text=text[:_TEXT], cut=len(text) > _TEXT)
+
+
+def yaml_of(event: SetPollingSource | AddPushSource | SetTransform) -> str:
+    """An event as YAML-like lines."""
+    return "\n".join(yaml_lines({k: v for k, v in to_data(event).items() if k != "kind"}))
+
+
+def _attachments(page: Page) -> tuple[str | None, list[Text]]:
+    """The readme as HTML, and all other files."""
+    readme, others = None, []
+    for each in page.attachments[:MOST]:
+        text = clipped(each.path, each.content)
+        if readme is None and each.path.rpartition("/")[2].lower() in ("readme.md", "readme"):
+            readme = rendered(text.text)
+        else:
+            others.append(text)
+    return readme, others
+
+
+def _neighbours(standing: Standing, page: Page) -> str | None:
+    inputs, readers = page.inputs[:_DRAWN], page.readers[:_DRAWN]
+    if not inputs and not readers:
+        return None
+
+    def node(name: str) -> Node:
+        here = " here" if name == page.name else ""
+        note = standing.status(name)
+        href = f"../{dataset_path(name)}"
+        return Node(name=name, href=href, classes=f"{standing.tone(name)}{here}", note=note)
+
+    edges = {page.name: inputs, **dict.fromkeys(readers, (page.name,))}
+    nodes = [node(name) for name in dict.fromkeys((*inputs, page.name, *readers))]
+    return draw(nodes, edges, f"Datasets that {page.name} reads, and that read it")
+
+
+def _lineage(page: Page) -> dict[str, Any] | None:
+    """Edges from columns of inputs to those of this dataset, and on to those of its readers."""
+    edges = [
+        [each.dataset, each.column, page.name, column, each.how.value]
+        for column, origins in (page.origins.columns if page.origins else {}).items()
+        for each in origins
+    ]
+    edges += [
+        [page.name, each.column, reader, column, each.how.value]
+        for reader, told in page.used_by
+        for column, origins in told.columns.items()
+        for each in origins
+        if each.dataset == page.name
+    ]
+    return {"name": page.name, "edges": edges[:2000]} if edges else None
+
+
+def _used(page: Page) -> dict[str, list[tuple[str, str]]]:
+    """For each column, the columns of readers that are made from it."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for reader, told in page.used_by:
+        for column, origins in told.columns.items():
+            for each in origins:
+                if each.dataset == page.name and len(found.get(each.column, ())) < 20:
+                    found.setdefault(each.column, []).append((reader, column))
+    return found
+
+
+def _thinned(points: Sequence[Point]) -> str | None:
+    """Totals after each step as JSON, of at most so many steps; the last one is among them."""
+    if not points:
+        return None
+    return json.dumps(list(_totals(points)), separators=(",", ":"))
+
+
+def _totals(points: Sequence[Point]) -> Iterator[list[Any]]:
+    records = taken = 0
+    every = -(-len(points) // _POINTS)
+    for number, each in enumerate(points, 1):
+        records, taken = records + each.records, taken + each.bytes
+        if number % every == 0 or number == len(points):
+            watermark = each.watermark.millis / 1000 if each.watermark else None
+            yield [each.block, each.time.millis / 1000, records, taken, watermark]
+
+
+def _sources(page: Page) -> list[Text]:
+    """What a root reads, as it is defined or else committed."""
+    events = page.definition.snapshot.metadata if page.definition else ()
+    kinds = (SetPollingSource, AddPushSource)
+    found = [each for each in events if isinstance(each, kinds)]
+    if not found and page.state is not None:
+        polled = [page.state.polling_source] if page.state.polling_source else []
+        found = [*polled, *page.state.push_sources.values()]
+    return [clipped(each.KIND, yaml_of(each)) for each in found[:MOST]]
