@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.api.display import shown
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
@@ -49,10 +50,17 @@ def _text_of_plan(plan: Plan) -> str:
 
 # A plan knows nothing of reports, which lie above it; who works with Python sees it as text.
 Plan.__repr__ = _text_of_plan  # type: ignore[method-assign, assignment]
+shown(Plan)
 
 
 class Looking(Base):
     """What a project is, and what `apply` would do."""
+
+    def _repr_html_(self) -> str:
+        from odfbuild.report.notebook import project_html
+
+        found = look_at_definitions(self._folder, self._given)
+        return project_html(found.project.config.name, found.projections, found.graph)
 
     def definitions(self) -> dict[str, DatasetSnapshot]:
         """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
@@ -72,6 +80,7 @@ class Looking(Base):
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
             attributes["state"] = found.projections.get(name)
+        shown(type(found.graph))
         return found.graph
 
     def datasets(
@@ -110,7 +119,8 @@ class Looking(Base):
         from odfbuild.records.records import records_of
 
         workspace = self.workspace()
-        return Dataset(self.config(), workspace, records_of(workspace, existing(workspace, name)))
+        records = records_of(workspace, existing(workspace, name))
+        return Dataset(self.config(), workspace, records, self._start_engine)
 
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
@@ -219,11 +229,12 @@ class Looking(Base):
         `records` are offsets, or a condition in SQL.
         """
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent
+        from odfbuild.verify.provenance import Extent, TracedRecords
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
         extent = Extent(recursive=recursive)
+        shown(TracedRecords)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
     @needs_engine

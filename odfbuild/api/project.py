@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
+from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring, Keys):
+class Project(Looking, Checking, Authoring, Keys, Branches):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is
@@ -267,14 +268,23 @@ class Project(Looking, Checking, Authoring, Keys):
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
-        """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
-        from odfbuild.apply.collect import collect
+        """Remove files that no history refers to and that are older than `grace`, as `gc` does.
 
-        workspace = self._on_heads("collect")
+        Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
+        """
+        from odfbuild.apply.branches import plan_deletion
+        from odfbuild.apply.collect import collect
+        from odfbuild.inspect.closed_branches import overdue
+
+        config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
-        return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
+        closed = overdue(config, workspace) if names is None else ()
+        branches = plan_deletion(config, workspace, closed)
+        return collect(
+            workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+        )
 
     def pull(
         self,
