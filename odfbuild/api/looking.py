@@ -14,6 +14,7 @@ from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
+from odfbuild.store.branches import Limit
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose, with_news
@@ -271,20 +272,30 @@ class Looking(Base):
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
         refresh: bool = False,
+        sample: str | None = None,
+        since: datetime | None = None,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now. With `refresh` repositories are asked what is
-        new of datasets of others, for `Plan.news`.
+        new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
         found = self._survey(
-            select, exclude, fetch_uncacheable, rebuild, delete, correct, of_branch=True
+            select,
+            exclude,
+            fetch_uncacheable,
+            rebuild,
+            delete,
+            correct,
+            of_branch=True,
+            limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
         )
         return (with_news(found) if refresh else found).plan
 

@@ -31,15 +31,14 @@ def apply_recorded(
     log = RunLog(config.cache, options.listener, sinks)
     log.ready(found.plan, digest)
     logged = replace(options, listener=log, factory=log.telling(options.factory))
-    outcome = _carry_out(found, logged)
-    log.ended(found.plan, digest, outcome, found.workspace)
-    record_protection(found.plan, config, found.workspace)
-    return outcome
-
-
-def _carry_out(found: Survey | Approved, options: ApplyOptions) -> ApplyOutcome:
+    limit = found.plan.branch.limit if found.plan.branch else None
+    workspace = found.workspace.under(limit)
     if found.plan.promotes is None:
-        return apply_plan(found.plan, found.project, found.workspace, options)
-    from odfbuild.apply.promote import promote
+        outcome = apply_plan(found.plan, found.project, workspace, logged)
+    else:
+        from odfbuild.apply.promote import promote
 
-    return promote(found, options)
+        outcome = promote(found, logged)
+    log.ended(found.plan, digest, outcome, workspace)
+    record_protection(found.plan, config, workspace)
+    return outcome

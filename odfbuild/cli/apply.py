@@ -16,6 +16,7 @@ from odfbuild.cli.options import (
     AllowOption,
     ApproveOption,
     JsonOptions,
+    LimitOptions,
     LockTimeoutOption,
     PlanOrSelection,
     UncacheableOption,
@@ -47,6 +48,7 @@ class LogFormat(StrEnum):
 def apply(
     context: typer.Context,
     of: PlanOrSelection,
+    limit: LimitOptions,
     *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
@@ -104,10 +106,11 @@ def apply(
     state: Context = context.obj
     file, selection = of
     if file is None:
-        plan_request = wishes_of(selection, fetch_uncacheable, allow)
+        plan_request = wishes_of(selection, fetch_uncacheable, allow, limit)
         found: Survey | Approved = _planned(state, plan_request, digest)
-    elif fetch_uncacheable or allow:
-        hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow"
+    elif fetch_uncacheable or allow or limit:
+        limits = "--sample" if limit and limit.sample else "--since"
+        hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow" if allow else limits
         raise typer.BadParameter("give it to `odfbuild plan -o` instead", param_hint=hint)
     else:
         found = _saved(state, file, selection, digest)

@@ -82,6 +82,8 @@ ELSEWHERE = {
     "E1105": ("tests/cli/test_branch_plans.py", "a deletion that is asked for in a branch"),
     "E1106": ("tests/cli/test_branch_plans.py", "a broker that is polled in a branch"),
     "E1107": ("tests/cli/test_branch_plans.py", "a saved plan of another branch"),
+    "E1108": ("tests/cli/test_limited_branches.py", "a branch with another limit"),
+    "E1109": ("tests/cli/test_limited_branches.py", "a limit outside of a branch"),
     "E1104": ("tests/store/test_branches.py", "a branch of which nothing is known"),
     "E1120": ("tests/apply/test_promote.py", "a branch over a sample"),
     "E1121": ("tests/apply/test_promote.py", "a head that a merge in Git took away"),
