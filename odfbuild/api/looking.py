@@ -94,6 +94,19 @@ class Looking(Base):
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
 
+    def heads(self) -> dict[str, str]:
+        """The newest block of every dataset, by name, as all of them were at one moment.
+
+        While a promotion moves heads, these are the old ones; after it, all the new ones.
+
+        >>> sorted(project.heads())
+        ['derived', 'root']
+        """
+        from odfbuild.survey.moving_heads import consistent_heads
+
+        found = consistent_heads(self.workspace())
+        return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
+
     def __getitem__(self, name: str) -> Dataset:
         """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
 
