@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
+from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring, Keys):
+class Project(Looking, Checking, Authoring, Keys, Branches):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is
@@ -89,6 +90,27 @@ class Project(Looking, Checking, Authoring, Keys):
         >>> outcome.exit_code
         0
         """
+        return self._carry_out(
+            plan,
+            jobs=jobs,
+            fail_fast=fail_fast,
+            lock_timeout=lock_timeout,
+            cancel=cancel,
+            listener=listener,
+            publish=publish,
+        )
+
+    def _carry_out(
+        self,
+        plan: Plan | None,
+        *,
+        jobs: int | None,
+        fail_fast: bool = False,
+        lock_timeout: float,
+        cancel: Event | None = None,
+        listener: Listener | None,
+        publish: bool,
+    ) -> ApplyOutcome:
         from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
@@ -111,6 +133,55 @@ class Project(Looking, Checking, Authoring, Keys):
         )
         outcome = apply_recorded(found, options)
         return published(found, outcome, LoggedTransfers()) if publish else outcome
+
+    def plan_promotion(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+    ) -> Plan:
+        """What a promotion of a branch would do, for `apply`; reads chains only.
+
+        `rebuild` names datasets whose history was rebuilt in the branch, and may replace that of
+        the head; `name+` includes all downstream datasets.
+        """
+        from odfbuild.graph.selection import Selection
+        from odfbuild.plan.changes.consent import Consent
+        from odfbuild.survey.promotion import survey_promotion
+
+        selection = Selection(select=tuple(select), exclude=tuple(exclude))
+        consents = [Consent.parse(each) for each in rebuild]
+        found, _ = survey_promotion(self.config(), branch, selection, consents)
+        return found.plan
+
+    def promote(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+        jobs: int | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        listener: Listener | None = None,
+        publish: bool = True,
+    ) -> ApplyOutcome:
+        """Move the heads to what a branch has, as `odfbuild promote` does.
+
+        Arguments as for `plan_promotion` and `apply`. Spark starts only where a head moved since
+        the branch left it. `BranchError` or `Errors` when the promotion is refused.
+        """
+        from odfbuild.errors import together
+
+        plan = self.plan_promotion(branch, select=select, exclude=exclude, rebuild=rebuild)
+        refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
+        if refusals:
+            raise together(refusals)
+        return self._carry_out(
+            plan, jobs=jobs, lock_timeout=lock_timeout, listener=listener, publish=publish
+        )
 
     @needs_engine
     def ingest(
@@ -197,14 +268,23 @@ class Project(Looking, Checking, Authoring, Keys):
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
-        """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
-        from odfbuild.apply.collect import collect
+        """Remove files that no history refers to and that are older than `grace`, as `gc` does.
 
-        workspace = self._on_heads("collect")
+        Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
+        """
+        from odfbuild.apply.branches import plan_deletion
+        from odfbuild.apply.collect import collect
+        from odfbuild.inspect.closed_branches import overdue
+
+        config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
-        return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
+        closed = overdue(config, workspace) if names is None else ()
+        branches = plan_deletion(config, workspace, closed)
+        return collect(
+            workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+        )
 
     def pull(
         self,

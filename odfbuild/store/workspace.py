@@ -58,7 +58,8 @@ class Workspace:
 
     `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
-    appended goes there, under a `limit` if its inputs are read in part.
+    appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
+    remembers the `git_branch` that it was begun on.
     Methods may be called from several threads at once.
     """
 
@@ -71,6 +72,7 @@ class Workspace:
         elsewhere: Elsewhere | None = None,
         branch: str | None = None,
         limit: Limit | None = None,
+        git_branch: str | None = None,
     ) -> None:
         self.state = state
         self.keys = keys
@@ -79,6 +81,7 @@ class Workspace:
         self.elsewhere = elsewhere
         self.branch = branch
         self.limit = limit
+        self.git_branch = git_branch
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -86,6 +89,11 @@ class Workspace:
         self._stores: dict[str, DatasetStore] = {}
         self._by_id: dict[DatasetId, str] = {}
         self._mutex = threading.RLock()
+
+    def under(self, limit: Limit | None) -> Workspace:
+        """The same, where what is appended to the branch is computed over part of its inputs."""
+        found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
+        return self if limit == self.limit else Workspace(*found, limit)
 
     # --- Finding ---
 
@@ -147,7 +155,7 @@ class Workspace:
         reference is.
         """
         found: dict[str, dict[str, BranchRef]] = {}
-        for alias, branch in self._in_branches():
+        for alias, branch in self.in_branches():
             store = self._store(alias)
             head = store.branch_head(branch)
             if head is None:
@@ -160,9 +168,9 @@ class Workspace:
 
     def branch_names(self) -> set[str]:
         """Names of all branches."""
-        return {branch for _, branch in self._in_branches()}
+        return {branch for _, branch in self.in_branches()}
 
-    def _in_branches(self) -> Iterator[tuple[str, str]]:
+    def in_branches(self) -> Iterator[tuple[str, str]]:
         """Datasets in branches, with the name of the branch, by alias."""
         for name in sorted(_folders(self.state)):
             here = list(references(f"{self.state}/{name}"))
@@ -194,7 +202,13 @@ class Workspace:
         if store is None:
             folder = f"{self.state}/{name}"
             store = DatasetStore(
-                folder, name, self.storage, self.elsewhere, self.branch, self.limit
+                folder,
+                name,
+                self.storage,
+                self.elsewhere,
+                self.branch,
+                self.limit,
+                self.git_branch,
             )
             self._stores[name] = store
         return store
@@ -356,6 +370,7 @@ class Workspace:
             self.storage,
             self.branch,
             self.limit,
+            self.git_branch,
         )
         with self._mutex:
             self._stores[alias] = store

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.drift import ChainDrift, DriftCause
-from odfbuild.project.git.notes import anchors, files_below
+from odfbuild.project.git.notes import anchors
+from odfbuild.project.git.references import references_of
 from odfbuild.project.git.repository import has_notes, inside, repository
 from odfbuild.project.model import Config
+from odfbuild.store.branches import HEAD
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.survey.runs import runs_in
 
@@ -66,7 +68,8 @@ def _heads_in_git(config: Config) -> dict[str, KnownHead]:
             by = f"commit {commit.hexsha[:10]}, where it lies in Git,"
             return {
                 name: KnownHead(head=Multihash.parse(text), by=by, commit=commit.hexsha)
-                for name, text in files_below(commit, folder, "/refs/head")
+                for (name, reference), text in references_of(commit, folder).items()
+                if reference == HEAD
             }
     except (PlanError, ValueError):
         return {}

@@ -360,6 +360,7 @@ PLANS = (
     Case("E1102", "status -b nowhere"),
     Case("E1103", "gc -b pr-12"),
     *UNIT_TESTS,
+    Case("E1140", "branch delete pr-* -y"),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case(
         "E0371",
