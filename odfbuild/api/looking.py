@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.api.display import shown
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
+from odfbuild.store.branches import Limit
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose, with_news
@@ -49,10 +51,17 @@ def _text_of_plan(plan: Plan) -> str:
 
 # A plan knows nothing of reports, which lie above it; who works with Python sees it as text.
 Plan.__repr__ = _text_of_plan  # type: ignore[method-assign, assignment]
+shown(Plan)
 
 
 class Looking(Base):
     """What a project is, and what `apply` would do."""
+
+    def _repr_html_(self) -> str:
+        from odfbuild.report.notebook import project_html
+
+        found = look_at_definitions(self._folder, self._given)
+        return project_html(found.project.config.name, found.projections, found.graph)
 
     def definitions(self) -> dict[str, DatasetSnapshot]:
         """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
@@ -72,6 +81,7 @@ class Looking(Base):
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
             attributes["state"] = found.projections.get(name)
+        shown(type(found.graph))
         return found.graph
 
     def datasets(
@@ -83,6 +93,19 @@ class Looking(Base):
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
+
+    def heads(self) -> dict[str, str]:
+        """The newest block of every dataset, by name, as all of them were at one moment.
+
+        While a promotion moves heads, these are the old ones; after it, all the new ones.
+
+        >>> sorted(project.heads())
+        ['derived', 'root']
+        """
+        from odfbuild.survey.moving_heads import consistent_heads
+
+        found = consistent_heads(self.workspace())
+        return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
 
     def __getitem__(self, name: str) -> Dataset:
         """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
@@ -97,7 +120,8 @@ class Looking(Base):
         from odfbuild.records.records import records_of
 
         workspace = self.workspace()
-        return Dataset(self.config(), workspace, records_of(workspace, existing(workspace, name)))
+        records = records_of(workspace, existing(workspace, name))
+        return Dataset(self.config(), workspace, records, self._start_engine)
 
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
@@ -206,11 +230,12 @@ class Looking(Base):
         `records` are offsets, or a condition in SQL.
         """
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent
+        from odfbuild.verify.provenance import Extent, TracedRecords
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
         extent = Extent(recursive=recursive)
+        shown(TracedRecords)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
     @needs_engine
@@ -247,20 +272,30 @@ class Looking(Base):
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
         refresh: bool = False,
+        sample: str | None = None,
+        since: datetime | None = None,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now. With `refresh` repositories are asked what is
-        new of datasets of others, for `Plan.news`.
+        new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
         found = self._survey(
-            select, exclude, fetch_uncacheable, rebuild, delete, correct, of_branch=True
+            select,
+            exclude,
+            fetch_uncacheable,
+            rebuild,
+            delete,
+            correct,
+            of_branch=True,
+            limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
         )
         return (with_news(found) if refresh else found).plan
 

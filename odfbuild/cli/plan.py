@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.data_diff import LimitBytesOption, limit_of, of_plan
+from odfbuild.cli.data_diff import (
+    LimitBytesOption,
+    for_others,
+    for_this_output,
+    limit_of,
+    of_plan,
+)
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.github import is_github, tell_errors, tell_plan
 from odfbuild.cli.options import (
     AllowOption,
     DetailedExitcodeOption,
     DetailOption,
+    LimitOptions,
     SelectionOptions,
     UncacheableOption,
     wishes_of,
@@ -22,16 +29,13 @@ from odfbuild.cli.options import (
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 from odfbuild.store.collector import paused_collector
 
-if TYPE_CHECKING:
-    from odfbuild.inspect.data_diff.model import Comparison
-    from odfbuild.project.model import Config
-
 
 @paused_collector()
 def plan(
     context: typer.Context,
     selection: SelectionOptions,
     form: PlanFormOptions,
+    limit: LimitOptions,
     *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
@@ -69,14 +73,13 @@ def plan(
     from odfbuild.survey.idle_patterns import idle_patterns
 
     state: Context = context.obj
-    found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
+    found = state.survey(wishes_of(selection, fetch_uncacheable, allow, limit))
     if refresh:
         from odfbuild.survey.survey import with_news
 
         found = with_news(found)
     made = found.plan
-    limit = limit_of(limit_bytes)
-    records = of_plan(state, found, limit) if data else None
+    records = of_plan(state, found, limit_of(limit_bytes)) if data else None
     if out is None and form is PlanForm.text and not is_github() and records is None:
         from odfbuild.report.plan.text import render_plan
 
@@ -87,14 +90,14 @@ def plan(
 
         saved = stamp(made, git=revision(found.project.config.root))
         config = found.project.config
-        shown = None if records is None else _shown(records, config)
+        shown = None if records is None else for_others(records, config)
         show_plan(
             state.console,
             saved,
             form,
             full=detail,
             owners=config.owners,
-            records=records,
+            records=None if records is None else for_this_output(records, config),
             shown=shown,
         )
         if out is not None:
@@ -117,11 +120,3 @@ def plan(
     if idle or failed:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0
-
-
-def _shown(records: Comparison, config: Config) -> Comparison:
-    """What of a difference of records may leave this machine."""
-    from odfbuild.inspect.data_diff.shown import shown
-    from odfbuild.project.settings.showing import Showing
-
-    return shown(records, Showing(config.show))
