@@ -7,7 +7,8 @@
 #   make coverage  run the tests without Spark, print which lines of odfbuild they reach
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
-#   make wheel     the package as a wheel, in dist
+#   make wheel     the package as a wheel, in dist (needs npm)
+#   make site-libraries  fetch what pages of `docs build` draw with (needs npm)
 #   make bench     heads of 10 000 chains; plan of 100, 1 000 and 10 000 datasets beside other tools
 #   make clean     remove what the targets above made
 
@@ -24,7 +25,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture
+.PHONY: help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture site-libraries site-test-needs
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -68,7 +69,7 @@ example: $(VENV)/.example
 	cd example_project && ../$(BIN)/odfbuild ls
 
 system-packages:
-	@tools/system_packages git nginx mosquitto podman runc zsh fish strace flatc=flatbuffers-compiler
+	@tools/system_packages git nginx mosquitto podman runc zsh fish strace chromium flatc=flatbuffers-compiler
 
 # Programs that are no packages of Debian, or not to be installed as such.
 $(VENV)/.docker: $(VENV)/.made tools/docker_client | system-packages
@@ -78,9 +79,19 @@ $(VENV)/.docker: $(VENV)/.made tools/docker_client | system-packages
 $(VENV)/azurite/package.json: $(VENV)/.made tools/azurite requirements/azurite/package-lock.json
 	@tools/azurite $(VENV)/azurite
 
+vendored/LICENSES.txt: tools/site_libraries requirements/site/package-lock.json
+	@tools/site_libraries vendored $(VENV)/site
+
+site-libraries: vendored/LICENSES.txt
+
+# Tests of the pages in a browser are skipped without npm, and say so.
+site-test-needs: $(VENV)/.made
+	@! command -v npm >/dev/null || [ -f $(VENV)/site/axe.min.js -a -f vendored/LICENSES.txt ] || \
+	  tools/site_libraries vendored $(VENV)/site || echo "tests of the site in a browser are skipped" >&2
+
 # All at once: they wait for the network most of the time.
 test-needs: $(VENV)/.made
-	@$(MAKE) --no-print-directory --silent --jobs=3 $(VENV)/.dev system-packages $(VENV)/.docker $(VENV)/azurite/package.json
+	@$(MAKE) --no-print-directory --silent --jobs=3 $(VENV)/.dev system-packages $(VENV)/.docker $(VENV)/azurite/package.json site-test-needs
 
 test: test-needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -115,7 +126,7 @@ picture: $(VENV)/.example
 docs-serve: $(VENV)/.dev
 	$(BIN)/mkdocs serve
 
-wheel: $(VENV)/.made
+wheel: $(VENV)/.made vendored/LICENSES.txt
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist
 
@@ -149,6 +160,6 @@ lock: $(VENV)/.dev
 	$(LOCK) --extra check --constraint requirements/dev.lock -o requirements/check.lock
 
 clean:
-	rm -rf .venv .venv-pyspark-* $(BENCH_ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-pyspark-* $(BENCH_ENV) vendored build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	rm -rf .hypothesis .import_linter_cache .coverage*
 	rm -rf example_project/chains example_project/.odfbuild example_project/.odfbuild-keys

@@ -1,6 +1,8 @@
 """Ships templates and schemas inside the package, and a README whose links work on its page."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import find_namespace_packages, find_packages, setup
@@ -9,7 +11,24 @@ ROOT = Path(__file__).parent
 REPOSITORY = "https://github.com/odfbuild/odfbuild"
 VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "odfbuild" / "version.py").read_text())[1]
 
-FOLDERS = {f"odfbuild._resources.{name}": name for name in ("schemas", "templates")}
+
+def fetch_site_libraries() -> bool:
+    """Whether the scripts of the site are here; npm fetches them when a wheel is built.
+
+    Without npm there is a wheel, too: its pages have no search and no drawings.
+    """
+    tool = ROOT / "tools" / "site_libraries"
+    if (
+        "bdist_wheel" in sys.argv
+        and tool.exists()
+        and not (ROOT / "vendored" / "LICENSES.txt").exists()
+    ):
+        subprocess.run([tool, "vendored"], cwd=ROOT, check=False)
+    return (ROOT / "vendored" / "LICENSES.txt").exists()
+
+
+DATA = ["schemas", "templates", *(["vendored"] if fetch_site_libraries() else [])]
+FOLDERS = {f"odfbuild._resources.{name}": name for name in DATA}
 # Setuptools takes every folder for a package, also one that holds only data.
 RESOURCES = [
     *FOLDERS,

@@ -29,7 +29,7 @@ _HOME = {
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
         *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
-        "RecordsError",
+        *("BranchError", "RecordsError"),
     ),
     "odfbuild.version": ("__version__",),
 }

@@ -2,6 +2,7 @@
 
 from odfbuild.api import Project as Project
 from odfbuild.api.dataset import Dataset as Dataset
+from odfbuild.errors import BranchError as BranchError
 from odfbuild.errors import ChainError as ChainError
 from odfbuild.errors import CheckError as CheckError
 from odfbuild.errors import EngineProblem as EngineProblem

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def count(number: int, noun: str) -> str:
-    """`1 record`, `12,400 records`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 record`, `12,400 records`; `plural` where that is not the noun with an `s`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

@@ -8,12 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from odfbuild.errors import BranchError
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
-from odfbuild.store.branches import BranchName
+from odfbuild.store.branches import BranchName, Limit
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import PlanRequest, Survey, survey
@@ -72,6 +73,17 @@ class Base:
         found.check_branch()
         return found
 
+    def _on_heads(self, method: str) -> Workspace:
+        """The chains, for what works on heads; `BranchError` E1103 in a branch."""
+        if self._given.branch is not None:
+            raise BranchError(
+                f"`{method}` does not work in a branch",
+                code="E1103",
+                notes=("it works on heads",),
+                help="use a `Project` without `branch`",
+            )
+        return self.workspace()
+
     def _named(self, workspace: Workspace, datasets: Sequence[str]) -> list[str]:
         """Present names of these datasets, or of all; `ChainError` for one that is not there."""
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
@@ -92,6 +104,9 @@ class Base:
         rebuild: Sequence[str] = (),
         delete: Sequence[str] = (),
         correct: Sequence[str] = (),
+        *,
+        of_branch: bool = False,
+        limit: Limit | None = None,
     ) -> Survey:
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
@@ -99,6 +114,8 @@ class Base:
             rebuilds=tuple(map(Consent.parse, rebuild)),
             corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),
+            of_branch=of_branch,
+            limit=limit,
         )
         return survey(self._folder, plan_request, self._given)
 

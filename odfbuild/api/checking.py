@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, overload
 
 from odfbuild.api.base import Base
 from odfbuild.extras import needs_engine
@@ -11,6 +12,7 @@ from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
+    from odfbuild.apply.unit_tests.run import Outcome
     from odfbuild.engine.audit import Violation
     from odfbuild.verify.check import Verdict
 
@@ -38,7 +40,8 @@ class Checking(Base):
         >>> project.verify(integrity=True).findings
         ()
         """
-        from odfbuild.verify.check import verify
+        from odfbuild.api.display import shown
+        from odfbuild.verify.check import Verdict, verify
         from odfbuild.verify.reproduce import Extent, upstream
 
         workspace = self.workspace()
@@ -48,6 +51,7 @@ class Checking(Base):
         if since is not None and len(names) != 1:
             raise ValueError("since needs exactly one dataset")
         after = block_in(workspace.dataset(names[0]), since) if since else None
+        shown(Verdict)
         return verify(
             workspace,
             names,
@@ -56,9 +60,23 @@ class Checking(Base):
             factory=None if integrity else self._start_engine,
         )
 
+    @overload
+    def test(
+        self, *datasets: str, unit: Literal[False] = False
+    ) -> dict[str, tuple[Violation, ...]]: ...
+    @overload
+    def test(self, *datasets: str, unit: Literal[True]) -> tuple[Outcome, ...]: ...
     @needs_engine
-    def test(self, *datasets: str) -> dict[str, tuple[Violation, ...]]:
-        """What committed records do not keep to, by dataset (default: all that have checks)."""
+    def test(
+        self, *datasets: str, unit: bool = False
+    ) -> dict[str, tuple[Violation, ...]] | tuple[Outcome, ...]:
+        """What committed records do not keep to, by dataset (default: all that have checks).
+
+        With `unit`, run the unit tests of queries of these datasets (default: all) instead: an
+        outcome each, with `passed`, and the `difference` or `error` of one that failed.
+        """
+        if unit:
+            return self._unit_test(datasets)
         from odfbuild.apply.audit import Audits
         from odfbuild.engine.lazy import LazyEngine
 
@@ -67,6 +85,20 @@ class Checking(Base):
         audits = Audits(config.root, config.checks, workspace, engine.get)
         try:
             return audits.committed(self._named(workspace, datasets))
+        finally:
+            engine.stop()
+
+    def _unit_test(self, datasets: Sequence[str]) -> tuple[Outcome, ...]:
+        from odfbuild.apply.unit_tests.run import unit_test
+        from odfbuild.engine.lazy import LazyEngine
+        from odfbuild.graph.selection import Selection
+        from odfbuild.survey.survey import choose
+
+        selection = Selection(select=tuple(datasets))
+        chosen = choose(self._folder, selection, self._given)[0] if datasets else None
+        engine = LazyEngine(self._start_engine)
+        try:
+            return unit_test(self._folder, self._given, chosen, engine.get)
         finally:
             engine.stop()
 

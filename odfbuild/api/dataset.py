@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import timestamp
+from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import RecordsError, missing_extra
 from odfbuild.records.pin import Pin
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from odfbuild.engine.contract import EngineFactory
     from odfbuild.project.model import Config
     from odfbuild.records.records import Records
     from odfbuild.store.workspace import Workspace
+    from odfbuild.verify.provenance import TracedRecords
 
 PIN = b"odfbuild.pin"
 """Under this key, the metadata of every Arrow schema has the citation."""
@@ -45,6 +48,7 @@ class Dataset:
     _config: Config
     _workspace: Workspace
     _records: Records
+    _start_engine: EngineFactory
     _columns: tuple[str, ...] | None = None
     _condition: pc.Expression | None = None
     _rows: int | None = None
@@ -52,6 +56,11 @@ class Dataset:
     def __repr__(self) -> str:
         columns = "".join(f"\n  {field.name}: {field.type}" for field in self.schema)
         return f"{self.pin}{columns}"
+
+    def _repr_html_(self) -> str:
+        from odfbuild.report.notebook import dataset_html
+
+        return dataset_html(str(self.pin), self.schema, self.head(), self.count())
 
     # --- What it is ---
 
@@ -221,6 +230,51 @@ class Dataset:
             return made.table(quote(self.name))
         self._records.duckdb_view(made, self.name)
         return made.sql(f"SELECT {', '.join(map(quote, self.columns))} FROM {quote(self.name)}")
+
+    def provenance(
+        self, record: int | Mapping[str, Any], *, recursive: bool = True
+    ) -> TracedRecords:
+        """Where a record comes from: the records of its inputs, `recursive` down to the files.
+
+        `record` is its offset, or a row such as `to_arrow().to_pylist()` gives; of several equal
+        records, the newest is traced. Starts Spark, which recomputes the step that made it. Raises
+        `RecordsError` E1248 for a row that is not there.
+        """
+        from odfbuild.api.display import shown
+        from odfbuild.extras import require_engine
+        from odfbuild.inspect.provenance import trace
+        from odfbuild.verify.provenance import Extent, TracedRecords
+
+        require_engine("`provenance()`")
+        shown(TracedRecords)
+        offset = record if isinstance(record, int) else self._offset_of(record)
+        extent = Extent(recursive=recursive)
+        trees, _ = trace(self._workspace, self.name, [offset], self._start_engine, extent)
+        return trees[0]
+
+    def _offset_of(self, row: Mapping[str, Any]) -> int:
+        """The offset of the newest record that was appended with these values."""
+        import pyarrow.compute as pc
+
+        history = self.history
+        vocab = self._records.stored.vocab
+        if vocab.offset in row:
+            return int(row[vocab.offset])
+        condition = pc.field(vocab.operation_type).isin([APPEND, CORRECT_TO])
+        for name, value in row.items():
+            # Nested values cannot be compared; the others tell most records apart.
+            if not isinstance(value, list | dict):
+                same = pc.field(name).is_null() if value is None else pc.field(name) == value
+                condition &= same
+        found = history.filter(condition).select(vocab.offset).to_arrow()[vocab.offset]
+        if not len(found):
+            raise RecordsError(
+                f"'{self.name}' has no record with these values",
+                code="E1248",
+                dataset=self.name,
+                help="give a row as `to_arrow().to_pylist()` has it, or an offset of `history`",
+            )
+        return int(found[-1].as_py())
 
     def _block_of(self, pin: Pin) -> str:
         if pin.dataset_id != self.pin.dataset_id:

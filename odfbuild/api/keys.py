@@ -46,4 +46,4 @@ class Keys(Base):
         from odfbuild.inspect.keys import import_keys
         from odfbuild.store.keys import read_bundle
 
-        return import_keys(self.workspace(), read_bundle(Path(file)), passphrase)[0]
+        return import_keys(self._on_heads("import_keys"), read_bundle(Path(file)), passphrase)[0]

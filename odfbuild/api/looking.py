@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from odfbuild.api.base import Base, timestamp
+from odfbuild.api.display import shown
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
+from odfbuild.store.branches import Limit
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose, with_news
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.ask import QueryOptions
     from odfbuild.inspect.corrections import Corrections
+    from odfbuild.inspect.data_diff.model import Comparison
     from odfbuild.inspect.drift import Drifted
     from odfbuild.inspect.late import Late
     from odfbuild.inspect.proof import VerifiedProof
@@ -50,10 +53,17 @@ def _text_of_plan(plan: Plan) -> str:
 
 # A plan knows nothing of reports, which lie above it; who works with Python sees it as text.
 Plan.__repr__ = _text_of_plan  # type: ignore[method-assign, assignment]
+shown(Plan)
 
 
 class Looking(Base):
     """What a project is, and what `apply` would do."""
+
+    def _repr_html_(self) -> str:
+        from odfbuild.report.notebook import project_html
+
+        found = look_at_definitions(self._folder, self._given)
+        return project_html(found.project.config.name, found.projections, found.graph)
 
     def definitions(self) -> dict[str, DatasetSnapshot]:
         """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
@@ -73,6 +83,7 @@ class Looking(Base):
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
             attributes["state"] = found.projections.get(name)
+        shown(type(found.graph))
         return found.graph
 
     def datasets(
@@ -84,6 +95,19 @@ class Looking(Base):
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
+
+    def heads(self) -> dict[str, str]:
+        """The newest block of every dataset, by name, as all of them were at one moment.
+
+        While a promotion moves heads, these are the old ones; after it, all the new ones.
+
+        >>> sorted(project.heads())
+        ['derived', 'root']
+        """
+        from odfbuild.survey.moving_heads import consistent_heads
+
+        found = consistent_heads(self.workspace())
+        return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
 
     def __getitem__(self, name: str) -> Dataset:
         """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
@@ -98,7 +122,8 @@ class Looking(Base):
         from odfbuild.records.records import records_of
 
         workspace = self.workspace()
-        return Dataset(self.config(), workspace, records_of(workspace, existing(workspace, name)))
+        records = records_of(workspace, existing(workspace, name))
+        return Dataset(self.config(), workspace, records, self._start_engine)
 
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
@@ -220,11 +245,12 @@ class Looking(Base):
         `records` are offsets, or a condition in SQL.
         """
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent
+        from odfbuild.verify.provenance import Extent, TracedRecords
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
         extent = Extent(recursive=recursive)
+        shown(TracedRecords)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
     @needs_engine
@@ -261,19 +287,31 @@ class Looking(Base):
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
         refresh: bool = False,
+        sample: str | None = None,
+        since: datetime | None = None,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now. With `refresh` repositories are asked what is
-        new of datasets of others, for `Plan.news`.
+        new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
-        found = self._survey(select, exclude, fetch_uncacheable, rebuild, delete, correct)
+        found = self._survey(
+            select,
+            exclude,
+            fetch_uncacheable,
+            rebuild,
+            delete,
+            correct,
+            of_branch=True,
+            limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
+        )
         return (with_news(found) if refresh else found).plan
 
     def load_plan(self, file: str | Path) -> Plan:
@@ -323,6 +361,44 @@ class Looking(Base):
         if found.faults:
             raise together(found.faults_of(None))
         return found.changes
+
+    @needs_engine
+    def diff_data(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        key: Sequence[str] = (),
+        limit_bytes: int | None = None,
+    ) -> Comparison:
+        """How records differ, by key and by column: what `odfbuild diff --data` shows.
+
+        With `since`, the records of then are compared with those of `until` (default: now). In a
+        branch, those of the branch with those of the head. Else what changed queries give, computed
+        over at most `limit_bytes` of input, with what is committed.
+        """
+        from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
+        from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
+        from odfbuild.inspect.data_diff.queries import changed_queries
+        from odfbuild.store.as_of import PointInTime
+
+        if until is not None and since is None:
+            raise ValueError("`until` needs `since`")
+        config = self.config()
+        if since is not None or config.branch is not None:
+            workspace = self.workspace()
+            names = sorted(self.datasets(select, exclude))
+            if since is None:
+                return with_branch(config, workspace, names, key)
+            first = PointInTime(timestamp(since))
+            second = None if until is None else PointInTime(timestamp(until))
+            labels = (str(first), str(second or "now"))
+            return between_moments(config, workspace, names, (first, second), labels, key)
+        found = self._survey(select, exclude)
+        limit = LIMIT_BYTES if limit_bytes is None else limit_bytes
+        return with_chains(found, changed_queries(found, limit), self._start_engine, key)
 
     def drift(self, *, deep: bool = False) -> Drifted:
         """What is not as definitions and runs left it; `deep` hashes all objects.

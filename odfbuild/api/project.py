@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfbuild.api.authoring import Authoring
 from odfbuild.api.base import timestamp
+from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
 from odfbuild.api.listener import CallbackListener
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 
 
-class Project(Looking, Checking, Authoring, Keys):
+class Project(Looking, Checking, Authoring, Keys, Branches):
     """The project in `folder` or above it, in environment `env`, with these values of variables.
 
     In a `branch`, all is read as it is there, and applied there; `BranchError` E1102 when there is
@@ -89,6 +90,27 @@ class Project(Looking, Checking, Authoring, Keys):
         >>> outcome.exit_code
         0
         """
+        return self._carry_out(
+            plan,
+            jobs=jobs,
+            fail_fast=fail_fast,
+            lock_timeout=lock_timeout,
+            cancel=cancel,
+            listener=listener,
+            publish=publish,
+        )
+
+    def _carry_out(
+        self,
+        plan: Plan | None,
+        *,
+        jobs: int | None,
+        fail_fast: bool = False,
+        lock_timeout: float,
+        cancel: Event | None = None,
+        listener: Listener | None,
+        publish: bool,
+    ) -> ApplyOutcome:
         from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
@@ -97,7 +119,7 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.survey.approved import approve
 
         found: Survey | Approved = (
-            self._survey() if plan is None else approve(stamp(plan), self.config())
+            self._survey(of_branch=True) if plan is None else approve(stamp(plan), self.config())
         )
         options = ApplyOptions(
             factory=partial(self._start_engine, found.plan.waiting_bytes),
@@ -111,6 +133,55 @@ class Project(Looking, Checking, Authoring, Keys):
         )
         outcome = apply_recorded(found, options)
         return published(found, outcome, LoggedTransfers()) if publish else outcome
+
+    def plan_promotion(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+    ) -> Plan:
+        """What a promotion of a branch would do, for `apply`; reads chains only.
+
+        `rebuild` names datasets whose history was rebuilt in the branch, and may replace that of
+        the head; `name+` includes all downstream datasets.
+        """
+        from odfbuild.graph.selection import Selection
+        from odfbuild.plan.changes.consent import Consent
+        from odfbuild.survey.promotion import survey_promotion
+
+        selection = Selection(select=tuple(select), exclude=tuple(exclude))
+        consents = [Consent.parse(each) for each in rebuild]
+        found, _ = survey_promotion(self.config(), branch, selection, consents)
+        return found.plan
+
+    def promote(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+        jobs: int | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        listener: Listener | None = None,
+        publish: bool = True,
+    ) -> ApplyOutcome:
+        """Move the heads to what a branch has, as `odfbuild promote` does.
+
+        Arguments as for `plan_promotion` and `apply`. Spark starts only where a head moved since
+        the branch left it. `BranchError` or `Errors` when the promotion is refused.
+        """
+        from odfbuild.errors import together
+
+        plan = self.plan_promotion(branch, select=select, exclude=exclude, rebuild=rebuild)
+        refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
+        if refusals:
+            raise together(refusals)
+        return self._carry_out(
+            plan, jobs=jobs, lock_timeout=lock_timeout, listener=listener, publish=publish
+        )
 
     @needs_engine
     def ingest(
@@ -197,14 +268,23 @@ class Project(Looking, Checking, Authoring, Keys):
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> Collection:
-        """Remove files that no history refers to and that are older than `grace`, as `gc` does."""
-        from odfbuild.apply.collect import collect
+        """Remove files that no history refers to and that are older than `grace`, as `gc` does.
 
-        workspace = self.workspace()
+        Without `datasets` also closed branches, once they are older than odfbuild.yaml says.
+        """
+        from odfbuild.apply.branches import plan_deletion
+        from odfbuild.apply.collect import collect
+        from odfbuild.inspect.closed_branches import overdue
+
+        config, workspace = self.config(), self._on_heads("collect")
         names = self._named(workspace, datasets) if datasets else None
         before = clock.time() - grace.total_seconds()
         waiting = Waiting(seconds=lock_timeout)
-        return collect(workspace, names, before=before, dry_run=dry_run, waiting=waiting)
+        closed = overdue(config, workspace) if names is None else ()
+        branches = plan_deletion(config, workspace, closed)
+        return collect(
+            workspace, names, before=before, dry_run=dry_run, branches=branches, waiting=waiting
+        )
 
     def pull(
         self,
@@ -222,13 +302,35 @@ class Project(Looking, Checking, Authoring, Keys):
         A reference is a name here, an address, or one such as `acme/prices`; names are looked up in
         `repository` if that is given. `name` is what one dataset is to be called here, `to` its
         last block to take; without `data` only chains come. `allow` names the datasets whose
-        history may be replaced. What fails with one dataset is part of its `Transfer`.
+        history may be replaced. What fails with one dataset is part of its `Transfer`. In a branch,
+        that is brought from where it was pushed to, and no head moves.
         """
-        from odfbuild.apply.transfers import pull_datasets
+        from odfbuild.apply.transfers import pull_branch, pull_datasets
         from odfbuild.project.load import read_project
+        from odfbuild.repository.branch_requests import BranchRequest
+        from odfbuild.repository.fetch_on_demand import workspace_of
         from odfbuild.repository.requests import PullRequest
 
         project = read_project(self._folder, self._given)
+        if self._given.branch is not None:
+            if name is not None or to is not None:
+                raise ValueError("a branch is pulled as it is, without name and to")
+            of_branch = BranchRequest(
+                branch=self._given.branch,
+                names=references or None,
+                repository=repository,
+                data=data,
+                allow=allow,
+            )
+            return pull_branch(
+                project.config,
+                project.definitions,
+                workspace_of(project.config),
+                of_branch,
+                dry_run=dry_run,
+                waiting=Waiting(seconds=lock_timeout),
+                watcher=LoggedTransfers(),
+            )
         request = PullRequest(
             references=references or None,
             repository=repository,
@@ -259,12 +361,25 @@ class Project(Looking, Checking, Authoring, Keys):
 
         In `repository`, or where `publish` in odfbuild.yaml says; `name` is what one dataset is to
         be called there, `allow` names the datasets whose history there may be replaced. What fails
-        with one dataset is part of its `Transfer`.
+        with one dataset is part of its `Transfer`. In a branch, that is published beside the heads.
         """
-        from odfbuild.apply.transfers import push_datasets
+        from odfbuild.apply.transfers import push_branch, push_datasets
+        from odfbuild.repository.branch_requests import BranchRequest
         from odfbuild.repository.requests import PushRequest, own_datasets
 
         workspace = self.workspace()
+        if self._given.branch is not None:
+            if name is not None:
+                raise ValueError("a branch is pushed beside the heads, without name")
+            of_branch = BranchRequest(
+                branch=self._given.branch,
+                names=[existing(workspace, each) for each in datasets] or None,
+                repository=repository,
+                allow=allow,
+            )
+            return push_branch(
+                self.config(), workspace, of_branch, dry_run=dry_run, watcher=LoggedTransfers()
+            )
         names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
@@ -298,7 +413,12 @@ class Project(Looking, Checking, Authoring, Keys):
         from odfbuild.gitops.publish import publish
 
         done = publish(
-            self.config(), self.workspace(), message, push=push, remote=remote, branch=branch
+            self.config(),
+            self._on_heads("commit_chains"),
+            message,
+            push=push,
+            remote=remote,
+            branch=branch,
         )
         return done.datasets
 

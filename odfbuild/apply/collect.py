@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from odfbuild.apply.branches import BranchDeletion, delete_claimed
 from odfbuild.errors import OdfbuildError
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.store.garbage import (
@@ -25,22 +26,23 @@ from odfbuild.store.workspace import Workspace
 class Collection:
     """What is garbage; `held` are datasets that other processes have locked, `damaged` broken ones.
 
-    Of both nothing is collected.
+    Of both nothing is collected. `branches` are deleted before the rest.
     """
 
     garbage: tuple[Garbage, ...]
+    branches: tuple[BranchDeletion, ...] = ()
     held: tuple[str, ...] = ()
     damaged: tuple[OdfbuildError, ...] = ()
 
     @property
     def is_disposable(self) -> bool:
         """Whether nothing of it was ever part of a history."""
-        return all(each.kind in DISPOSABLE for each in self.garbage)
+        return not self.branches and all(each.kind in DISPOSABLE for each in self.garbage)
 
     @property
     def size(self) -> int:
-        """Bytes of all garbage."""
-        return sum(each.size for each in self.garbage)
+        """Bytes of all that goes."""
+        return sum(each.size for each in self.garbage) + sum(each.size for each in self.branches)
 
 
 def collect(
@@ -49,17 +51,21 @@ def collect(
     *,
     before: float,
     dry_run: bool,
+    branches: Sequence[BranchDeletion] = (),
     waiting: Waiting = NOT_WAITING,
 ) -> Collection:
     """Find garbage that did not change since `before` (seconds since 1970) and remove it.
 
     Looks at the datasets `names`; at all of them, at unfinished ones and at scratch when it is
-    `None`. With `dry_run` nothing is removed.
+    `None`. `branches` are deleted first. With `dry_run` nothing is removed.
     """
     garbage: list[Garbage] = []
     damaged: list[OdfbuildError] = []
-    chosen = workspace.aliases() if names is None else list(names)
+    chosen = _all_datasets(workspace) if names is None else list(names)
     with workspace.claim(chosen, waiting) as claim:
+        for each in branches:
+            if each.name in claim.won and not dry_run:
+                delete_claimed(workspace, each)
         for name in chosen:
             if name not in claim.won:
                 continue
@@ -77,6 +83,12 @@ def collect(
             remove(workspace, garbage)
     return Collection(
         garbage=tuple(garbage),
+        branches=tuple(branches),
         held=tuple(name for name in chosen if name in claim.held),
         damaged=tuple(damaged),
     )
+
+
+def _all_datasets(workspace: Workspace) -> list[str]:
+    """Those with a head, and those that exist in branches only."""
+    return sorted({*workspace.aliases(), *(alias for alias, _ in workspace.in_branches())})

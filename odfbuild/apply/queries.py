@@ -47,11 +47,17 @@ _MILLIS_UTC = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came of it: errors by dataset, how many queries are right, which cannot be told yet."""
+    """What came of it: errors by dataset, how many queries are right, which cannot be told yet.
+
+    `results` have schema and vocabulary of the datasets whose columns are known, without records,
+    and `inputs` those of the inputs of transformations whose inputs are all known.
+    """
 
     errors: Mapping[str, OdfbuildError] = field(default_factory=dict)
     right: int = 0
     unknown: tuple[str, ...] = ()
+    results: Mapping[str, InputSlices] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[InputSlices, ...]] = field(default_factory=dict)
 
 
 class KnownQueries:
@@ -142,6 +148,12 @@ def check_queries(
         errors={name: run.errors[name] for name in by_name if name in run.errors},
         right=len(run.right),
         unknown=tuple(name for name in by_name if name in run.unknown),
+        results={
+            name: InputSlices(alias=name, schema=schema, vocab=run.vocabs[name.lower()])
+            for name in by_name
+            if (schema := run.schemas[name.lower()]) is not None
+        },
+        inputs=run.inputs,
     )
 
 
@@ -163,6 +175,7 @@ class _Check:
         self.errors: dict[str, OdfbuildError] = {}
         self.unknown: set[str] = set()
         self.right: list[str] = []
+        self.inputs: dict[str, tuple[InputSlices, ...]] = {}
 
     def check(self, subject: Subject) -> None:
         """Check one dataset whose inputs are checked already, and learn its schema."""
@@ -216,6 +229,7 @@ class _Check:
                 self._screen(name, event.transform, aliases)
                 return None
             sources.append(InputSlices(alias=alias, schema=schema, vocab=its_vocab))
+        self.inputs[name] = tuple(sources)
         return self._ask(name, event.transform, sources, vocab, preprocess=False)
 
     def _input(self, ref: DatasetRef) -> tuple[pa.Schema | None, Vocabulary]:

@@ -50,6 +50,12 @@ class Context:
         names, found = choose(self.directory, selection, self.given)
         return sorted(found.renames.get(name, name) for name in names)
 
+    def defined(self, selection: Selection) -> frozenset[str] | None:
+        """The selected datasets by the names that definitions have; `None`: nothing asked for."""
+        from odfbuild.survey.survey import choose
+
+        return choose(self.directory, selection, self.given)[0] if selection else None
+
     def names(self) -> list[str]:
         """Names of all datasets that are defined or have a chain, sorted."""
         from odfbuild.project.load import read_project

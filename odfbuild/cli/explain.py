@@ -59,7 +59,7 @@ def explain(
     if since is not None:
         from odfbuild.survey.runs import runs_since
 
-        base, later = runs_since(found.project.config.cache, since)
+        base, later = runs_since(found.project.config.cache, since, state.given.branch)
         data["since"] = history_to_data(name, base, later)
         text = render_history(name, base, later)
     if as_json:

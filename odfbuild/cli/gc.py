@@ -39,21 +39,36 @@ def gc(
             help="Keep files that were written, reset or deleted in the last HOURS hours.",
         ),
     ] = 24,
+    fetch: Annotated[
+        bool,
+        typer.Option(
+            "--fetch", help="Ask the Git remotes which branches exist, to find closed ones."
+        ),
+    ] = False,
     auto_approve: ApproveOption = False,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     as_json: JsonOptions,
 ) -> int:
-    """Remove files that no history refers to, and empty the bin."""
+    """Remove files that no history refers to, closed branches, and the bin's content.
+
+    A branch is closed when it is promoted, or its Git branch is merged or gone. `branches: {keep:
+    14d}` in odfbuild.yaml says how long it is kept after its last change.
+    """
+    from odfbuild.apply.branches import plan_deletion
     from odfbuild.apply.collect import collect
+    from odfbuild.inspect.closed_branches import overdue
     from odfbuild.report.garbage import collection_to_data, render_collection
 
     state: Context = context.obj
     workspace = state.workspace()
     names = state.committed(workspace, selection) if selection else None
+    config = state.config()
+    closed = overdue(config, workspace, fetch=fetch) if names is None else ()
     run = partial(
         collect,
         workspace,
         names,
+        branches=plan_deletion(config, workspace, closed),
         before=time.time() - grace * _HOUR,
         waiting=waiting(state.console, lock_timeout),
     )

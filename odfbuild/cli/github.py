@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odfbuild.authoring.linting import Finding
     from odfbuild.cli.console import Console
     from odfbuild.errors import OdfbuildError
+    from odfbuild.inspect.data_diff.model import Comparison
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.project.model import Config
     from odfbuild.survey.outcome import ApplyOutcome
@@ -35,16 +36,24 @@ def root_of_project(arguments: Sequence[str]) -> Path | None:
         return None
 
 
-def tell_plan(console: Console, saved: SavedPlan, file: Path | None, config: Config) -> None:
-    """The plan as summary of the step; `changes`, `plan_digest` and `plan_file` as outputs."""
+def tell_plan(
+    console: Console,
+    saved: SavedPlan,
+    file: Path | None,
+    config: Config,
+    records: Comparison | None = None,
+) -> None:
+    """The plan as summary of the step; `changes`, `plan_digest` and `plan_file` as outputs.
+
+    With `records`, what may be shown of what it does to them.
+    """
     if not is_github():
         return
     from odfbuild.report.github import SUMMARY_BUDGET
     from odfbuild.report.plan.markdown import render_markdown
 
-    _append(
-        "GITHUB_STEP_SUMMARY", render_markdown(saved, owners=config.owners, budget=SUMMARY_BUDGET)
-    )
+    text = render_markdown(saved, owners=config.owners, records=records, budget=SUMMARY_BUDGET)
+    _append("GITHUB_STEP_SUMMARY", text)
     _output(
         {
             "changes": "true" if saved.plan.has_changes else "false",

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.options import DatasetArgument, JsonOptions
+from odfbuild.cli.options import DatasetArgument, form_options
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
     from odfbuild.verify.provenance import TracedRecords
 
 _RECORDS = 10
+
+
+class ProvenanceForm(StrEnum):
+    """Text for a terminal, JSON for programs, a page with a drawing for a browser."""
+
+    text = "text"
+    json = "json"
+    html = "html"
 
 
 def provenance(
@@ -37,7 +46,7 @@ def provenance(
     shown: Annotated[
         int, typer.Option("--show", min=0, help="Number of records to show for each input.")
     ] = 5,
-    as_json: JsonOptions,
+    form: Annotated[ProvenanceForm, form_options(ProvenanceForm, "json")],
 ) -> int:
     """Show which input records a record was made from.
 
@@ -64,8 +73,12 @@ def provenance(
         Extent(recursive=recursive, shown=shown),
         limit,
     )
-    if as_json:
+    if form is ProvenanceForm.json:
         state.console.data(provenance_to_data(trees))
+    elif form is ProvenanceForm.html:
+        from odfbuild.report.records.provenance_html import provenance_page
+
+        state.console.result(provenance_page(trees))
     elif trees:
         state.console.result(render_provenance(trees))
     if not trees:

@@ -44,14 +44,16 @@ def understood(workspace: Workspace, text: str, by: AnsweredBy) -> Question:
     return understand(text, workspace.aliases(), by.quote)
 
 
-def sources_of(workspace: Workspace, question: Question, as_of: str | None) -> Sources:
+def sources_of(
+    workspace: Workspace, question: Question, as_of: str | None, *, consistent: bool = False
+) -> Sources:
     """The datasets of a question, now or at a moment."""
-    from odfbuild.inspect.ask import at_heads, at_moment
+    from odfbuild.inspect.ask import at_heads, at_moment, at_one_moment
     from odfbuild.survey.names import moment_in
 
-    if as_of is None:
-        return at_heads(workspace, question)
-    return at_moment(workspace, question, moment_in(workspace, as_of))
+    if as_of is not None:
+        return at_moment(workspace, question, moment_in(workspace, as_of))
+    return at_one_moment(workspace, question) if consistent else at_heads(workspace, question)
 
 
 def answer(

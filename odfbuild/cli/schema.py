@@ -14,7 +14,9 @@ from odfbuild.wording import did_you_mean
 
 PLAN = "plan"
 PROJECT = "project"
+UNIT_TESTS = "unit-tests"
 DATASET = "dataset"
+_FILES = {PLAN: "plan.schema.json", PROJECT: "Project.json", UNIT_TESTS: "UnitTests.json"}
 
 
 def schema(
@@ -25,7 +27,7 @@ def schema(
         typer.Argument(
             metavar="KIND",
             autocompletion=complete.schemas,
-            help="A manifest, event or other object; or 'plan', 'project', 'dataset'.",
+            help="An object of the protocol; or 'plan', 'project', 'dataset', 'unit-tests'.",
         ),
     ] = None,
     as_json: JsonOptions,
@@ -37,16 +39,17 @@ def schema(
     from odfbuild.odf.json_schema import catalogue, schema_named
 
     state: Context = context.obj
-    if kind in (PLAN, PROJECT):
+    if kind in _FILES:
         from odfbuild.project.resources import schema_text
 
-        state.console.result(schema_text("plan.schema.json" if kind == PLAN else "Project.json"))
+        state.console.result(schema_text(_FILES[kind]))
         return 0
     if kind is None:
         names = {
             **catalogue(),
             PLAN: "What `odfbuild plan --json` prints and `-o` saves",
             PROJECT: "What odfbuild.yaml may hold",
+            UNIT_TESTS: "Unit tests of queries, in files that end in .test.yaml",
         }
         if as_json:
             state.console.data(names)

@@ -51,6 +51,13 @@ def sql(
     ] = None,
     history: HistoryOption = False,
     as_of: AsOfOption = None,
+    consistent: Annotated[
+        bool,
+        typer.Option(
+            "--consistent",
+            help="Read all datasets as they were at one moment: before a promotion, or after it.",
+        ),
+    ] = False,
     valid_at: Annotated[
         str | None,
         typer.Option("--valid-at", metavar="TIME", help="Show what was true at this event time."),
@@ -107,9 +114,11 @@ def sql(
         return converse(state, history=history, as_of=as_of, engine=engine)
     text, name = _query(query, file)
     workspace = state.workspace()
+    if as_of and consistent:
+        raise typer.BadParameter("--as-of is one moment already", param_hint="--consistent")
     by = engine_of(state, engine)
     question = understood(workspace, text, by)
-    sources = sources_of(workspace, question, as_of)
+    sources = sources_of(workspace, question, as_of, consistent=consistent)
     if prove is not None:
         if any((limit, out, format, as_json, valid_at)):
             raise typer.BadParameter(

@@ -72,12 +72,14 @@ def _help_editors(found: Definitions) -> None:
 
 
 def _raise_about_queries(found: Definitions) -> None:
-    """Raise all that is wrong with queries and settings, as far as their text tells."""
+    """Raise all that is wrong with queries, settings and unit tests, as far as their text tells."""
     from odfbuild.survey.queries import wrong_queries
     from odfbuild.survey.settings import wrong_settings
+    from odfbuild.survey.unit_tests import unit_tests_of
 
     wrong = [error for errors in wrong_queries(found).values() for error in errors]
     wrong += wrong_settings(found)
+    wrong += unit_tests_of(found)[1]
     if wrong:
         raise together(wrong)
 

@@ -30,6 +30,7 @@ SECTIONS = {
         "plan",
         "show",
         "apply",
+        "promote",
         "ingest",
         "watermark",
         "reset",
@@ -54,7 +55,7 @@ SECTIONS = {
     ),
     "Prove": ("test", "verify", "provenance"),
     "Share": ("pull", "push", "serve", "docs", "storage", "key", "git", "ci"),
-    "Maintain": ("gc", "lock", "migrate", "engine", "doctor", "version"),
+    "Maintain": ("branch", "gc", "lock", "migrate", "engine", "doctor", "version"),
 }
 """What verbs are for, in the order of the help."""
 

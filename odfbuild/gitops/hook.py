@@ -66,13 +66,14 @@ def _line(repo: Repo, config: Config, program: str) -> str | None:
     command = [program, "-C", root or "."]
     if config.env is not None:
         command += ["-e", config.env]
-    heads = shlex.quote(f":/{folder}/*/refs/head")
+    heads = shlex.quote(f":/{folder}/*/refs/*")
     # Git alone tells whether a head is staged, a hundred times sooner than a Python that starts.
     return f"git diff --cached --quiet -- {heads} || {shlex.join(command)} {_CHECK} >&2 || exit 1"
 
 
 def _is_same_project(line: str, other: str) -> bool:
-    return line.partition(" || ")[0] == other.partition(" || ")[0]
+    looked_at = (each.partition(" || ")[0].replace("refs/head", "refs/*") for each in (line, other))
+    return len(set(looked_at)) == 1  # before there were branches, only heads were looked at
 
 
 def _path(repo: Repo) -> Path:

@@ -55,7 +55,8 @@ def _missing_attributes(repo: Repo, config: Config) -> list[str]:
     wanted = [
         f"/{state}/**/blocks/* diff=odfbuild",
         # Two lines that merge well are still two histories: a person has to choose.
-        f"/{state}/**/refs/head -merge",
+        f"/{state}/**/refs/* -merge",
+        f"/{state}/**/info/branches/* -merge",
     ]
     file = config.root / ATTRIBUTES
     known = file.read_text("utf-8").splitlines() if file.exists() else []

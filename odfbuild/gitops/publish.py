@@ -15,9 +15,12 @@ from odfbuild.errors import ChainError, PlanError, StaleHeadError
 from odfbuild.gitops.defined import check_defined
 from odfbuild.odf.model import AddData, ExecuteTransform
 from odfbuild.odf.multihash import Multihash
-from odfbuild.project.git.notes import REF, files_below
+from odfbuild.project.git.notes import REF
+from odfbuild.project.git.references import Reference, references_in, references_of
 from odfbuild.project.git.repository import NOTES, inside, repository, signed
-from odfbuild.wording import count
+from odfbuild.store.branches import HEAD, BranchInfo
+from odfbuild.store.dataset import parse_head
+from odfbuild.wording import count, named
 
 if TYPE_CHECKING:
     from git import Repo
@@ -26,20 +29,20 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
-_HEAD = "/refs/head"
 _ATTEMPTS = 5
 _THEIRS = "refs/notes/odfbuild-theirs"
 
 
 @dataclass(frozen=True, slots=True)
 class MovedDataset:
-    """What the commit brings of a dataset: new blocks and the records in them.
+    """What the commit brings of a dataset, on its head or in a `branch`: new blocks and records.
 
-    `rewritten`: the history that the last commit had is no part of the new one; `gone`: the chain
-    was removed.
+    `rewritten`: the history that the last commit had is no part of the new one; `gone`: the chain,
+    or the branch, was removed.
     """
 
     name: str
+    branch: str | None = None
     blocks: int = 0
     records: int = 0
     rewritten: bool = False
@@ -72,8 +75,7 @@ def publish(
         target = target_of(repo, remote, branch) if push else None
         moved = moved_since_commit(repo, config, workspace)
         if push and repo.head.is_valid():
-            gone = [each.name for each in moved if each.gone]
-            check_defined(config, workspace, [each.name for each in moved], gone)
+            _check_defined(config, workspace, moved)
         made = commit_chains(repo, config, message or message_for(moved))
         if target is not None:
             push_chains(repo, config, *target)
@@ -85,37 +87,49 @@ def publish(
 def moved_since_commit(
     repo: Repo, config: Config, workspace: Workspace
 ) -> tuple[MovedDataset, ...]:
-    """Datasets whose heads are not those of the commit that the repository is at, by name.
+    """Datasets whose heads and branches are not those of the commit that is checked out, by name.
 
     `PlanError` E0344 when the chains are outside of the repository, or Git ignores them.
     """
     folder = _folder(repo, config)
-    before = dict(files_below(repo.head.commit, folder, _HEAD)) if repo.head.is_valid() else {}
-    now = {name: text.decode("ascii", "replace") for name, text in workspace.heads().items()}
-    return tuple(
-        _moved(workspace.dataset(name), before.get(name))
-        if name in now
-        else MovedDataset(name, gone=True)
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
-    )
+    before = references_of(repo.head.commit, folder) if repo.head.is_valid() else {}
+    now = {(name, HEAD): parse_head(text, name, "") for name, text in workspace.heads().items()}
+    for name, branch in workspace.in_branches():
+        head = workspace.dataset(name).branch_head(branch)
+        if head is not None:
+            now[name, branch] = head
+    moved = []
+    for name, reference in sorted({*before, *now}):
+        head, old = now.get((name, reference)), before.get((name, reference))
+        if old != (None if head is None else str(head)):
+            of = None if reference == HEAD else reference
+            moved.append(
+                MovedDataset(name, of, gone=True)
+                if head is None
+                else _moved(workspace.dataset(name), of, head, old)
+            )
+    return tuple(moved)
 
 
 def message_for(moved: tuple[MovedDataset, ...]) -> str:
     """The message of a commit: how many datasets, then a line for each."""
     if not moved:
         return "Record origins and signatures of datasets"
-    number = count(len(moved), "dataset")
-    return "\n".join([f"Bring {number} up to date", "", *map(describe, moved)])
+    branches = {each.branch for each in moved}
+    title = f"Bring {count(len({each.name for each in moved}), 'dataset')} up to date"
+    if None not in branches:
+        title += f" in {named(sorted(filter(None, branches)))}"
+    return "\n".join([title, "", *map(describe, moved)])
 
 
 def describe(moved: MovedDataset) -> str:
-    """`flights: 1 block, 28,330 records`."""
+    """`flights: 1 block, 28,330 records`, and `flights (branch pr-12): …`."""
+    name = moved.name if moved.branch is None else f"{moved.name} (branch {moved.branch})"
     if moved.gone:
-        return f"{moved.name}: removed"
+        return f"{name}: removed"
     blocks = count(moved.blocks, "block")
     records = count(moved.records, "record")
-    return f"{moved.name}: {'rewritten, ' if moved.rewritten else ''}{blocks}, {records}"
+    return f"{name}: {'rewritten, ' if moved.rewritten else ''}{blocks}, {records}"
 
 
 def commit_chains(repo: Repo, config: Config, message: str) -> str | None:
@@ -183,11 +197,24 @@ def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, 
 # --- Helpers ---
 
 
-def _moved(store: DatasetStore, before: str | None) -> MovedDataset:
-    head = store.head()
-    assert head is not None
+def _check_defined(config: Config, workspace: Workspace, moved: tuple[MovedDataset, ...]) -> None:
+    """`PlanError` E0394 when definitions would stay behind, on the heads and in each branch."""
+    on_head = [each for each in moved if each.branch is None]
+    gone = [each.name for each in on_head if each.gone]
+    check_defined(config, workspace, [each.name for each in on_head], gone)
+    for branch in sorted({each.branch for each in moved if each.branch and not each.gone}):
+        inside = config.in_branch(branch)
+        names = [each.name for each in moved if each.branch == branch]
+        check_defined(inside, inside.workspace(), names, ())
+
+
+def _moved(
+    store: DatasetStore, branch: str | None, head: Multihash, before: str | None
+) -> MovedDataset:
     try:
         old = Multihash.parse(before) if before is not None else None
+        if before is None and branch is not None:
+            old = BranchInfo.read(store.folder, store.name, branch).base
         links = list(store.walk(head, old))
         rewritten = False
     except (ChainError, ValueError):
@@ -198,7 +225,7 @@ def _moved(store: DatasetStore, before: str | None) -> MovedDataset:
         if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None
     ]
     records = sum(x.offset_interval.end - x.offset_interval.start + 1 for x in slices)
-    return MovedDataset(store.name, len(links), records, rewritten)
+    return MovedDataset(store.name, branch, len(links), records, rewritten)
 
 
 def _folder(repo: Repo, config: Config) -> str:
@@ -221,10 +248,9 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
     try:
         repo.git.fetch(remote, branch)
         base = repo.git.merge_base("HEAD", "FETCH_HEAD")
-        both = sorted(
-            _heads_between(repo, base, "HEAD", folder)
-            & _heads_between(repo, base, "FETCH_HEAD", folder)
-        )
+        ours = _heads_between(repo, base, "HEAD", folder)
+        theirs = _heads_between(repo, base, "FETCH_HEAD", folder)
+        both = sorted({name for name, _ in ours & theirs})
         if both:
             raise StaleHeadError(
                 f"others have committed to {_list(both)} in the meantime",
@@ -242,14 +268,10 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
         raise _refused("rebase onto what others pushed", error) from None
 
 
-def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[str]:
-    """Datasets below `folder` whose heads differ between two commits."""
+def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[Reference]:
+    """Datasets below `folder`, and their references, that differ between two commits."""
     said = repo.git.diff("--name-only", "-z", "--no-renames", base, end, "--", f":/{folder}")
-    return {
-        path.removeprefix(f"{folder}/").removesuffix(_HEAD)
-        for path in said.split("\0")
-        if path.endswith(_HEAD)
-    }
+    return set(references_in(said.split("\0"), folder).values())
 
 
 def _push_notes(repo: Repo, remote: str) -> None:

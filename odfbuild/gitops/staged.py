@@ -1,4 +1,4 @@
-"""Find heads that are staged in Git without their blocks, which no other clone could read.
+"""Find references that are staged in Git without their blocks, which no other clone could read.
 
 `git commit -a` takes files that Git knows, so the head that moved, and not the blocks that are new.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.errors import OdfbuildError, PlanError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.project.git.references import references_in
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.wording import count
 
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.store.workspace import Workspace
 
-_HEAD = "/refs/head"
-
 
 def check_staged(config: Config, workspace: Workspace) -> None:
-    """`PlanError` E0382 names the datasets whose head is staged without all of its new blocks."""
+    """`PlanError` E0382 names the datasets that are staged without all of their new blocks."""
     with repository(config.root, "nothing is staged") as repo:
         folder = inside(repo, config.state)
         lacking = missing_blocks(repo, folder, workspace) if folder is not None else {}
@@ -46,29 +45,25 @@ def check_staged(config: Config, workspace: Workspace) -> None:
 
 
 def missing_blocks(repo: Repo, folder: str, workspace: Workspace) -> dict[str, int]:
-    """How many blocks lack in the index, by name, where the head below `folder` is staged.
+    """How many blocks lack in the index, by name, where a head or branch below `folder` is staged.
 
     Follows each chain back to a block that the last commit has. A chain that is damaged here lacks
     one block at least.
     """
     below = f":/{folder}"
     staged = repo.git.diff("--cached", "--name-only", "-z", "--diff-filter=d", "--", below)
-    names = sorted(
-        path.removeprefix(f"{folder}/").removesuffix(_HEAD)
-        for path in staged.split("\0")
-        if path.endswith(_HEAD)
-    )
-    if not names:
+    references = references_in(staged.split("\0"), folder)
+    if not references:
         return {}
     index = _index(repo, below)
     committed = set(_committed(repo, folder))
-    found = {}
-    for name in names:
-        chain = f"{folder}/{name}"
-        head = repo.odb.stream(bytes.fromhex(index[f"{chain}{_HEAD}"])).read()
-        number = _lacking(workspace.dataset(name), head, f"{chain}/blocks", index, committed)
+    found: dict[str, int] = {}
+    for path, (name, _) in sorted(references.items()):
+        head = repo.odb.stream(bytes.fromhex(index[path])).read()
+        blocks = f"{folder}/{name}/blocks"
+        number = _lacking(workspace.dataset(name), head, blocks, index, committed)
         if number:
-            found[name] = number
+            found[name] = found.get(name, 0) + number
     return found
 
 

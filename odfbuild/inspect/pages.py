@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from odfbuild.errors import OdfbuildError, PlanError
 from odfbuild.inspect.columns import Column, ColumnsFrom, SurveyedColumns
+from odfbuild.inspect.samples import Sample, sample_of
 from odfbuild.odf.model import (
     AddData,
     AttachmentEmbedded,
@@ -26,8 +27,9 @@ from odfbuild.project.git.notes import CommitInfo, last_changes
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
+from odfbuild.project.settings.showing import Showing, ShownColumns
 from odfbuild.survey.faults import fault_of
-from odfbuild.survey.runs import LastResult, past_runs
+from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ class Page(Entry):
 
     `roots` are those that it derives from, however far. `changed` is the commit that last changed
     the file of its definition. `history` are the newest blocks, newest first; `points` and
-    `queries` are in the order of the chain, `runs` newest first. `fault` is why no more can be
+    `queries` are in the order of the chain, `runs` newest first. `shown` tells whether
+    values of records may be shown; only then there is a `sample`. `fault` is why no more can be
     told.
     """
 
@@ -117,6 +120,8 @@ class Page(Entry):
     queries: tuple[Query, ...]
     changed: CommitInfo | None
     runs: tuple[RunOf, ...]
+    shown: bool
+    sample: Sample | None
     fault: OdfbuildError | None = None
 
 
@@ -130,12 +135,13 @@ class Pages:
         self.found = found
         self.names = tuple(sorted(names))
         config = found.project.config
-        self.runs = past_runs(config.cache)
+        self.runs = runs_in(config.cache, config.branch)
         self._faults = {name: e for name, e in found.faults.items() if name in set(self.names)}
         self._columns = SurveyedColumns(found, lineages)
         self._wanted = frozenset(self.names)
         self._definitions = {each.name: each for each in found.project.definitions}
         self._changes = _changes(config)
+        self._entries: dict[str, Entry] = {}
         self._results: dict[str, list[RunOf]] = {}
         for run in reversed(self.runs):
             for name, result in run.datasets.items():
@@ -143,7 +149,10 @@ class Pages:
 
     def entry(self, name: str) -> Entry:
         """What the list of datasets says of one."""
-        return self._whole(name, lambda fault: Entry(**self._entry(name, fault)))
+        if name not in self._entries:
+            made = self._whole(name, lambda fault: Entry(**self._entry(name, fault)))
+            self._entries[name] = made
+        return self._entries[name]
 
     def of(self, name: str) -> Page:
         """The page of a dataset."""
@@ -184,7 +193,9 @@ class Pages:
         entry = self._entry(name, fault)
         definition, state = entry["definition"], entry["state"]
         blocks = self._blocks(name, state) if state else []
-        checks = checks_of(self.found.project.config.checks, name)
+        config = self.found.project.config
+        checks = checks_of(config.checks, name)
+        allowed = Showing(config.show).of(name)
         return Page(
             **entry,
             roots=self._linked(self.found.graph.roots(name)),
@@ -198,8 +209,18 @@ class Pages:
             queries=_queries(blocks, state.eras if state else ()),
             changed=self._changes.get(definition.file) if definition else None,
             runs=tuple(self._results.get(name, ())),
+            shown=allowed is not None,
+            sample=self._sample(name, state, allowed),
             fault=fault or self._faults.get(name),
         )
+
+    def _sample(
+        self, name: str, state: Projection | None, allowed: ShownColumns | None
+    ) -> Sample | None:
+        if state is None or allowed is None:
+            return None
+        present = self.found.renames.get(name, name)
+        return sample_of(self.found.workspace, present, state, allowed)
 
     def _linked(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in dict.fromkeys(names) if name in self._wanted)

@@ -28,7 +28,7 @@ def with_receipts(
     Without Git, or with history of it that is not here, there are no commits.
     """
     look = _Lookup(config, workspace, renames)
-    last = last_results(config.cache).get(explanation.name)
+    last = last_results(config.cache, config.branch).get(explanation.name)
     return replace(
         explanation,
         causes=tuple(map(look.cause, explanation.causes)),

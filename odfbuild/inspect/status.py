@@ -8,6 +8,7 @@ from typing import Any
 
 from odfbuild.errors import PlanError
 from odfbuild.plan.model import Action, DatasetPlan
+from odfbuild.project.git.references import references_in
 from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.model import Config
 from odfbuild.store.lock_holders import LockHolder
@@ -27,8 +28,6 @@ NOT_PULLED = "not pulled"
 """The group of datasets of others that nobody pulled yet."""
 EARLIER_QUERY = "earlier query"
 """The group of those to which nothing happens although their query changed."""
-
-_HEAD = "/refs/head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
             groups[group].append(dataset.name)
     failed = {
         name: result
-        for name, result in sorted(last_results(config.cache).items())
+        for name, result in sorted(last_results(config.cache, config.branch).items())
         if result.is_failure and name in names
     }
     return ProjectStatus(
@@ -89,7 +88,7 @@ def project_status(found: Survey, chosen: Collection[str] | None = None) -> Proj
 
 
 def _in_conflict(config: Config) -> list[str]:
-    """Datasets below `state` whose heads Git could not merge."""
+    """Datasets below `state` whose heads or branches Git could not merge."""
     try:
         with repository(config.root, "no merge is going on") as repo:
             folder = inside(repo, config.state)
@@ -99,8 +98,7 @@ def _in_conflict(config: Config) -> list[str]:
     except PlanError:
         return []
     paths = {line.partition("\t")[2] for line in said.split("\0")}
-    heads = (path for path in paths if path.endswith(_HEAD))
-    return sorted(path.removeprefix(f"{folder}/").removesuffix(_HEAD) for path in heads)
+    return sorted({name for name, _ in references_in(paths, folder).values()})
 
 
 def _group(dataset: DatasetPlan) -> str | None:

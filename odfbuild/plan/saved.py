@@ -18,6 +18,7 @@ from odfbuild.odf.model import DatasetKind, MetadataEvent
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.odf.yaml_form import from_data
+from odfbuild.plan.branch import InBranch
 from odfbuild.plan.document import FORMAT_VERSION, UNCOVERED, digest_of
 from odfbuild.plan.drift import ChainDrift, DriftCause
 from odfbuild.plan.model import (
@@ -31,6 +32,7 @@ from odfbuild.plan.model import (
     Pending,
     PinnedDataset,
     Plan,
+    Promoted,
     Publication,
     Reason,
     ReasonCode,
@@ -110,6 +112,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         datasets=(*datasets, *forgotten),
         complete=document["complete"],
         env=document["env"],
+        branch=InBranch.of(document.get("branch")),
         pins=tuple((name, _block(head)) for name, head in document["pins"].items()),
         drift=tuple(map(_drift, document["drift"])),
         external=tuple(map(_pinned, document.get("external", ()))),
@@ -117,6 +120,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             Publication(dataset=each["dataset"], repository=each["repository"])
             for each in document.get("publications", ())
         ),
+        promotes=document.get("promotes"),
     )
 
 
@@ -180,6 +184,19 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         columns=_columns(data["affected_columns"]),
         location=place,
         refusal=_refusal(data["name"], data["refusal"]),
+        promoted=_promoted(data.get("promoted")),
+    )
+
+
+def _promoted(data: Mapping[str, Any] | None) -> Promoted | None:
+    if data is None:
+        return None
+    return Promoted(
+        branch=Multihash.parse(data["branch"]),
+        blocks=data["blocks"],
+        records=data["records"],
+        replays=data["replays"],
+        onto=_block(data["onto"]),
     )
 
 

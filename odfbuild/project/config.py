@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odfbuild.declared_settings import Misfit, document_schema, read
+from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import IngestSettings
-from odfbuild.odf.decode_errors import describe
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.environments import (
     check_environment,
@@ -29,6 +29,7 @@ from odfbuild.project.machine import (
     refuse_within,
     with_variables,
 )
+from odfbuild.project.misfits import misfits
 from odfbuild.project.model import Config
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content, Environment, ProjectFile
@@ -38,7 +39,6 @@ from odfbuild.project.variables import variables
 from odfbuild.project.yaml.plain import read_documents
 from odfbuild.project.yaml.source import locate, locate_in_scalar
 from odfbuild.store.files import top_of
-from odfbuild.wording import did_you_mean
 
 FILE = "odfbuild.yaml"
 
@@ -182,64 +182,9 @@ def _understood(form: Any, data: Any, text: str, file: str) -> tuple[Any, list[P
     try:
         return read(form, data).content, []
     except Misfit:
-        return None, _problems(data, text, document_schema("", form), file)
-
-
-def _problems(data: Any, text: str, schema: dict[str, Any], file: str) -> list[ProjectError]:
-    # Only a library that takes a tenth of a second to import can say what is wrong.
-    from jsonschema import Draft202012Validator
-
-    errors = []
-    for found in Draft202012Validator(schema).iter_errors(data):
-        path = tuple(found.absolute_path)
-        if found.validator == "additionalProperties":
-            known = list(found.schema["properties"])
-            for key in sorted(set(found.instance) - set(known)):
-                errors.append(
-                    ProjectError(
-                        f"unknown key '{key}'",
-                        code="E0104",
-                        location=locate(text, file, 0, (*path, key)),
-                        help=did_you_mean(key, known, f"known keys are: {', '.join(known)}"),
-                    )
-                )
-            continue
-        errors.append(
-            ProjectError(
-                _said(found.validator, _wanted(found), found.instance, found.message),
-                code="E0105",
-                location=locate(text, file, 0, path),
-                help=f"see the form of {Path(file).name} in docs/configuration.md",
-            )
-        )
-    return errors
-
-
-_NAMES = {
-    "string": "a string",
-    "object": "an object",
-    "array": "a list",
-    "integer": "a whole number",
-    "number": "a number",
-}
-
-
-def _wanted(found: Any) -> Any:
-    """What a rule asks for: of a pattern, values that have its form."""
-    return found.schema["examples"] if found.validator == "pattern" else found.validator_value
-
-
-def _said(rule: Any, value: Any, found: Any, message: str) -> str:
-    """What is wrong in the words of all other errors; `message` is the library's."""
-    if rule == "type":
-        return f"expected {_NAMES[value]}; found {describe(found)}"
-    if rule == "pattern":
-        return f"expected something like {', '.join(value)}; found {describe(found)}"
-    if rule in ("const", "enum"):
-        allowed = (value,) if rule == "const" else value
-        one_of = "one of " * (len(allowed) > 1)
-        return f"expected {one_of}{', '.join(map(str, allowed))}; found {describe(found)}"
-    return message.replace("is a required property", "is missing")
+        place = partial(locate, text, file, 0)
+        help = f"see the form of {Path(file).name} in docs/configuration.md"
+        return None, misfits(form, data, place, help)
 
 
 def place_in_config(root: Path, *path: str | int) -> Location:

@@ -17,6 +17,7 @@ from odfbuild.store.files import make_folder, write_file
 
 _DATASET = "DatasetSnapshot.json"
 _PROJECT = "Project.json"
+_UNIT_TESTS = "UnitTests.json"
 
 
 def schema_comment(root: Path, file: Path) -> str:
@@ -48,7 +49,7 @@ def provide_schemas(root: Path) -> None:
     folder = _folder(root)
     if is_linked(folder):
         return
-    for name in (_DATASET, _PROJECT):
+    for name in (_DATASET, _PROJECT, _UNIT_TESTS):
         file, text = folder / name, schema_text(name)
         if file.is_file() and file.read_bytes() == text.encode():
             continue

@@ -18,6 +18,8 @@ from odfbuild.store.collector import paused_collector
 SHARED_FOLDERS = ("macros", "templates", "vars")
 """Folders of a project whose files any definition may depend on."""
 
+_UNIT_TESTS = tuple(f".test{suffix}" for suffix in (*YAML_SUFFIXES, TEMPLATE_SUFFIX))
+
 _NO_DEFINITIONS = frozenset((FILE, *SHARED_FOLDERS))
 
 
@@ -72,7 +74,20 @@ def definition_files(
     So is what else the root of a project has of YAML, where all of it is such a folder. Links for
     which `check_link` raises are not followed: `refuse` is told why.
     """
-    return sorted(_scan(str(folder), check_link, refuse))
+    found = _scan(str(folder), check_link, refuse)
+    return sorted(each for each in found if not is_unit_test_file(each))
+
+
+def unit_test_files(
+    folder: Path, check_link: Callable[[str], None], refuse: Callable[[str, OdfbuildError], None]
+) -> list[str]:
+    """Paths of all files of unit tests below `folder`, as `definition_files`."""
+    return sorted(filter(is_unit_test_file, _scan(str(folder), check_link, refuse)))
+
+
+def is_unit_test_file(path: str) -> bool:
+    """Whether a YAML file has unit tests of queries in it, and no definitions."""
+    return path.endswith(_UNIT_TESTS)
 
 
 def _scan(

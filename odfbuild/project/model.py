@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,9 @@ from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.content import Content
 from odfbuild.project.settings.serving import Serving
+from odfbuild.store.branches import branch_cache
 from odfbuild.store.disposable import cache_folder
+from odfbuild.store.files import top_of
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
@@ -52,8 +56,11 @@ class Config(Content):
     @property
     def on_head(self) -> Config:
         """The same outside of branches."""
-        given = replace(self.given, branch=None)
-        return self if self.branch is None else replace(self, given=given)
+        return self if self.branch is None else self.in_branch(None)
+
+    def in_branch(self, branch: str | None) -> Config:
+        """The same in another branch; `None`: on the head."""
+        return replace(self, given=replace(self.given, branch=branch))
 
     @property
     def qualified_name(self) -> str:
@@ -84,9 +91,10 @@ class Config(Content):
     def reach(self) -> FileAccess:
         """What an engine may touch: chains and data, never hidden files such as keys and `.env`."""
         visible = sorted(each for each in self.root.iterdir() if not each.name.startswith("."))
+        own = branch_cache(self.cache, self.branch) if self.branch else self.cache
         return FileAccess(
             read=(self.state, self.cache, *visible),
-            write=(self.cache / "scratch", self.cache / "side-cars"),
+            write=(self.cache / "scratch", own / "side-cars"),
         )
 
     def workspace(self, elsewhere: Elsewhere | None = None) -> Workspace:
@@ -95,7 +103,38 @@ class Config(Content):
         from odfbuild.store.workspace import Workspace
 
         storage = Storage(self.storage, self.root) if self.storage is not None else None
-        return Workspace(self.state, self.keys, self.cache, storage, elsewhere, self.branch)
+        git_branch = None if self.branch is None else _checked_out_branch(self.root)
+        return Workspace(
+            self.state,
+            self.keys,
+            self.cache,
+            storage,
+            elsewhere,
+            self.branch,
+            git_branch=git_branch,
+        )
+
+
+_OF_JOB = ("GITHUB_HEAD_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
+"""Where a CI job says which branch its pull or merge request comes from."""
+_BRANCH = "ref: refs/heads/"
+
+
+def _checked_out_branch(root: Path, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The branch of Git of the pull request that a CI job runs for, or of the clone, if any.
+
+    Starts no program.
+    """
+    of_job = next((environ[name] for name in _OF_JOB if environ.get(name)), None)
+    if of_job is not None:
+        return of_job
+    git = top_of(root) / ".git"
+    try:
+        own = git if git.is_dir() else git.parent / git.read_text().partition(" ")[2].strip()
+        head = (own / "HEAD").read_text().strip()
+    except (OSError, ValueError):
+        return None
+    return head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else None
 
 
 _WINDOW = re.compile(r"\b(?:window|tumble|hop)\b", re.I)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -66,10 +67,16 @@ def create_view(
 
 def history_sql(stored: Stored, connection: duckdb.DuckDBPyConnection) -> str:
     """All records as the text of a query, in the types of the schema, whatever files have."""
-    connection.register(_LENT, pa.RecordBatchReader.from_batches(stored.schema, []))
+    return files_sql(files_of(stored.slices), stored.schema, connection)
+
+
+def files_sql(
+    files: Sequence[Path], schema: pa.Schema, connection: duckdb.DuckDBPyConnection
+) -> str:
+    """The records of Parquet files as the text of a query, in the types of a schema."""
+    connection.register(_LENT, pa.RecordBatchReader.from_batches(schema, []))
     described = connection.execute(f"DESCRIBE {_LENT}").fetchall()
     connection.unregister(_LENT)
-    files = files_of(stored.slices)
     layouts = {file: pq.read_schema(file) for file in files}
     there = {name for layout in layouts.values() for name in layout.names}
     columns = ", ".join(

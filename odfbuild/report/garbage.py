@@ -32,6 +32,9 @@ def render_collection(found: Collection, *, removed: bool) -> str:
         what = ", ".join(count(number, _NOUNS[kind]) for kind, number in kinds.items())
         total = size(sum(each.size for each in own))
         lines.append(f"  {name or 'beside the datasets'}: {what} ({total})")
+    for branch in sorted({name for each in found.branches for name in each.branches}):
+        held = [each for each in found.branches if branch in each.branches]
+        lines.append(f"  branch {branch}: closed, {count(len(held), 'dataset')}")
     lines += [f"  {name}: skipped, another process holds its lock" for name in found.held]
     verb = "Removed" if removed else "Would remove"
     total = f"{verb} {count(len(found.garbage), 'file')}, {size(found.size)}."
@@ -44,6 +47,7 @@ def collection_to_data(found: Collection, *, removed: bool) -> dict[str, Any]:
         "removed": removed,
         "size": found.size,
         "held": list(found.held),
+        "branches": sorted({name for each in found.branches for name in each.branches}),
         "garbage": [
             {
                 "dataset": each.dataset or None,

@@ -81,6 +81,29 @@ class Limit:
         given = {"--sample": self.sample, "--since": self.since}
         return " ".join(f"{option} {value}" for option, value in given.items() if value)
 
+    @classmethod
+    def parse(cls, sample: str | None, since: str | None) -> Limit | None:
+        """From options; `None` without them, `BranchError` E1109 for wrong ones."""
+        if sample is None and since is None:
+            return None
+        try:
+            if sample is not None and not (sample.endswith("%") and 0 < float(sample[:-1]) < 100):
+                raise ValueError(f"'{sample}' is not a percentage above 0 and below 100")
+            time = None if since is None else str(Timestamp.parse(since))
+        except ValueError as error:
+            raise BranchError(
+                f"the limit is wrong: {error}",
+                code="E1109",
+                help="use a sample such as `--sample 10%`, or a time of RFC 3339 such as "
+                "`--since 2026-01-31T00:00:00Z`",
+            ) from None
+        return cls(sample=sample, since=time)
+
+    @property
+    def fraction(self) -> float:
+        """The part of the records that a sample has, between 0 and 1."""
+        return float((self.sample or "100%").removesuffix("%")) / 100
+
     def to_data(self) -> dict[str, str]:
         """As JSON has it."""
         given = {"sample": self.sample, "since": self.since}
@@ -112,41 +135,57 @@ class BranchRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchInfo:
-    """What `info/branches/<branch>` says."""
+    """What `info/branches/<branch>` says; `git` is the branch of Git that it was begun on."""
 
     base: Multihash | None
     created: Timestamp
     limit: Limit | None = None
+    git: str | None = None
 
     def write(self, folder: str, branch: str) -> None:
         """Write it for the dataset in `folder`."""
+        file = info_file(folder, branch)
+        make_folder(file.parent)
+        write_file(file, self.encode())
+
+    def encode(self) -> bytes:
+        """The content of the file."""
         import json
 
-        file = info_file(folder, branch)
         data: dict[str, Any] = {
             "base": None if self.base is None else str(self.base),
             "created": str(self.created),
         }
         if self.limit is not None:
             data["limit"] = self.limit.to_data()
-        make_folder(file.parent)
-        write_file(file, json.dumps(data).encode() + b"\n")
+        if self.git is not None:
+            data["git"] = self.git
+        return json.dumps(data).encode() + b"\n"
 
     @classmethod
-    def read(cls, folder: str, name: str, branch: str) -> BranchInfo:
-        """That of the dataset `name`; `BranchError` E1104 when it is missing or damaged."""
+    def decode(cls, content: bytes) -> BranchInfo:
+        """From the content of the file; `ValueError` when it is damaged."""
         import json
 
-        file = info_file(folder, branch)
         try:
-            data = json.loads(read_inside(str(file)))
-            base = data["base"]
+            data = json.loads(content)
+            base, git = data["base"], data.get("git")
             return cls(
                 base=None if base is None else Multihash.parse(base),
                 created=Timestamp.parse(data["created"]),
                 limit=Limit.of(data.get("limit")),
+                git=None if git is None else str(git),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+
+    @classmethod
+    def read(cls, folder: str, name: str, branch: str) -> BranchInfo:
+        """That of the dataset `name`; `BranchError` E1104 when it is missing or damaged."""
+        file = info_file(folder, branch)
+        try:
+            return cls.decode(read_inside(str(file)))
+        except (OSError, ValueError) as error:
             raise BranchError(
                 f"what is known of the branch '{branch}' of '{name}' is missing or damaged",
                 code="E1104",
@@ -157,9 +196,14 @@ class BranchInfo:
             ) from None
 
 
+def info_name(branch: str) -> str:
+    """The file about a branch, below `info`."""
+    return f"branches/{branch}"
+
+
 def info_file(folder: str, branch: str) -> Path:
     """Where it is kept what is known of a branch of the dataset in `folder`."""
-    return Path(f"{folder}/info/branches/{branch}")
+    return Path(f"{folder}/info/{info_name(branch)}")
 
 
 def references(folder: str) -> Iterator[str]:

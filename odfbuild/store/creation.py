@@ -52,12 +52,15 @@ def create_dataset(
     storage: Storage | None = None,
     branch: str | None = None,
     limit: Limit | None = None,
+    git_branch: str | None = None,
 ) -> tuple[DatasetStore, DatasetId]:
     """Create the dataset; see `Workspace.create`."""
     from odfbuild.odf.model import Seed
 
     name = str(DatasetAlias.parse(alias))
-    store = DatasetStore(state / name, name, storage, branch=branch, limit=limit)
+    store = DatasetStore(
+        state / name, name, storage, branch=branch, limit=limit, git_branch=git_branch
+    )
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:

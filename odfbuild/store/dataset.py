@@ -80,6 +80,7 @@ class DatasetStore:
         elsewhere: Elsewhere | None = None,
         branch: str | None = None,
         limit: Limit | None = None,
+        git_branch: str | None = None,
     ) -> None:
         self.folder = os.fspath(path)
         self.name = name or self.path.name
@@ -87,6 +88,7 @@ class DatasetStore:
         self.elsewhere = elsewhere
         self.branch = branch
         self.limit = limit
+        self.git_branch = git_branch
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
@@ -350,7 +352,8 @@ class DatasetStore:
     def _describe_branch(self, branch: str, head: Multihash | None) -> None:
         """Write what is known of the branch, before what it names changes."""
         if self.branch_head(branch) is None:
-            BranchInfo(base=head, created=Timestamp.now(), limit=self.limit).write(
+            now = Timestamp.now()
+            BranchInfo(base=head, created=now, limit=self.limit, git=self.git_branch).write(
                 self.folder, branch
             )
         elif self.limit is not None:
@@ -358,16 +361,31 @@ class DatasetStore:
             if known.limit != self.limit:
                 replace(known, limit=self.limit).write(self.folder, branch)
 
-    def delete_branch(self, branch: str, expected: Multihash) -> None:
+    def set_branch(
+        self, branch: str, expected: Multihash | None, new: Multihash, info: BranchInfo
+    ) -> None:
+        """Move a branch that comes from elsewhere, with what is known of it there.
+
+        `StaleHeadError` E0701 when it is not at `expected`; nothing is changed then.
+        """
+        refs = self.path / "refs"
+        make_folder(refs)
+        with folder_lock(refs):
+            self._check(self.branch_head(branch), expected)
+            info.write(self.folder, branch)
+            write_file(refs / branch, str(new).encode())
+
+    def delete_branch(self, branch: str, expected: Multihash, *, keep_key: bool = False) -> None:
         """Remove the reference of a branch and what is known of it; blocks stay until `gc`.
 
         `StaleHeadError` E0701 when it is not at `expected`; nothing is changed then. A dataset that
-        is nowhere else is left as an unfinished creation, for the next one or `gc` to clear away.
+        is nowhere else is left as an unfinished creation, for the next one or `gc` to clear away,
+        with its private key unless `keep_key`.
         """
         with folder_lock(self.path), folder_lock(self.path / "refs"):
             self._check(self.branch_head(branch), expected)
             if set(self.references()) == {branch}:
-                identity = self.identity(expected).multibase
+                identity = "" if keep_key else self.identity(expected).multibase
                 write_file(self.path / MARKER, identity.encode())
             (self.path / "refs" / branch).unlink()
             sync_folder(self.path / "refs")

@@ -1,6 +1,7 @@
 """Find and remove files of datasets that no history refers to, once they are old enough.
 
-They are left by runs that were killed, by resets, rebuilds and deletions. What is young may belong
+What any reference leads to is kept: the head of a dataset, and its branches. Garbage is left by
+runs that were killed, by resets, rebuilds and deletions. What is young may belong
 to a commit that is going on, also of another tool, and what was taken away may be wanted back: so
 there is a grace period. What a commit uses again, or a reset lets go of, is made to look young.
 Sources: Open Data Fabric, "Dataset Layout"; reference behaviour, "gc".
@@ -70,26 +71,27 @@ class Reachable:
     linked: bool
 
 
-def reachable(store: DatasetStore, head: Multihash) -> Reachable:
-    """Everything that `head` leads to; `IntegrityError` when the chain is damaged."""
+def reachable(store: DatasetStore, *heads: Multihash) -> Reachable:
+    """Everything that `heads` lead to; `IntegrityError` when a chain is damaged."""
     from odfbuild.odf.model import AddData, ExecuteTransform
 
     blocks: set[Multihash] = set()
     data: set[Multihash] = set()
     checkpoints: set[Multihash] = set()
     linked = False
-    current: Multihash | None = head
-    while current is not None:
-        raw = store.read_raw(current)
-        linked = linked or any(word in raw for word in _LINKS)
-        block = store.decode(current, raw)
-        blocks.add(current)
-        if isinstance(block.event, AddData | ExecuteTransform):
-            if block.event.new_data is not None:
-                data.add(block.event.new_data.physical_hash)
-            if block.event.new_checkpoint is not None:
-                checkpoints.add(block.event.new_checkpoint.physical_hash)
-        current = block.prev_block_hash
+    for head in heads:
+        current: Multihash | None = head
+        while current is not None and current not in blocks:
+            raw = store.read_raw(current)
+            linked = linked or any(word in raw for word in _LINKS)
+            block = store.decode(current, raw)
+            blocks.add(current)
+            if isinstance(block.event, AddData | ExecuteTransform):
+                if block.event.new_data is not None:
+                    data.add(block.event.new_data.physical_hash)
+                if block.event.new_checkpoint is not None:
+                    checkpoints.add(block.event.new_checkpoint.physical_hash)
+            current = block.prev_block_hash
     return Reachable(frozenset(blocks), frozenset(data), frozenset(checkpoints), linked)
 
 
@@ -114,10 +116,10 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     The caller has claimed the dataset. `IntegrityError` when its chain is damaged: nothing is
     garbage then.
     """
-    head = store.head()
-    if head is None:
+    heads = store.references().values()
+    if not heads:
         return
-    kept = reachable(store, head)
+    kept = reachable(store, *heads)
     kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind, frozenset[Multihash]], ...]
     kinds = (
         ("blocks", "block", kept.blocks),
@@ -174,7 +176,8 @@ def find_side_cars(workspace: Workspace, before: float) -> Iterator[Garbage]:
     base = workspace.cache / "side-cars"
     for file in base.rglob("*.bin"):
         side_car = file.parent if file.name == MANIFEST else file
-        if workspace.find(side_car.parent.relative_to(base).as_posix()) is None:
+        folder = workspace.state / side_car.parent.relative_to(base)
+        if not has_references(folder):
             yield from _aged("", "side-cars", side_car, before)
 
 

@@ -58,7 +58,8 @@ class Workspace:
 
     `storage` keeps their objects for all clones of the project; `None`: `state` has them all, but
     for what was published `elsewhere`. With a `branch` all is read as it is there, and what is
-    appended goes there, under a `limit` if its inputs are read in part.
+    appended goes there, under a `limit` if its inputs are read in part; a branch that is begun
+    remembers the `git_branch` that it was begun on.
     Methods may be called from several threads at once.
     """
 
@@ -71,6 +72,7 @@ class Workspace:
         elsewhere: Elsewhere | None = None,
         branch: str | None = None,
         limit: Limit | None = None,
+        git_branch: str | None = None,
     ) -> None:
         self.state = state
         self.keys = keys
@@ -79,6 +81,7 @@ class Workspace:
         self.elsewhere = elsewhere
         self.branch = branch
         self.limit = limit
+        self.git_branch = git_branch
         self._references = (HEAD,) if branch is None else (branch, HEAD)
         own = branch_cache(cache, branch) if branch is not None else None
         self._projections = ProjectionCache(cache, own)
@@ -86,6 +89,11 @@ class Workspace:
         self._stores: dict[str, DatasetStore] = {}
         self._by_id: dict[DatasetId, str] = {}
         self._mutex = threading.RLock()
+
+    def under(self, limit: Limit | None) -> Workspace:
+        """The same, where what is appended to the branch is computed over part of its inputs."""
+        found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
+        return self if limit == self.limit else Workspace(*found, limit)
 
     # --- Finding ---
 
@@ -95,15 +103,26 @@ class Workspace:
 
     def heads(self) -> dict[str, bytes]:
         """Text of the head of every dataset, by alias in its committed spelling."""
+        return self.resolved()[0]
+
+    def resolved(self) -> tuple[dict[str, bytes], frozenset[str]]:
+        """What `heads` gives, and the datasets that have a reference of the branch."""
         heads: dict[str, bytes] = {}
-        for name, text in _children(str(self.state), self._references):
+        held = []
+        for name, text, in_branch in self._children():
+            heads[name] = text
+            if in_branch:
+                held.append(name)
+        return heads, frozenset(held)
+
+    def _children(self) -> Iterator[tuple[str, bytes, bool]]:
+        for name, text, in_branch in _children(str(self.state), self.branch):
             if text is not None:
-                heads[name] = text
+                yield name, text, in_branch
                 continue
-            for inner, deeper in _children(f"{self.state}/{name}", self._references):
+            for inner, deeper, also in _children(f"{self.state}/{name}", self.branch):
                 if deeper is not None:
-                    heads[f"{name}/{inner}"] = deeper
-        return heads
+                    yield f"{name}/{inner}", deeper, also
 
     def find(self, alias: str) -> str | None:
         """The committed spelling of `alias`, whose case does not count; `None`: no such dataset."""
@@ -136,7 +155,7 @@ class Workspace:
         reference is.
         """
         found: dict[str, dict[str, BranchRef]] = {}
-        for alias, branch in self._in_branches():
+        for alias, branch in self.in_branches():
             store = self._store(alias)
             head = store.branch_head(branch)
             if head is None:
@@ -149,9 +168,9 @@ class Workspace:
 
     def branch_names(self) -> set[str]:
         """Names of all branches."""
-        return {branch for _, branch in self._in_branches()}
+        return {branch for _, branch in self.in_branches()}
 
-    def _in_branches(self) -> Iterator[tuple[str, str]]:
+    def in_branches(self) -> Iterator[tuple[str, str]]:
         """Datasets in branches, with the name of the branch, by alias."""
         for name in sorted(_folders(self.state)):
             here = list(references(f"{self.state}/{name}"))
@@ -183,7 +202,13 @@ class Workspace:
         if store is None:
             folder = f"{self.state}/{name}"
             store = DatasetStore(
-                folder, name, self.storage, self.elsewhere, self.branch, self.limit
+                folder,
+                name,
+                self.storage,
+                self.elsewhere,
+                self.branch,
+                self.limit,
+                self.git_branch,
             )
             self._stores[name] = store
         return store
@@ -345,6 +370,7 @@ class Workspace:
             self.storage,
             self.branch,
             self.limit,
+            self.git_branch,
         )
         with self._mutex:
             self._stores[alias] = store
@@ -445,9 +471,8 @@ class Projections(Mapping[str, "Projection"]):
         return len(self._heads)
 
 
-def _children(folder: str, references: tuple[str, ...]) -> Iterator[tuple[str, bytes | None]]:
-    """The folders in a folder, each with the text of the first of these references it has."""
-    *branch, _ = references
+def _children(folder: str, branch: str | None) -> Iterator[tuple[str, bytes | None, bool]]:
+    """The folders in a folder, each with the text of its reference, and whether of the branch."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
@@ -457,18 +482,18 @@ def _children(folder: str, references: tuple[str, ...]) -> Iterator[tuple[str, b
             names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
         for name in names:
             # From the open folder: the kernel need not find it again for each of thousands.
-            if branch and os.access(f"{name}/refs/{branch[0]}", os.F_OK, dir_fd=opened):
-                text = _reference_text(f"{folder}/{name}", branch[0])
+            if branch and os.access(f"{name}/refs/{branch}", os.F_OK, dir_fd=opened):
+                text = _reference_text(f"{folder}/{name}", branch)
                 if text is not None:
-                    yield name, text
+                    yield name, text, True
                     continue
             try:
                 head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
             except OSError:
-                yield name, _reference_text(f"{folder}/{name}", HEAD)
+                yield name, _reference_text(f"{folder}/{name}", HEAD), False
                 continue
             try:
-                yield name, read_open(head)
+                yield name, read_open(head), False
             finally:
                 os.close(head)
     finally:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.errors import OdfbuildError, PlanError, StaleHeadError
+from odfbuild.errors import BranchError, OdfbuildError, PlanError, StaleHeadError
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan, read_plan
 from odfbuild.plan.subset import MovedHead, Subset, moved, subset
@@ -85,6 +85,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
             code="E0362",
             help="go to the folder of that project, or give it with --directory",
         )
+    check_branch(saved.plan, config.branch)
     workspace = workspace_of(config)
     projections = workspace.readable()
     heads = {name.lower(): projection.head for name, projection in projections.items()}
@@ -101,6 +102,21 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
         project=Project(config=config, definitions=()),
         workspace=workspace,
     )
+
+
+def check_branch(plan: Plan, branch: str | None) -> None:
+    """Raise `BranchError` E1107 unless the plan was made in that branch (`None`: on the heads)."""
+    planned = plan.branch.name if plan.branch else None
+    if planned != branch:
+        raise BranchError(
+            f"this plan is for {_called(planned)}, and not for {_called(branch)}",
+            code="E1107",
+            help="leave --branch out, or make a plan for that branch",
+        )
+
+
+def _called(branch: str | None) -> str:
+    return "the heads" if branch is None else f"the branch '{branch}'"
 
 
 def take_part(saved: SavedPlan, selection: Selection, config: Config) -> Subset:

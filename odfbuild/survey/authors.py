@@ -23,7 +23,7 @@ from odfbuild.store.workspace import Workspace
 from odfbuild.survey.blame import blame
 from odfbuild.survey.compare import compare_revisions
 from odfbuild.survey.known_heads import KnownHead
-from odfbuild.survey.runs import PastRun, past_runs
+from odfbuild.survey.runs import PastRun, runs_in
 
 
 class Authors:
@@ -42,7 +42,7 @@ class Authors:
 
     @cached_property
     def _runs(self) -> list[PastRun]:
-        return past_runs(self._config.cache)
+        return runs_in(self._config.cache, self._config.branch)
 
     def drifts(self, change: DefinitionChange) -> Iterator[ChainDrift]:
         """The drift of a dataset whose chain and definition differ, one for each event."""

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.drift import ChainDrift, DriftCause
-from odfbuild.project.git.notes import anchors, files_below
+from odfbuild.project.git.notes import anchors
+from odfbuild.project.git.references import references_of
 from odfbuild.project.git.repository import has_notes, inside, repository
 from odfbuild.project.model import Config
+from odfbuild.store.branches import HEAD
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.survey.runs import past_runs
+from odfbuild.survey.runs import runs_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,11 @@ class KnownHead:
 
 
 def noted_heads(config: Config) -> dict[str, KnownHead]:
-    """The newest noted head of each dataset; starts no program where nobody ever left a note."""
-    if not has_notes(config.root):
+    """The newest noted head of each dataset; starts no program where nobody ever left a note.
+
+    None in a branch: its datasets go their own way on purpose.
+    """
+    if config.branch is not None or not has_notes(config.root):
         return {}
     found: dict[str, KnownHead] = {}
     try:
@@ -46,7 +51,9 @@ def noted_heads(config: Config) -> dict[str, KnownHead]:
 
 
 def known_heads(config: Config) -> dict[str, KnownHead]:
-    """The last known head of each dataset, by whoever knows it best."""
+    """The last known head of each dataset, by whoever knows it best; nobody does of a branch."""
+    if config.branch is not None:
+        return {}
     return {**_heads_of_runs(config), **_heads_in_git(config), **noted_heads(config)}
 
 
@@ -61,7 +68,8 @@ def _heads_in_git(config: Config) -> dict[str, KnownHead]:
             by = f"commit {commit.hexsha[:10]}, where it lies in Git,"
             return {
                 name: KnownHead(head=Multihash.parse(text), by=by, commit=commit.hexsha)
-                for name, text in files_below(commit, folder, "/refs/head")
+                for (name, reference), text in references_of(commit, folder).items()
+                if reference == HEAD
             }
     except (PlanError, ValueError):
         return {}
@@ -69,7 +77,7 @@ def _heads_in_git(config: Config) -> dict[str, KnownHead]:
 
 def _heads_of_runs(config: Config) -> dict[str, KnownHead]:
     found = {}
-    for run in past_runs(config.cache):
+    for run in runs_in(config.cache, None):
         for name, result in run.datasets.items():
             after = result.get("head_after")
             if after and after != result.get("head_before"):

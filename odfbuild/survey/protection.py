@@ -41,7 +41,12 @@ def check_unprotected(
 
 
 def record_protection(plan: Plan, config: Config, workspace: Workspace) -> None:
-    """Let the datasets of an applied plan be protected as the policies say now."""
+    """Let the datasets of an applied plan be protected as the policies say now.
+
+    Not from a branch: whoever reads the head knows the policies of the head.
+    """
+    if workspace.branch is not None:
+        return
     for dataset in plan.datasets:
         if Action.FORGET in dataset.actions or dataset.refusal is not None:
             continue

@@ -28,13 +28,17 @@ def run_folders(cache: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """The results of a run that ended; `datasets` is what became of each, by name."""
+    """The results of a run that ended; `datasets` is what became of each, by name.
+
+    `branch` is the one that it ran in.
+    """
 
     id: str
     exit_code: int
     datasets: Mapping[str, Mapping[str, Any]]
     started: str
     finished: str
+    branch: str | None = None
 
 
 def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
@@ -57,11 +61,17 @@ def past_runs(cache: Path, newest: int = 0) -> list[PastRun]:
                     datasets=datasets,
                     started=data["started_at"],
                     finished=data["finished_at"],
+                    branch=data.get("branch"),
                 )
             )
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
+
+
+def runs_in(cache: Path, branch: str | None) -> list[PastRun]:
+    """The runs in a branch (`None`: on the heads), oldest first."""
+    return [run for run in past_runs(cache) if run.branch == branch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,21 +99,21 @@ class LastResult:
         return f"{self.status}{code} in run {self.run}: {self.because}"
 
 
-def last_results(cache: Path) -> dict[str, LastResult]:
-    """The last result of every dataset, by name, as far as runs are kept."""
+def last_results(cache: Path, branch: str | None = None) -> dict[str, LastResult]:
+    """The last result of every dataset in the branch, by name, as far as runs are kept."""
     return {
         name: LastResult.of(run.id, each)
-        for run in past_runs(cache)
+        for run in runs_in(cache, branch)
         for name, each in run.datasets.items()
     }
 
 
-def runs_since(cache: Path, run: str) -> tuple[PastRun, list[PastRun]]:
+def runs_since(cache: Path, run: str, branch: str | None = None) -> tuple[PastRun, list[PastRun]]:
     """The run with that id, or its unique beginning, or `last`; and those after it.
 
     Raises `PlanError` E0364 when there is none, or several.
     """
-    runs = past_runs(cache)
+    runs = runs_in(cache, branch)
     matching = runs[-1:] if run == "last" else [each for each in runs if each.id.startswith(run)]
     if len(matching) != 1:
         newest = ", ".join(each.id for each in runs[-3:]) or "none"

@@ -167,9 +167,9 @@ _RESULTS = ("committed", "noop", "skipped", "failed", "lost", "interrupted")
 
 def _last_results(config: Config) -> dict[str, tuple[str, ...]]:
     """How each dataset ended in the last run."""
-    from odfbuild.survey.runs import past_runs
+    from odfbuild.survey.runs import runs_in
 
-    runs = past_runs(config.cache)
+    runs = runs_in(config.cache, config.branch)
     return {n: (d["status"],) for n, d in runs[-1].datasets.items()} if runs else {}
 
 

@@ -5,7 +5,7 @@ Reads files only: no JVM, no network. Writes nothing but the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.drift import ChainDrift
     from odfbuild.plan.places import Place
+    from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import DatasetStore
+    from odfbuild.survey.branch_part import BranchPart
 
 _BUSY = {Action.RUN, Action.POLL, Action.APPEND}
 
@@ -79,7 +81,9 @@ class PlanRequest:
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
-    `deletions` chains without a definition that are to go.
+    `deletions` chains without a definition that are to go. With `of_branch` a plan in a branch is
+    about what the branch changes, unless it is about a selection; under a `limit` derivatives read
+    part of their inputs.
     """
 
     selection: Selection | None = None
@@ -87,6 +91,8 @@ class PlanRequest:
     rebuilds: tuple[Consent, ...] = ()
     corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
+    of_branch: bool = False
+    limit: Limit | None = None
 
     def __bool__(self) -> bool:
         consents = self.rebuilds or self.corrections or self.deletions
@@ -102,7 +108,7 @@ def survey(
     a rebuild or a deletion that cannot be.
     """
     with paused_collector():
-        return _survey(start, plan_request or PlanRequest(), given)
+        return _survey(start, PlanRequest() if plan_request is None else plan_request, given)
 
 
 def with_news(found: Survey) -> Survey:
@@ -134,7 +140,8 @@ def _chosen(found: Survey, selection: Selection) -> frozenset[str]:
 def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> Survey:
     project = read_project(start, given)
     workspace = workspace_of(project.config)
-    heads: Mapping[str, bytes] = workspace.heads()
+    heads: Mapping[str, bytes]
+    heads, held = workspace.resolved()
     chains = workspace.projections_at(heads)
     renames = renames_of(project, heads)
     # From here on all is looked at as if datasets had their new names already.
@@ -174,29 +181,20 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         )
     plan = with_renames(plan, renames)
     found = Survey(project, graph, workspace, projections, plan, renames, faults)
-    if plan_request:
-        from odfbuild.plan.changes.correct import to_correct
-        from odfbuild.plan.changes.delete import to_delete
-        from odfbuild.plan.changes.rebuild import to_rebuild
-        from odfbuild.survey.protection import check_unprotected
-
+    branch = _branch_part(plan_request, found, held)
+    if plan_request or branch is not None:
         known = {*graph.order, *projections, *faults, *others.declared}
-        if plan_request.deletions:
-            check_all_are_known(project)
         chosen = _chosen(found, plan_request.selection) if plan_request.selection else known
+        if branch is not None:
+            chosen = branch.chosen(chosen)
         left_out = known - chosen
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
         fresh = Memory({}, {}, memory.lineages, memory.right)
         probed = probe_all(project, selected, projections, fresh, plan_request.fetch_uncacheable)
-        deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
-        rebuilt = to_rebuild(
-            plan_request.rebuilds, project.definitions, projections, left_out, deleted
-        )
-        corrected = to_correct(plan_request.corrections, project.definitions, left_out)
-        lying = {new.lower(): old for new, old in renames.items()}
-        for name in (*sorted(rebuilt), *deleted):
-            check_unprotected(project.config, workspace, name, lying.get(name, name))
+        if branch is not None:
+            probed.refusals.update(branch.refusals(selected))
+        rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
         plan = build_plan(
             project,
             graph,
@@ -218,12 +216,59 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             others,
         )
         plan = with_renames(replace(plan, pins=_pins(plan, projections)), renames)
+        if branch is not None:
+            plan = branch.described(plan, projections)
         found = replace(found, plan=plan)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
     plan = _with_windows(plan, found, slices)
     if probed.edited:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.edited)))
     return replace(found, plan=plan)
+
+
+def _branch_part(
+    plan_request: PlanRequest, found: Survey, held: Collection[str]
+) -> BranchPart | None:
+    """What a plan in a branch is about; `None`: none is asked for."""
+    name = found.project.config.branch
+    if name is None and plan_request.limit is not None:
+        from odfbuild.survey.branch_part import no_branch
+
+        raise no_branch(plan_request.limit)
+    if name is None or not plan_request.of_branch:
+        return None
+    from odfbuild.survey.branch_part import branch_part, check_limit, no_deletions
+
+    if plan_request.deletions:
+        raise no_deletions(name)
+    named = (*plan_request.rebuilds, *plan_request.corrections)
+    selected = bool(plan_request.selection)
+    limit = plan_request.limit
+    check_limit(name, held, found.workspace.dataset, limit)
+    return branch_part(
+        name, found.plan, found.graph, held, named, is_selected=selected, limit=limit
+    )
+
+
+def _asked_for(
+    plan_request: PlanRequest, found: Survey, left_out: Collection[str]
+) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    """The datasets that options let rebuild, delete and correct; raises where that cannot be."""
+    from odfbuild.plan.changes.correct import to_correct
+    from odfbuild.plan.changes.delete import to_delete
+    from odfbuild.plan.changes.rebuild import to_rebuild
+    from odfbuild.survey.protection import check_unprotected
+
+    project, projections = found.project, found.projections
+    if plan_request.deletions:
+        check_all_are_known(project)
+    deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
+    rebuilt = to_rebuild(plan_request.rebuilds, project.definitions, projections, left_out, deleted)
+    corrected = to_correct(plan_request.corrections, project.definitions, left_out)
+    lying = {new.lower(): old for new, old in found.renames.items()}
+    for name in (*sorted(rebuilt), *deleted):
+        check_unprotected(project.config, found.workspace, name, lying.get(name, name))
+    return rebuilt, deleted, corrected
 
 
 def _by_dataset(drift: Iterable[ChainDrift]) -> tuple[ChainDrift, ...]:

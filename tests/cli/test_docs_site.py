@@ -204,3 +204,32 @@ def test_many_datasets_have_several_lists_and_no_page_grows_with_their_number(
     assert "many.d619.html" in (folder / "lists" / "2.html").read_text()
     assert max(file.stat().st_size for file in folder.rglob("*.html")) < 200_000
     assert "and 521 more datasets" in Html(folder / "datasets" / "root.html").text
+
+
+def test_values_are_shown_of_datasets_that_are_let_out_and_of_no_others(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    # Values that nothing else contains: neither hashes nor sizes nor queries.
+    secret, told = "7770777", "77707770"
+    file = tiny.root / "data" / "1.csv"
+    file.write_text(file.read_text().replace(",1,1\n", f",1,{secret}\n"))
+    odfbuild.apply()
+
+    def holding(value: str) -> set[str]:
+        folder = build(odfbuild)
+        found = (each for each in folder.rglob("*") if each.is_file())
+        return {each.name for each in found if value.encode() in each.read_bytes()}
+
+    assert holding(secret) == set()
+    config = tiny.root / "odfbuild.yaml"
+    text = config.read_text()
+    config.write_text(text + "  show:\n    - {match: [derived]}\n")
+    assert holding(told) == {"derived.html"}
+    assert holding(f">{secret}<") == set()
+    page = Html(tiny.root / "site" / "datasets" / "derived.html").text
+    assert "Statistics of the newest 3 records" in page
+    config.write_text(text + "  show:\n    - {match: [derived], columns: {exclude: [value]}}\n")
+    assert holding(told) == set()
+    assert "Sample" in Html(tiny.root / "site" / "datasets" / "derived.html").text
+    config.write_text(text + "  show:\n    - {match: [derived], samples: false}\n")
+    assert holding(told) == set()

@@ -67,7 +67,7 @@ def test_every_dataset_shows_what_spark_shows(project: Project) -> None:
         keys = [(column, "ascending") for column in expected.column_names]
         assert _plain(found).sort_by(keys).equals(_plain(expected).sort_by(keys)), name
         corrected += dataset.history.count() > dataset.count()
-    assert corrected >= 2
+    assert corrected >= 1
 
 
 def _plain(table: pa.Table) -> pa.Table:

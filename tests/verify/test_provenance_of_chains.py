@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from odfbuild import Project
+from odfbuild.errors import RecordsError
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
 
@@ -76,8 +77,26 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
     assert (
         "No records match." in odfbuild.ok("provenance", "derived", "--where", "value > 4000").err
     )
-    [traced] = Project(tiny.root).provenance("derived", [3], recursive=True)
+    project = Project(tiny.root)
+    [traced] = project.provenance("derived", [3], recursive=True)
     assert [each.records for each in traced.inputs] == [((3, 3),)]
+
+    page = odfbuild.ok("provenance", "counted", "3", "-r", "--format", "html").out
+    for shown in ("data/1.csv", "data/2.csv", "<summary><strong>root</strong>, 2 records: 1, 3"):
+        assert shown in page
+    assert page.startswith("<!doctype html>") and "<script" not in page
+
+    derived = project["derived"]
+    row = derived.to_arrow().to_pylist()[3]
+    from_row = derived.provenance(row)
+    assert (from_row.records, from_row.inputs[0].dataset) == (((3, 3),), "root")
+    assert derived.provenance(derived.history.to_arrow().to_pylist()[3]).records == ((3, 3),)
+    assert derived.provenance(1, recursive=False).records == ((1, 1),)
+    with pytest.raises(RecordsError, match="no record with these values") as missing:
+        derived.provenance({**row, "value": 1})
+    assert missing.value.code == "E1248"
+    shown = from_row._repr_html_()  # type: ignore[attr-defined]
+    assert "data/2.csv" in shown and "<strong>derived</strong>, record 3" in shown
     wrong = odfbuild("provenance", "derived", "--where", "valeu > 1")
     assert wrong.code == 1
     assert "--where:1:1" in wrong.err and "did you mean 'value'?" in wrong.err

@@ -8,7 +8,7 @@ to the other, so that a block can be traced to a commit, and a rewritten history
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odfbuild.project.git.repository import signed
 
 if TYPE_CHECKING:
-    from git import Commit, Repo
+    from git import Repo
 
 REF = "odfbuild"
 _FIELDS = "%x1e%H%x1f%aN%x1f%aI%x1f%s%x1f"
@@ -110,19 +110,6 @@ def commits_of_files(repo: Repo, folder: str) -> dict[str, CommitInfo]:
             if file:
                 found.setdefault(Path(file).name, commit)
     return found
-
-
-def files_below(commit: Commit, folder: str, ending: str) -> Iterator[tuple[str, str]]:
-    """The files of a commit below `folder` whose paths have that ending: what is between, text."""
-    from git import Blob
-
-    listed = commit.repo.git.ls_tree("-r", "-z", "--full-tree", commit.hexsha, "--", folder)
-    for line in filter(None, listed.split("\0")):
-        facts, _, path = line.partition("\t")
-        if path.endswith(ending):
-            blob = Blob(commit.repo, bytes.fromhex(facts.split()[2]))
-            name = path.removeprefix(f"{folder}/").removesuffix(ending)
-            yield name, blob.data_stream.read().decode("ascii", "replace")
 
 
 def last_changes(repo: Repo, folder: str) -> dict[str, CommitInfo]:

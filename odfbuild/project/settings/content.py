@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from odfbuild.declared_settings import Fits, document_schema, setting
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.ingest.settings import IngestSettings
+from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
 from odfbuild.project.settings.checks import Declared
 from odfbuild.project.settings.freshness import Freshness
@@ -85,6 +86,7 @@ class Content:
     publish: tuple[Publishing, ...] = setting(
         (), "What apply pushes to repositories after its commits, by names of datasets"
     )
+    branches: BranchSettings = setting(BranchSettings(), "How long branches are kept")
     lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")
 
 

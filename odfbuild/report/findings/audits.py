@@ -7,12 +7,14 @@ from typing import Any
 
 from odfbuild.engine.audit import Violation
 from odfbuild.errors import Location
-from odfbuild.report.forms.words import paint
+from odfbuild.report.forms.words import escaped, paint
 from odfbuild.wording import count
 
 Found = Mapping[str, Sequence[Violation]]
 """Violations by dataset; a dataset that keeps to all its checks has none."""
 
+
+NO_CHECKS = "No dataset has checks; `checks` in odfbuild.yaml declares them."
 
 Placed = Callable[[Sequence[str | int]], Location | None]
 """Where the check with a path below `checks` is declared."""
@@ -21,7 +23,7 @@ Placed = Callable[[Sequence[str | int]], Location | None]
 def render_audits(found: Found, placed: Placed, *, color: bool = False) -> str:
     """Each violation under its dataset with the place of its check, then the counts."""
     if not found:
-        return "No dataset has checks; `checks` in odfbuild.yaml declares them."
+        return NO_CHECKS
     lines = []
     for name, violations in found.items():
         if violations:
@@ -32,10 +34,29 @@ def render_audits(found: Found, placed: Placed, *, color: bool = False) -> str:
                     lines.append(f"      {paint('-->', 'blue', on=color)} {place}")
     if lines:
         lines.append("")
+    return "\n".join([*lines, _closing(found)])
+
+
+def _closing(found: Found) -> str:
     broken = sum(any(not each.warn for each in violations) for violations in found.values())
-    kept = len(found) - broken
-    closing = f"Test: {count(len(found), 'dataset')}, {kept} passed, {broken} failed."
-    return "\n".join([*lines, closing])
+    return f"Test: {count(len(found), 'dataset')}, {len(found) - broken} passed, {broken} failed."
+
+
+def audits_markdown(found: Found, placed: Placed) -> str:
+    """The same for a comment, which shows no record."""
+    if not found:
+        return NO_CHECKS
+    rows = [
+        f"| `{name}` | {_severity(each)} | {escaped(str(each.check))} | {each.count:,} "
+        f"| {escaped(str(placed(each.path) or ''))} |"
+        for name, violations in found.items()
+        for each in violations
+    ]
+    header = [
+        "| dataset | severity | check | records | declared at |",
+        "| --- | --- | --- | ---: | --- |",
+    ]
+    return "\n".join([f"**{_closing(found)}**", *(["", *header, *rows] if rows else [])])
 
 
 def audits_to_data(found: Found, placed: Placed) -> dict[str, Any]:
@@ -48,11 +69,15 @@ def audits_to_data(found: Found, placed: Placed) -> dict[str, Any]:
     }
 
 
+def _severity(violation: Violation) -> str:
+    return "warn" if violation.warn else "error"
+
+
 def _violation(violation: Violation, placed: Placed) -> dict[str, Any]:
     place = placed(violation.path)
     return {
         "check": str(violation.check),
-        "severity": "warn" if violation.warn else "error",
+        "severity": _severity(violation),
         "count": violation.count,
         "example": violation.example or None,
         "file": place.file if place else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from odfbuild.report.forms.words import escaped
+
 WIDEST = 40
 """Cells are cut after so many characters."""
 
@@ -20,6 +22,18 @@ def render_table(
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
+    )
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()
+) -> str:
+    """The same in Markdown, with whole cells."""
+    rule = ["---:" if index in right else "---" for index in range(len(header))]
+    titles = [title.lower() for title in header]
+    return "\n".join(
+        f"| {' | '.join(cells)} |"
+        for cells in (titles, rule, *([escaped(cell) for cell in row] for row in rows))
     )
 
 

@@ -6,49 +6,57 @@ not fit into a comment is left out and counted: details before rows, rows before
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from odfbuild.inspect.data_diff.model import Comparison
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.errors import render_error
 from odfbuild.report.findings.drift import SIGN, label
+from odfbuild.report.forms.markdown import BUDGET, fenced, fitting, left_out, marker, size
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import escaped, sentence
 from odfbuild.report.plan.view import PlanView, view
+from odfbuild.report.records.data_diff.markdown import data_diff_lines
 from odfbuild.wording import count
 
-BUDGET = 65_536
-"""Characters that a comment on GitHub may have."""
 _RESERVE = 256
 """Characters kept for what frames rows and details, and says what was left out."""
 
 
 def render_markdown(
-    saved: SavedPlan, *, owners: Sequence[Ownership] = (), budget: int = BUDGET
+    saved: SavedPlan,
+    *,
+    owners: Sequence[Ownership] = (),
+    records: Comparison | None = None,
+    budget: int = BUDGET,
 ) -> str:
-    """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask."""
+    """The plan as Markdown of at most `budget` characters (2,000 and more), and whom to ask.
+
+    With `records`, also what it does to these, in a third of it.
+    """
     seen = view(saved.plan)
     head = [*_head(seen, saved), *_drift(seen, budget // 4)]
     tail = [
+        *([] if records is None else ["#### Records", "", *data_diff_lines(records, budget // 3)]),
         *_external(seen, budget // 8),
         *_owners(seen, owners, budget // 8),
         *_tail(seen, saved),
     ]
-    room = budget - _size(head) - _size(tail) - _RESERVE
-    rows, room = _fitting([_table_row(row) for row in seen.rows], room)
+    room = budget - size(head) - size(tail) - _RESERVE
+    rows, room = fitting([_table_row(row) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
-    details, _ = _fitting([block for row in shown if (block := _details(row))], room)
+    details, _ = fitting([block for row in shown if (block := _details(row))], room)
     wanted = sum(bool(_details(row)) for row in seen.rows)
     lines = [*head]
     if rows:
         lines += ["| | dataset | what happens | defined in |", "| --- | --- | --- | --- |", *rows]
-        lines += _left_out(len(seen.rows) - len(rows), "more dataset")
+        lines += left_out(len(seen.rows) - len(rows), "more dataset")
         lines.append("")
     if details:
         summary = f"<summary>Changes and reasons of {count(len(details), 'dataset')}</summary>"
         lines += ["<details>", summary, "", *details, "</details>"]
-        lines += _left_out(wanted - len(details), "more dataset", " with details")
+        lines += left_out(wanted - len(details), "more dataset", " with details")
         lines.append("")
     return "\n".join([*lines, *tail])
 
@@ -58,8 +66,8 @@ def _drift(seen: PlanView, room: int) -> list[str]:
         f"- `{SIGN}` `{each.dataset}` drift of {escaped(label(each))}: {sentence(each.message)}"
         for each in seen.drift
     ]
-    shown, _ = _fitting(lines, room)
-    more = _left_out(len(lines) - len(shown), "more place", " of drift")
+    shown, _ = fitting(lines, room)
+    more = left_out(len(lines) - len(shown), "more place", " of drift")
     return [*shown, *more, ""] if lines else []
 
 
@@ -69,8 +77,8 @@ def _external(seen: PlanView, room: int) -> list[str]:
         f"- `{each.sign}` `{each.name}` {escaped(each.what)}"
         for each in sorted(seen.external, key=lambda each: each.sign)
     ]
-    shown, _ = _fitting(lines, room)
-    more = _left_out(len(lines) - len(shown), "more external dataset")
+    shown, _ = fitting(lines, room)
+    more = left_out(len(lines) - len(shown), "more external dataset")
     return ["External datasets:", "", *shown, *more, ""] if lines else []
 
 
@@ -81,19 +89,14 @@ def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[st
         for owner in owners_of(declared, row.name):
             found.setdefault(owner, []).append(row.name)
     lines = [f"- `{owner}`: {_some(names)}" for owner, names in sorted(found.items())]
-    shown, _ = _fitting(lines, room)
-    more = _left_out(len(lines) - len(shown), "more owner")
+    shown, _ = fitting(lines, room)
+    more = left_out(len(lines) - len(shown), "more owner")
     return ["Owners:", "", *shown, *more, ""] if lines else []
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {count(len(names) - 3, 'more dataset')}" if len(names) > 3 else ""
     return ", ".join(f"`{name}`" for name in names[:3]) + more
-
-
-def marker(project: str, env: str | None = None) -> str:
-    """The hidden line that marks comments about one project in one environment."""
-    return f"<!-- odfbuild:{project}:{env or 'default'} -->"
 
 
 def _head(seen: PlanView, saved: SavedPlan) -> list[str]:
@@ -124,7 +127,7 @@ def _details(row: Row) -> str:
     """The block of a dataset; empty when its row says all."""
     lines: list[str] = []
     if row.refusal is not None:
-        lines += _fenced("text", render_error(row.refusal).splitlines())
+        lines += fenced("text", render_error(row.refusal).splitlines())
     for event in row.events:
         lines += _event(event)
     if row.same_as:
@@ -141,31 +144,5 @@ def _event(event: EventView) -> list[str]:
     return [
         event.title or f"{event.kind}{place}",
         "",
-        *(_fenced("diff", event.diff) if event.diff else []),
+        *(fenced("diff", event.diff) if event.diff else []),
     ]
-
-
-def _fenced(language: str, lines: Sequence[str]) -> list[str]:
-    # A fence must be longer than any in the text.
-    ticks = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, ticks + 1)
-    return [fence + language, *lines, fence, ""]
-
-
-def _fitting(blocks: Iterable[str], room: int) -> tuple[list[str], int]:
-    """The first blocks that fit into so many characters, and the room that is left."""
-    kept = []
-    for block in blocks:
-        if len(block) + 1 > room:
-            break
-        kept.append(block)
-        room -= len(block) + 1
-    return kept, room
-
-
-def _left_out(number: int, noun: str, behind: str = "") -> list[str]:
-    return ["", f"… and {count(number, noun)}{behind}."] if number else []
-
-
-def _size(lines: Iterable[str]) -> int:
-    return sum(len(line) + 1 for line in lines)

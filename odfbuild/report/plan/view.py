@@ -18,6 +18,7 @@ from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.amount import Amount, total
+from odfbuild.plan.branch import Start
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.document import summary
 from odfbuild.plan.drift import ChainDrift
@@ -56,10 +57,16 @@ class PlanView:
     closing: str
     refused: int
     waiting: int
+    promotes: str | None = None
+    branch: str | None = None
 
     @property
     def nothing(self) -> str:
         """What stands for a plan in which nothing happens."""
+        if self.promotes:
+            return f"No changes. The heads have all that the branch '{self.promotes}' has."
+        if self.branch is not None:
+            return f"No changes in branch {self.branch}."
         if not self.waiting:
             return _NO_CHANGES
         waiting = count(self.waiting, "dataset")
@@ -86,19 +93,25 @@ def view(plan: Plan) -> PlanView:
     found = [d for d in plan.datasets if d.actions or _is_cosmetic(d) or d.query_waits]
     found.sort(key=lambda d: rank.get(d.actions[0], 2) if d.actions else 2)
     affected = sum(bool(dataset.actions) for dataset in found)
-    total = count(len(plan.datasets), "dataset") + ("" if plan.complete else " selected")
+    selected = "" if plan.complete or plan.branch else " selected"
+    total = count(len(plan.datasets), "dataset") + selected
+    where = f" in branch {plan.branch.name}" if plan.branch else ""
     counts = summary(plan)
+    of = plan.project if plan.promotes is None else f"the promotion of {plan.promotes}"
+    starts = {each.dataset: each for each in plan.branch.starts} if plan.branch else {}
     return PlanView(
         project=plan.project,
-        head=f"Plan for {plan.project}: {total}, {affected} affected",
+        head=f"Plan for {of}{where}: {total}, {affected} affected",
         drift=plan.drift,
-        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}),
+        rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}, starts),
         external=external_lines(plan),
-        publishing=tuple(publishing_lines(plan)),
+        publishing=(*_of_branch(plan), *publishing_lines(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
+        promotes=plan.promotes,
+        branch=plan.branch.name if plan.branch else None,
     )
 
 
@@ -108,6 +121,8 @@ def closing_line(plan: Plan) -> str:
 
 
 def _closing(counts: Mapping[str, int]) -> str:
+    if "promote" in counts:
+        return f"Promotion: {counts['promote']} to move, {counts['run']} to run first."
     return (
         f"Plan: {counts['create']} to create, {counts['change']} to change, "
         f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
@@ -126,11 +141,15 @@ class _Rows(Sequence[Row]):
         datasets: Sequence[DatasetPlan],
         readers: Readers,
         windows: Mapping[str, WindowRecords],
+        starts: Mapping[str, Start],
     ) -> None:
         self._length = len(datasets)
         self._made: list[Row] = []
         self._rest = grouped(
-            (_row(dataset, readers, windows.get(dataset.name)), dataset.location)
+            (
+                _row(dataset, readers, windows.get(dataset.name), starts.get(dataset.name)),
+                dataset.location,
+            )
             for dataset in datasets
         )
 
@@ -148,7 +167,9 @@ class _Rows(Sequence[Row]):
         return self._made[index]
 
 
-def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) -> Row:
+def _row(
+    dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None, start: Start | None
+) -> Row:
     action = dataset.actions[0] if dataset.actions else None
     place = str(dataset.location) if dataset.location else None
     if dataset.refusal is not None or action in (None, Action.FORGET):
@@ -182,6 +203,7 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
             *_mode(dataset),
             *_vintage(dataset),
             *(_windows(windows) if windows else ()),
+            *((str(start),) if start else ()),
         ),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
@@ -197,6 +219,8 @@ def _row(dataset: DatasetPlan, readers: Readers, windows: WindowRecords | None) 
 def _what(dataset: DatasetPlan, action: Action | None) -> str:
     events = ", ".join(change.after.KIND for change in dataset.changes)
     match action:
+        case Action.PROMOTE:
+            return _promotion(dataset)
         case Action.RENAME:
             what = f"renamed from {dataset.renamed_from}; its chain stays the same"
             return f"{what}; {category(dataset)}: {events}" if events else what
@@ -220,6 +244,19 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"
 
 
+def _promotion(dataset: DatasetPlan) -> str:
+    """How the head gets to what the branch has."""
+    promoted = dataset.promoted
+    if promoted is None:
+        raise AssertionError("what is promoted says how")
+    if promoted.replays:
+        return "replayed on top of the head" if promoted.onto else "computed again in the branch"
+    amount = count(promoted.blocks, "block")
+    if promoted.records:
+        amount += f", {count(promoted.records, 'record')}"
+    return f"{'new' if dataset.expected_head is None else 'moved to the branch'}: {amount}"
+
+
 # The line of the dataset, the diff or the amount says these.
 _SAID_ALREADY = {
     ReasonCode.NEW,
@@ -231,6 +268,8 @@ _SAID_ALREADY = {
     ReasonCode.SCHEMA_CHANGED,
     # Why it does not run as well is told by the whole trees.
     ReasonCode.SOURCE_UNCHANGED,
+    ReasonCode.HEAD_UNMOVED,
+    ReasonCode.BRANCH_ONLY,
 }
 
 
@@ -421,10 +460,21 @@ def _root_cause(reason: Reason) -> str:
 def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     lines = []
     if counts["refuse"]:
-        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply runs the others.")
+        rest = "apply runs the others" if plan.promotes is None else "no head moves"
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; {rest}.")
     if counts["poll"]:
         lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)
+
+
+def _of_branch(plan: Plan) -> Iterable[str]:
+    """What waits for the head, and that nothing of the branch can be promoted."""
+    if plan.branch is None:
+        return
+    if plan.branch.limit is not None:
+        yield f"Computed over part of the inputs ({plan.branch.limit}): it cannot be promoted."
+    for each in plan.branch.waiting:
+        yield f"Not in this branch: {each.dataset} ({each.why})."
 
 
 def _total(plan: Plan) -> list[str]:

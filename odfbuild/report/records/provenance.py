@@ -12,6 +12,8 @@ from odfbuild.report.records.table import render_records
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odfbuild.verify.provenance import BlockRecords, TracedRecords
 
 _INTERVALS = 8
@@ -29,7 +31,7 @@ def provenance_to_data(trees: Sequence[TracedRecords]) -> list[dict[str, Any]]:
 
 
 def _tree(each: TracedRecords, first: str, margin: str) -> Iterator[str]:
-    yield f"{first}{each.dataset}  {_records(each)}"
+    yield f"{first}{each.dataset}  {records_of(each)}"
     inner = margin + ("│  " if each.inputs else "   ")
     yield from (f"{inner}{line}" for line in _details(each))
     for number, origin in enumerate(each.inputs, 1):
@@ -39,7 +41,8 @@ def _tree(each: TracedRecords, first: str, margin: str) -> Iterator[str]:
         )
 
 
-def _records(each: TracedRecords) -> str:
+def records_of(each: TracedRecords) -> str:
+    """Which records of a dataset they are."""
     size = size_of(each.records)
     if size == 1:
         return f"record {each.records[0][0]}"
@@ -52,7 +55,8 @@ def _intervals(ranges: Ranges) -> str:
     return ", ".join(shown) + (f" and {count(more, 'more interval')}" if more else "")
 
 
-def _details(each: TracedRecords) -> Iterator[str]:
+def notes_of(each: TracedRecords) -> Iterator[str]:
+    """What there is to say of records: their blocks, and what cannot be told."""
     if each.whole is not None:
         yield f"all that was read, for no single records can be told: {each.whole}"
     yield from map(_piece, each.pieces[:_BLOCKS])
@@ -62,10 +66,21 @@ def _details(each: TracedRecords) -> Iterator[str]:
         yield "it takes back a record, which came from what is below"
     if each.untold is not None:
         yield f"what it comes from cannot be told here: {each.untold}"
+
+
+def sample_of(each: TracedRecords) -> pa.Table | None:
+    """The records that are shown, if any."""
     if each.sample is None:
-        return
+        return None
     hidden = each.vocab.system_time
-    shown = each.sample.select([n for n in each.sample.column_names if n != hidden])
+    return each.sample.select([n for n in each.sample.column_names if n != hidden])
+
+
+def _details(each: TracedRecords) -> Iterator[str]:
+    yield from notes_of(each)
+    shown = sample_of(each)
+    if shown is None:
+        return
     yield from render_records(shown, each.vocab.operation_type).splitlines()
     more = size_of(each.records) - shown.num_rows
     if more:

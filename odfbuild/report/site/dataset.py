@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import AddPushSource, SetPollingSource, SetTransform
+from odfbuild.odf.records import records_to_data
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.yaml_text import yaml_lines
@@ -18,6 +19,7 @@ from odfbuild.report.site.ways import ways_in
 
 if TYPE_CHECKING:
     from odfbuild.inspect.pages import Page, Point
+    from odfbuild.inspect.samples import Sample
 
 MOST = 100
 """So many names, runs and parts of anything else are listed; a page stays small."""
@@ -26,6 +28,12 @@ _COLUMNS = 500
 _POINTS = 500
 _TEXT = 60_000
 """Characters of a text that somebody else wrote."""
+
+_CELL = 200
+"""Characters of a value of a record."""
+
+_SHOWN_COLUMNS = 100
+"""Columns of the sample."""
 
 _DRAWN = 12
 """Neighbours on either side in the drawing that needs no scripts."""
@@ -57,7 +65,46 @@ def dataset_page(standing: Standing, page: Page) -> dict[str, Any]:
         "sources": _sources(page),
         "queries": [(each, clipped("query", yaml_of(each.event))) for each in page.queries[-MOST:]],
         "ways": ways_in(page),
+        "sample": _sample(page.sample),
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleTable:
+    """Newest records and statistics of columns as text, and which columns hold numbers."""
+
+    names: list[str]
+    rows: list[list[str]]
+    statistics: list[tuple[str, str, str, str, str]]
+    counted: int
+
+
+def _sample(sample: Sample | None) -> SampleTable | None:
+    if sample is None or sample.records is None:
+        return None
+    total = max(sample.counted, 1)
+    names = sample.records.column_names[:_SHOWN_COLUMNS]
+    return SampleTable(
+        names=names,
+        rows=[[_cell(row[name]) for name in names] for row in records_to_data(sample.records)],
+        statistics=[
+            (
+                each.column,
+                f"{100 * each.missing / total:.1f} %",
+                _cell(each.least),
+                _cell(each.most),
+                "" if each.distinct is None else f"{each.distinct:,}",
+            )
+            for each in sample.statistics[:_SHOWN_COLUMNS]
+        ],
+        counted=sample.counted,
+    )
+
+
+def _cell(value: Any) -> str:
+    """A value as bounded text."""
+    text = "" if value is None else str(value)
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"
 
 
 def clipped(name: str, text: str) -> Text:

@@ -197,6 +197,31 @@ GRAPH = (
     Case("E0212", "plan -s deriveed", fresh=True, exit=64),
 )
 
+_TEST = """\
+kind: UnitTests
+version: 1
+content:
+  dataset: derived
+  tests:
+    - {{name: one, {}}}
+"""
+
+
+def unit_test(code: str, given: str, dataset: str = "derived") -> Case:
+    """`validate` of a unit test that is wrong."""
+    text = _TEST.format(given).replace("dataset: derived", f"dataset: {dataset}")
+    return Case(code, "validate", put("datasets/derived.test.yaml", text), fresh=True)
+
+
+UNIT_TESTS = (
+    unit_test("E1240", "expect: {rows: []}", "nowhere"),
+    unit_test("E1241", "given: {nothing: {rows: []}}, expect: {rows: []}"),
+    unit_test("E1242", "given: {source: {rows: []}}"),
+    unit_test("E1243", "expect: {rows: []}}\n    - {name: one, expect: {rows: []}"),
+    unit_test("E1244", "given: {source: {watermark: soon}}, expect: {rows: []}"),
+    unit_test("E1245", "expect: {rows: [{nothing: 1}]}"),
+)
+
 PLANS = (
     Case("E0550", "plan", swap(DERIVED, "FROM source", "FROM {{ ref('root') }}"), fresh=True),
     Case("E0301", "explain nothing"),
@@ -334,6 +359,8 @@ PLANS = (
     Case("E1101", "plan -b pr/.."),
     Case("E1102", "status -b nowhere"),
     Case("E1103", "gc -b pr-12"),
+    *UNIT_TESTS,
+    Case("E1140", "branch delete pr-* -y"),
     Case("E0370", "ci comment plan.md", put("plan.md", "<!-- odfbuild:tiny:default -->\n")),
     Case(
         "E0371",

@@ -1,0 +1,1 @@
+"""Unit tests of queries: given records, expected records, nothing committed."""

@@ -1,0 +1,278 @@
+"""What changed queries would do to records: computed in a scratch folder, committed nowhere.
+
+A query over all records of its inputs is compared with what is committed. Where the inputs are
+larger than a limit, the newest records of the largest ones are read, and the query of the chain is
+computed over the same ones, so that nothing but the query differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import InputSlices, SliceFile, TransformTask, Vocabulary
+from odfbuild.engine.contract import vocabulary_of as vocabulary
+from odfbuild.engine.request import history_files
+from odfbuild.engine.slice import dataset_schema, write_slice
+from odfbuild.inspect.data_diff.compare import Side, compare
+from odfbuild.inspect.data_diff.limit import newest, within
+from odfbuild.inspect.data_diff.model import DataDiff
+from odfbuild.inspect.data_diff.states import (
+    committed,
+    computed,
+    database,
+    keys_of,
+    nothing_like,
+)
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.model import SetTransform, SetVocab
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.timestamp import Timestamp
+from odfbuild.plan.model import DatasetPlan, ReasonCode
+from odfbuild.records.records import records_of
+from odfbuild.store.committed import files_of
+from odfbuild.store.disposable import scratch_folder
+from odfbuild.wording import count, named
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from odfbuild.engine.contract import Engine
+    from odfbuild.odf.chain.projection import Projection
+    from odfbuild.store.committed import CommittedSlice
+    from odfbuild.store.workspace import Workspace
+    from odfbuild.survey.survey import Survey
+
+
+@dataclass(frozen=True)
+class Part:
+    """The newest `records` of a dataset that is read."""
+
+    workspace: Workspace
+    name: str
+    state: Projection
+    records: int
+
+    @cached_property
+    def slices(self) -> tuple[CommittedSlice, ...]:
+        """All of them, oldest first."""
+        return self.workspace.committed(self.name, self.state).slices()
+
+    @property
+    def total(self) -> int:
+        """Records that there are."""
+        return 0 if self.state.last_offset is None else self.state.last_offset + 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return sum(each.data.size for each in self.slices)
+
+    def as_input(self, alias: str) -> InputSlices:
+        """It as the input of a step that begins with nothing; other files are not opened."""
+        assert self.state.schema is not None
+        first = self.total - self.records
+        if first:
+            read = [each for each in self.slices if each.data.offset_interval.end >= first]
+            files = tuple(map(SliceFile, files_of(read)))
+        else:
+            files = history_files(self.workspace.dataset(self.name), self.state.head)
+        return InputSlices(
+            alias=alias,
+            schema=schema_of(self.state.schema),
+            vocab=vocabulary(self.state.vocab),
+            slices=files,
+            first=first if self.records else None,
+            last=self.state.last_offset if self.records else None,
+            watermark=self.state.watermark,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedQuery:
+    """A derivative whose query changed, or is new (`before` is `None`), and what it reads.
+
+    `chain` is the name under which its chain lies; `state` what that says. `missing` are inputs
+    that have no records yet, `changing` those that change themselves.
+    """
+
+    dataset: str
+    chain: str
+    state: Projection | None
+    before: SetTransform | None
+    after: SetTransform
+    vocab: Vocabulary
+    inputs: Mapping[str, str | None]
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    changing: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether all records of all inputs are read."""
+        return all(each.records == each.total for each in self.parts.values())
+
+    @property
+    def bytes(self) -> int:
+        """About how much is read for it; a sample is read once for each of the two queries."""
+        read = sum(e.size * e.records // (e.total or 1) for e in self.parts.values())
+        return read if self.whole or self.before is None else 2 * read
+
+
+def changed_queries(found: Survey, limit: int) -> tuple[ChangedQuery, ...]:
+    """The changed queries of a plan, in its order, and the records that are read within `limit`."""
+    items = {each.name: each for each in found.plan.datasets}
+    queries = [query for item in items.values() if (query := _changed(found, item)) is not None]
+    sizes = {
+        (query.dataset, name): part.size
+        for query in queries
+        if not query.missing
+        for name, part in query.parts.items()
+    }
+    read = within(sizes, limit)
+    return tuple(
+        replace(
+            query,
+            parts={
+                name: replace(
+                    part, records=newest(part.total, part.size, read[query.dataset, name])
+                )
+                for name, part in query.parts.items()
+                if (query.dataset, name) in read
+            },
+        )
+        for query in queries
+    )
+
+
+def _changed(found: Survey, item: DatasetPlan) -> ChangedQuery | None:
+    events = [change.after for change in item.changes]
+    if item.snapshot is not None and any(r.code is ReasonCode.BREAKING for r in item.reasons):
+        events = list(item.snapshot.metadata)  # a refused change would do something to records, too
+    after = next((each for each in reversed(events) if isinstance(each, SetTransform)), None)
+    if after is None:
+        return None
+    state = found.projections.get(item.name)
+    before = state.transform if state is not None and state.schema is not None else None
+    vocab = next((each for each in reversed(events) if isinstance(each, SetVocab)), None)
+    names = {
+        str(each.dataset_ref): _chain_of(found, str(each.dataset_ref))
+        for transform in (before, after)
+        for each in (transform.inputs if transform is not None else ())
+    }
+    parts = {}
+    for name in filter(None, names.values()):
+        there = found.workspace.projection(name)
+        if there is not None and there.schema is not None:
+            parts[name] = Part(found.workspace, name, there, 0)
+    present = {v: k for k, v in found.renames.items()}
+    changing = {
+        each.name
+        for each in found.plan.datasets
+        if any(isinstance(change.after, SetTransform) for change in each.changes)
+    }
+    read = [present.get(name, name) for name in parts]
+    return ChangedQuery(
+        dataset=item.name,
+        chain=item.renamed_from or item.name,
+        state=state,
+        before=before,
+        after=after,
+        vocab=vocabulary(vocab or (state.vocab if state is not None else None)),
+        inputs=names,
+        parts=parts,
+        missing=tuple(ref for ref, name in names.items() if name not in parts),
+        changing=tuple(name for name in read if name in changing),
+    )
+
+
+def _chain_of(found: Survey, reference: str) -> str | None:
+    """The chain of what a definition or a chain calls an input."""
+    if reference.startswith("did:"):
+        return found.workspace.resolve(DatasetId.parse(reference))
+    name = found.plan.called(reference) or reference
+    return found.workspace.find(found.renames.get(name, name))
+
+
+def diff_query(
+    found: Survey,
+    query: ChangedQuery,
+    get_engine: Callable[[], Engine],
+    key: Sequence[str] = (),
+) -> DataDiff:
+    """What a changed query does to records. Raises `QueryError`s as an apply would."""
+    workspace = found.workspace
+    state = query.state if query.state is not None and query.state.schema is not None else None
+    names = ("committed", "changed query") if query.whole else ("query of the chain", "new query")
+    with scratch_folder(workspace.cache, "changed") as folder, database(workspace) as connection:
+        run = _Run(query, get_engine(), folder, connection)
+        new = run.side("new", names[1], query.after)
+        if query.before is None or state is None:
+            old = nothing_like(connection, "old", "nothing", new.state)
+        elif query.whole:
+            records = records_of(workspace, query.chain, state)
+            old = committed(connection, "old", names[0], records, records.history())
+        else:
+            old = run.side("old", names[0], query.before)
+        keys = keys_of(found.project.config, query.dataset, state, key)
+        made = compare(connection, query.dataset, old, new, keys)
+    return replace(made, notes=tuple(_notes(query)))
+
+
+def _notes(query: ChangedQuery) -> Iterator[str]:
+    if not query.whole:
+        read = ", ".join(
+            f"the newest {each.records:,} of {count(each.total, 'record')} of '{each.name}'"
+            for each in query.parts.values()
+            if each.records < each.total
+        )
+        yield f"a sample: both queries were computed over {read}"
+    if query.changing:
+        yield f"{named(query.changing)} changed, too: it was read as it is committed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    query: ChangedQuery
+    engine: Engine
+    folder: Path
+    connection: duckdb.DuckDBPyConnection
+
+    def side(self, prefix: str, name: str, transform: SetTransform) -> Side:
+        """What a transformation gives, as a state."""
+        query, vocab = self.query, self.query.vocab
+        scratch = self.folder / prefix
+        scratch.mkdir()
+        result = self.engine.transform(
+            TransformTask(
+                dataset=query.dataset,
+                transform=transform.transform,
+                inputs=tuple(self._inputs(transform)),
+                vocab=vocab,
+                scratch=scratch,
+            )
+        )
+        assert result.schema is not None, "a query has columns"
+        schema = dataset_schema(result.schema, vocab)
+        staged = write_slice(
+            result,
+            dataset=query.dataset,
+            schema=schema,
+            vocab=vocab,
+            first_offset=0,
+            system_time=Timestamp.now(),
+            target=scratch / "result.parquet",
+        )
+        files = [staged.path] if staged else []
+        return computed(self.connection, prefix, name, files, schema, vocab)
+
+    def _inputs(self, transform: SetTransform) -> Sequence[InputSlices]:
+        found = []
+        for declared in transform.inputs:
+            name = self.query.inputs[str(declared.dataset_ref)]
+            assert name is not None, "what lacks an input is not computed"
+            found.append(self.query.parts[name].as_input(declared.alias or name))
+        return found

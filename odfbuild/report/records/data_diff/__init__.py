@@ -1,0 +1,1 @@
+"""What a change does to records, as text, JSON, Markdown and HTML."""

@@ -1,0 +1,374 @@
+// What scripts add to the pages: search, the drawn graph, column lineage, plots, copying.
+// Every page can be read without them. They load files of this folder only, and only when needed.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const base = root.dataset.base;
+  const MOST = 80; // so many nodes are drawn at once, unless more are asked for
+
+  // --- Elements and files ---
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...children);
+    return element;
+  }
+
+  const loaded = new Map();
+  function script(path) {
+    if (!loaded.has(path)) {
+      loaded.set(path, new Promise((resolve, reject) => {
+        const element = make("script", { src: base + path, onload: resolve, onerror: () => reject(new Error(`${path} cannot be loaded`)) });
+        document.head.append(element);
+      }));
+    }
+    return loaded.get(path);
+  }
+
+  const parts = {};
+  window.odfbuildData = (kind, number, rows) => { (parts[kind] ??= [])[number - 1] = rows; };
+  async function data(kind) {
+    const numbers = Array.from({ length: Number(root.dataset.shards) }, (_, n) => n + 1);
+    await Promise.all(numbers.map((n) => script(`data/${kind}-${n}.js`)));
+    return parts[kind].flat();
+  }
+
+  const pageOf = (name) => `${base}datasets/${encodeURIComponent(name.replace("/", "~"))}.html`;
+
+  // --- Search ---
+
+  function search(box) {
+    const input = box.querySelector("input"), list = box.querySelector("ul");
+    let index = null, rows = [], chosen = -1;
+    async function prepare() {
+      const [found] = await Promise.all([data("search"), script("assets/minisearch.js")]);
+      if (index) return;
+      rows = found;
+      index = new MiniSearch({
+        fields: ["name", "about", "columns", "owners", "tags"],
+        // Names are found whole and by their parts: `wind_gust`, `wind`, `gust`.
+        tokenize: (text) => text.split(/\s+/).flatMap((word) => [word, ...word.split(/\p{P}+/u)]).filter((word, n, all) => word && word !== all[n - 1]),
+        searchOptions: { tokenize: (text) => text.split(/\s+/).filter(Boolean), boost: { name: 4, tags: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false), combineWith: "AND" },
+      });
+      index.addAll(rows.map(([name, about, columns, owners, tags], id) => ({ id, name, about, columns, owners, tags })));
+    }
+    function show(results) {
+      chosen = -1;
+      input.removeAttribute("aria-activedescendant");
+      list.replaceChildren(...results.slice(0, 30).map(({ id, match }, n) => {
+        const [name, about, columns, owners] = rows[id];
+        const words = Object.keys(match);
+        const column = columns.split(" ").find((each) => words.some((word) => each.toLowerCase().includes(word)));
+        const why = [about, column && `column ${column}`, owners].filter(Boolean).join(" · ");
+        return make("li", { role: "option", id: `found-${n}`, "aria-selected": "false", "data-name": name, onmousedown: (event) => { event.preventDefault(); location.href = pageOf(name); } }, name, make("small", {}, why));
+      }));
+      if (!results.length) list.append(make("li", { role: "option", "aria-selected": "false", "aria-disabled": "true" }, "Nothing found"));
+      list.hidden = !input.value.trim();
+      input.setAttribute("aria-expanded", String(!list.hidden));
+    }
+    async function look() {
+      await prepare();
+      show(input.value.trim() ? index.search(input.value) : []);
+    }
+    function hide() { list.hidden = true; input.setAttribute("aria-expanded", "false"); }
+    function choose(step) {
+      const options = [...list.querySelectorAll("[data-name]")];
+      if (!options.length) return;
+      chosen = (chosen + step + options.length) % options.length;
+      options.forEach((each, n) => each.setAttribute("aria-selected", String(n === chosen)));
+      options[chosen].scrollIntoView({ block: "nearest" });
+      input.setAttribute("aria-activedescendant", options[chosen].id);
+    }
+    input.addEventListener("focus", prepare, { once: true });
+    input.addEventListener("input", look);
+    input.addEventListener("blur", hide);
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") hide();
+      else if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); choose(event.key === "ArrowDown" ? 1 : -1); }
+      else if (event.key === "Enter") {
+        const option = list.querySelectorAll("[data-name]")[Math.max(chosen, 0)];
+        if (option && !list.hidden) location.href = pageOf(option.dataset.name);
+      }
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); input.focus(); }
+    });
+    box.hidden = false;
+  }
+
+  // --- Drawing ---
+
+  function style() {
+    const css = getComputedStyle(root);
+    const color = (name) => css.getPropertyValue(`--${name}`).trim();
+    const tones = ["good", "busy", "bad", "plain"].map((tone) => ({ selector: `node.${tone}`, style: { "border-color": color(tone) } }));
+    return [
+      { selector: "node", style: { label: "data(label)", shape: "round-rectangle", width: "data(width)", height: 26, "background-color": color("back"), "border-width": 2, "border-color": color("plain"), color: color("text"), "font-size": 11, "font-family": "ui-monospace, monospace", "text-valign": "center", "text-halign": "center" } },
+      { selector: "node.group", style: { shape: "round-tag", "border-style": "double", "border-width": 4 } },
+      ...tones,
+      { selector: "node.busy", style: { "border-style": "dashed" } },
+      { selector: "node.bad", style: { "border-width": 4 } },
+      { selector: "node.here", style: { "background-color": color("line"), "font-weight": "bold" } },
+      { selector: "node:parent", style: { "background-color": color("soft"), "border-width": 1, "border-color": color("line"), "text-valign": "top", "text-halign": "center", padding: 10, label: "data(label)", color: color("dim") } },
+      { selector: "node:selected", style: { "border-color": color("accent"), "border-width": 4 } },
+      { selector: "edge", style: { width: 1.5, "line-color": color("dim"), "target-arrow-color": color("dim"), "target-arrow-shape": "triangle", "curve-style": "bezier", "arrow-scale": 0.8 } },
+      { selector: "edge.filter", style: { "line-style": "dashed" } },
+      { selector: ".faded", style: { opacity: 0.15 } },
+    ];
+  }
+
+  async function drawing(canvas, layout) {
+    await script("assets/cytoscape.min.js");
+    await script("assets/cytoscape-dagre.min.js");
+    const cy = cytoscape({ container: canvas, style: style(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(style()));
+    const zoom = (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: canvas.clientWidth / 2, y: canvas.clientHeight / 2 } });
+    const keys = {
+      ArrowLeft: () => cy.panBy({ x: 40, y: 0 }), ArrowRight: () => cy.panBy({ x: -40, y: 0 }),
+      ArrowUp: () => cy.panBy({ x: 0, y: 40 }), ArrowDown: () => cy.panBy({ x: 0, y: -40 }),
+      "+": () => zoom(1.25), "-": () => zoom(0.8), 0: () => cy.fit(undefined, 20),
+    };
+    canvas.addEventListener("keydown", (event) => { if (keys[event.key]) { event.preventDefault(); keys[event.key](); } });
+    const buttons = [["Zoom in", "+"], ["Zoom out", "-"], ["Fit", "0"]].map(([text, key]) => make("button", { type: "button", onclick: keys[key] }, text));
+    function draw(elements) {
+      cy.elements().remove();
+      cy.add(elements);
+      cy.layout({ name: "dagre", rankDir: "LR", nodeSep: 10, rankSep: 60, animate: false, fit: true, padding: 20, ...layout }).run();
+      if (cy.zoom() > 1.2) { cy.zoom(1.2); cy.center(); }
+    }
+    return { cy, draw, buttons };
+  }
+
+  const short = (text) => (text.length > 36 ? `…${text.slice(-35)}` : text);
+  const node = (id, text, classes, more = {}) => ({ data: { id, label: short(text), width: short(text).length * 6.8 + 18, ...more }, classes });
+
+  function choice(label, options, value, onchange) {
+    const select = make("select", { onchange: () => onchange(select.value) }, ...options.map(([key, text]) => make("option", { value: key, selected: String(key) === String(value) }, text)));
+    return make("label", {}, label, select);
+  }
+
+  // --- The graph of datasets ---
+
+  async function graph(place) {
+    const rows = await data("graph");
+    const readers = rows.map(() => []);
+    rows.forEach((row, n) => row[4].forEach((input) => readers[input].push(n)));
+    const numbers = new Map(rows.map((row, n) => [row[0], n]));
+    const asked = JSON.parse(place.dataset.graph);
+    const wanted = new URLSearchParams(location.search).get("focus") ?? asked.focus;
+    const state = { focus: numbers.get(wanted) ?? null, hops: asked.hops, direction: "both", by: "none", within: [], most: MOST };
+
+    const canvas = make("div", { class: "canvas", role: "application", tabindex: "0", "aria-label": "Drawing of the lineage. Arrow keys move it, plus and minus zoom, 0 fits. The same datasets are in the list below." });
+    const chosen = make("p", { class: "chosen", "aria-live": "polite" });
+    const note = make("p", { class: "dim", role: "status" });
+    const list = make("ul");
+    const tools = make("div", { class: "tools" });
+    const legend = make("div", { class: "legend" });
+    place.replaceChildren(tools, note, canvas, chosen, legend, make("details", {}, make("summary", {}, "Drawn datasets as a list"), list));
+    const { cy, draw, buttons } = await drawing(canvas, {});
+
+    const segments = (name) => name.split(/[./-]/);
+    const groupOf = (n) => (state.by === "template" ? rows[n][3] || "no template" : segments(rows[n][0]).slice(0, state.within.length + 1).join("."));
+    const everything = () => rows.map((_, n) => n);
+
+    function near(start) {
+      const found = new Map([[start, 0]]), queue = [start];
+      let more = 0;
+      for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
+        if (found.get(n) >= state.hops) continue;
+        const up = state.direction !== "readers" ? rows[n][4] : [];
+        const down = state.direction !== "inputs" ? readers[n] : [];
+        for (const each of [...up, ...down]) {
+          if (found.has(each)) continue;
+          if (found.size >= state.most) { more += 1; continue; }
+          found.set(each, found.get(n) + 1);
+          queue.push(each);
+        }
+      }
+      return { members: [...found.keys()], more };
+    }
+
+    function datasets(members) {
+      const inside = new Set(members);
+      const grouped = state.by !== "none";
+      const groups = grouped ? [...new Set(members.map(groupOf))].map((each) => ({ data: { id: `g:${each}`, label: each, width: 10 } })) : [];
+      const nodes = members.map((n) => node(`d:${n}`, rows[n][0], `${rows[n][2]}${n === state.focus ? " here" : ""}`, { number: n, parent: grouped ? `g:${groupOf(n)}` : undefined }));
+      const edges = members.flatMap((n) => rows[n][4].filter((i) => inside.has(i)).map((i) => ({ data: { source: `d:${i}`, target: `d:${n}` } })));
+      return [...groups, ...nodes, ...edges];
+    }
+
+    function groups(all) {
+      const counts = new Map(), links = new Map();
+      all.forEach((n) => counts.set(groupOf(n), (counts.get(groupOf(n)) ?? 0) + 1));
+      const drawn = new Map([...counts].sort((a, b) => b[1] - a[1]).slice(0, state.most));
+      all.forEach((n) => rows[n][4].forEach((i) => {
+        const pair = [groupOf(i), groupOf(n)];
+        if (pair[0] !== pair[1] && drawn.has(pair[0]) && drawn.has(pair[1])) links.set(pair.join("\0"), pair);
+      }));
+      const nodes = [...drawn].map(([name, number]) => node(`g:${name}`, `${name} (${number.toLocaleString("en")})`, "group", { group: name }));
+      const edges = [...links.values()].map(([a, b]) => ({ data: { source: `g:${a}`, target: `g:${b}` } }));
+      return { elements: [...nodes, ...edges], left: counts.size - drawn.size, groups: [...drawn.keys()] };
+    }
+
+    function inGroup() {
+      const prefix = state.within.at(-1);
+      if (prefix === undefined) return everything();
+      if (state.by === "template") return everything().filter((n) => (rows[n][3] || "no template") === prefix);
+      return everything().filter((n) => segments(rows[n][0]).slice(0, state.within.length).join(".") === prefix);
+    }
+
+    function redraw() {
+      chosen.replaceChildren();
+      let members = [], text;
+      if (state.focus !== null) {
+        const found = near(state.focus);
+        members = found.members;
+        text = `${members.length} datasets within ${state.hops} hops of ${rows[state.focus][0]}${found.more ? `; ${found.more} more are not drawn` : ""}`;
+        draw(datasets(members));
+      } else {
+        const all = inGroup(), by = state.by;
+        if (all.length > state.most && by === "none") state.by = "prefix";
+        const found = all.length > state.most && !(state.by === "template" && state.within.length) ? groups(all) : null;
+        if (found && found.groups.length < Math.min(all.length, state.most)) {
+          text = `${all.length.toLocaleString("en")} datasets in ${found.groups.length} groups${found.left ? `; ${found.left} smaller groups are not drawn` : ""}. Choose a group to open it.`;
+          draw(found.elements);
+        } else {
+          members = all.slice(0, state.most);
+          text = members.length < all.length ? `${members.length} of ${all.length.toLocaleString("en")} datasets. Search for one to see its lineage.` : `${members.length} datasets`;
+          if (found) state.by = "none";
+          draw(datasets(members));
+        }
+        state.by = by;
+      }
+      note.textContent = text;
+      list.replaceChildren(...(members.length ? members : []).map((n) => make("li", {}, make("a", { href: pageOf(rows[n][0]) }, rows[n][0]), `: ${rows[n][1]}`)),
+        ...cy.nodes(".group").map((each) => make("li", {}, make("button", { type: "button", onclick: () => open(each.data("group")) }, each.data("label")))));
+      const statuses = new Map(members.map((n) => [rows[n][1], rows[n][2]]));
+      legend.replaceChildren(...[...statuses].map(([status, tone]) => make("span", { class: `status ${tone}` }, status)));
+      controls();
+    }
+
+    function open(group) { state.within.push(group); redraw(); }
+    function focus(n) { state.focus = n; state.within = []; redraw(); }
+
+    function controls() {
+      const set = (key) => (value) => { state[key] = /^\d+$/.test(value) ? Number(value) : value; if (key === "by") state.within = []; redraw(); };
+      const focused = state.focus !== null;
+      const back = state.within.length && !focused ? [make("button", { type: "button", onclick: () => { state.within.pop(); redraw(); } }, "Back to the groups")] : [];
+      tools.replaceChildren(
+        ...(focused ? [choice("Hops", [1, 2, 3, 4, 6].map((n) => [n, n]), state.hops, set("hops")), choice("Direction", [["both", "inputs and readers"], ["inputs", "inputs"], ["readers", "readers"]], state.direction, set("direction"))] : []),
+        choice("Group by", [["none", "nothing"], ["prefix", "name prefix"], ["template", "template"]], state.by, set("by")),
+        choice("Draw at most", [[MOST, MOST], [200, 200], [500, 500]], state.most, set("most")),
+        ...buttons, ...back,
+        ...(focused ? [make("button", { type: "button", onclick: () => focus(null) }, "Whole graph")] : []));
+    }
+
+    cy.on("tap", "node", ({ target }) => {
+      const { number, group } = target.data();
+      if (group !== undefined) { open(group); return; }
+      if (number === undefined) return;
+      const [name, status, tone] = rows[number];
+      const near = target.closedNeighborhood().union(target.predecessors()).union(target.successors());
+      cy.elements().addClass("faded");
+      near.union(near.parents()).removeClass("faded");
+      chosen.replaceChildren(make("a", { href: pageOf(name) }, name), " ", make("span", { class: `status ${tone}` }, status), " ", make("button", { type: "button", onclick: () => focus(number) }, "Show its lineage"));
+    });
+    cy.on("tap", (event) => { if (event.target === cy) { cy.elements().removeClass("faded"); chosen.replaceChildren(); } });
+    redraw();
+  }
+
+  // --- Lineage of columns ---
+
+  async function columns(place) {
+    const { name, edges } = JSON.parse(place.dataset.columns);
+    const own = [...new Set(edges.flatMap(([a, ac, b, bc]) => [a === name ? ac : null, b === name ? bc : null]).filter(Boolean))];
+    const canvas = make("div", { class: "canvas", role: "application", tabindex: "0", "aria-label": "Drawing of the column lineage. The table below has the same content." });
+    const chosen = make("p", { class: "chosen", "aria-live": "polite" });
+    const tools = make("div", { class: "tools" });
+    place.hidden = false;
+    place.replaceChildren(tools, canvas, chosen);
+    const { cy, draw, buttons } = await drawing(canvas, { rankSep: 110, nodeSep: 6 });
+    const id = (dataset, column) => `${dataset}\0${column}`;
+    function show(column) {
+      const drawn = edges.filter(([a, ac, b, bc]) => column === "" || (a === name && ac === column) || (b === name && bc === column)).slice(0, 200);
+      const nodes = new Map(), datasets = new Map();
+      for (const [a, ac, b, bc] of drawn) {
+        for (const [dataset, col] of [[a, ac], [b, bc]]) {
+          datasets.set(dataset, { data: { id: dataset, label: dataset, width: 10 } });
+          nodes.set(id(dataset, col), node(id(dataset, col), col, dataset === name ? "here" : "plain", { parent: dataset, dataset, column: col }));
+        }
+      }
+      draw([...datasets.values(), ...nodes.values(), ...drawn.map(([a, ac, b, bc, how]) => ({ data: { source: id(a, ac), target: id(b, bc), how }, classes: how === "copy" ? "" : "filter" }))]);
+      chosen.replaceChildren(make("span", { class: "dim" }, `${drawn.length} of ${edges.length} connections. Solid lines copy a value, dashed ones compute with it.`));
+    }
+    const computed = edges.find(([, , dataset, , how]) => dataset === name && how !== "copy")?.[3];
+    const first = edges.length > 40 ? computed ?? own.at(-1) : "";
+    tools.replaceChildren(choice("Column", [...(edges.length > 200 ? [] : [["", "all columns"]]), ...own.map((each) => [each, each])], first, show), ...buttons);
+    cy.on("tap", "node", ({ target }) => {
+      const { dataset, column } = target.data();
+      if (!column) return;
+      const path = target.union(target.predecessors()).union(target.successors());
+      cy.elements().addClass("faded");
+      path.union(path.parents()).removeClass("faded");
+      const ways = target.connectedEdges().map((each) => { const from = each.source(), to = each.target(); return `${from.data("dataset")}.${from.data("column")} → ${to.data("dataset")}.${to.data("column")} (${each.data("how")})`; });
+      chosen.replaceChildren(make("a", { href: `${pageOf(dataset)}#c-${encodeURIComponent(column)}` }, `${dataset}.${column}`), ` ${ways.join(", ")}`);
+    });
+    cy.on("tap", (event) => { if (event.target === cy) cy.elements().removeClass("faded"); });
+    show(first);
+  }
+
+  // --- Plots ---
+
+  const size = (bytes) => { let n = bytes, unit = 0; while (n >= 1000 && unit < 5) { n /= 1000; unit += 1; } return `${n.toLocaleString("en", { maximumFractionDigits: 1 })} ${["bytes", "KB", "MB", "GB", "TB", "PB"][unit]}`; };
+  const day = (seconds) => (seconds === null || seconds === undefined ? "" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " "));
+
+  async function plots(place) {
+    const points = JSON.parse(place.dataset.points);
+    if (points.length < 2) return;
+    await script("assets/uPlot.iife.min.js");
+    const css = getComputedStyle(root), color = (name) => css.getPropertyValue(`--${name}`).trim();
+    const blocks = points.map((each) => each[0]);
+    place.hidden = false;
+    for (const [title, column, text] of [["Records", 2, (n) => n?.toLocaleString("en") ?? ""], ["Size", 3, (n) => (n === null || n === undefined ? "" : size(n))], ["Watermark", 4, day]]) {
+      const values = points.map((each) => each[column]);
+      if (values.every((each) => each === null)) continue;
+      const box = make("div", { class: "plot", role: "img", "aria-label": `${title} by block: from ${text(values[0])} at block ${blocks[0]} to ${text(values.at(-1))} at block ${blocks.at(-1)}` });
+      place.append(make("h3", {}, `${title} by block`), box);
+      const axis = { stroke: color("text"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line") } };
+      const plot = new uPlot({
+        width: box.clientWidth, height: 180, scales: { x: { time: false } },
+        axes: [{ ...axis, values: (_, all) => all.map((n) => (Number.isInteger(n) ? `#${n}` : "")) }, { ...axis, size: title === "Watermark" ? 120 : 80, values: (_, all) => all.map(text) }],
+        series: [{ label: "Block", value: (_, n) => (n === null ? "" : `#${n}`) }, { label: title, stroke: color("accent"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: points.length < 60, size: 5 }, value: (_, n) => text(n) }],
+      }, [blocks, values], box);
+      new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 180 })).observe(place);
+    }
+  }
+
+  // --- Copying ---
+
+  function copier(block) {
+    const text = block.textContent;
+    const button = make("button", { type: "button", class: "copier", onclick: async () => {
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch {
+        const range = document.createRange(); range.selectNodeContents(block.firstChild); getSelection().removeAllRanges(); getSelection().addRange(range); button.textContent = "Selected: press Ctrl-C";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    } }, "Copy");
+    block.append(button);
+  }
+
+  function whenSeen(selector, show) {
+    const seen = new IntersectionObserver((entries) => entries.filter((each) => each.isIntersecting).forEach((each) => { seen.unobserve(each.target); show(each.target); }), { rootMargin: "300px" });
+    document.querySelectorAll(selector).forEach((each) => seen.observe(each.hidden ? (each.hidden = false, each) : each));
+  }
+
+  document.querySelectorAll("[data-search]").forEach(search);
+  whenSeen("[data-graph]", graph);
+  whenSeen("[data-columns]", columns);
+  whenSeen("[data-points]", plots);
+  document.querySelectorAll("pre.copy").forEach(copier);
+})();

@@ -1,0 +1,1 @@
+"""The catalogue in a real browser."""
