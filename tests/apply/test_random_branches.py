@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,19 +27,23 @@ TOO_LATE = {"E1122", "E1123", "E1125", "E1126", "E1128"}
 QUERY = "SELECT event_time, id, value * {} AS value FROM source"
 
 
+Definitions = dict[str, dict[str, Any]]
+"""What is defined, or changed, of each dataset: its source, the factor of its query, its text."""
+
+
 class Team:
     """A project, its definitions on the head, and the changes of branches."""
 
     def __init__(self, tiny: Tiny, program: Program, chance: random.Random) -> None:
         self.tiny, self.program, self.chance = tiny, program, chance
         (tiny.root / "datasets" / "derived.yaml").unlink()
-        self.main: dict[str, tuple[str, int, str]] = {
-            "a": ("root", 2, ""),
-            "b": ("a", 3, ""),
-            "c": ("b", 5, ""),
-            "d": ("root", 7, ""),
+        self.main: Definitions = {
+            "a": {"source": "root", "factor": 2},
+            "b": {"source": "a", "factor": 3},
+            "c": {"source": "b", "factor": 5},
+            "d": {"source": "root", "factor": 7},
         }
-        self.changes: dict[str, dict[str, tuple[str, int, str]]] = {}
+        self.changes: dict[str, Definitions] = {}
         self.rebuilt: set[str] = set()
         self.arrived = 0
         self.ids: list[int] = []
@@ -47,30 +52,30 @@ class Team:
 
     def check_out(self, branch: str | None = None) -> None:
         """Write the definitions of the head, or those of a branch."""
-        wanted = self.main | self.changes.get(branch or "", {})
+        wanted = merged(self.main, self.changes.get(branch or "", {}))
         for file in (self.tiny.root / "datasets").glob("[a-z].yaml"):
             file.unlink()
         for file in (self.tiny.root / "datasets").glob("new*.yaml"):
             file.unlink()
-        for name, (source, factor, text) in wanted.items():
-            self.tiny.derive(name, QUERY.format(factor), source)
-            if text:
-                self.tiny.describe(name, text)
+        for name, each in wanted.items():
+            self.tiny.derive(name, QUERY.format(each["factor"]), each["source"])
+            if "text" in each:
+                self.tiny.describe(name, each["text"])
 
-    def change(self) -> dict[str, tuple[str, int, str]]:
+    def change(self) -> Definitions:
         """A change that somebody asks for."""
-        chance, found = self.chance, {}
+        chance = self.chance
+        found: Definitions = {}
         for _ in range(chance.choice([1, 1, 2])):
             name = chance.choice("abcd")
-            source, factor, text = found.get(name) or self.main[name]
             match chance.choice(["query", "query", "describe", "new"]):
                 case "query":
-                    found[name] = (source, chance.randint(2, 99), text)
+                    found.setdefault(name, {})["factor"] = chance.randint(2, 99)
                 case "describe":
-                    found[name] = (source, factor, f"v{chance.randint(1, 99)}")
+                    found.setdefault(name, {})["text"] = f"v{chance.randint(1, 99)}"
                 case "new":
                     new = f"new{chance.randint(1, 6)}"
-                    found[new] = (name, chance.randint(2, 99), "")
+                    found[new] = {"source": name, "factor": chance.randint(2, 99)}
         return found
 
     # --- What happens ---
@@ -95,9 +100,17 @@ class Team:
         said = self.program("apply", "-y", *where, *rebuild)
         if branch is not None and "error[E0306]" in said.err:
             # An input of what is new in the branch was rebuilt on the head.
-            self.program.ok("branch", "delete", branch, "-y")
+            self.give_up(branch)
             said = self.program("apply", "-y", *where, *rebuild)
         assert said.code == 0, said.out + said.err
+
+    def give_up(self, branch: str) -> None:
+        """Delete a branch, to build it again; a name that somebody else took is left to them."""
+        self.program.ok("branch", "delete", branch, "-y")
+        taken = {name for name in self.main if name.startswith("new")}
+        change = self.changes[branch]
+        self.changes[branch] = {name: each for name, each in change.items() if name not in taken}
+        self.check_out(branch)
 
     def begin(self, branch: str) -> None:
         self.changes[branch] = self.change()
@@ -109,6 +122,8 @@ class Team:
         """Merge the change, and promote; a branch that comes too late is built again first."""
         consents: list[str] = []
         for _ in range(4):
+            if branch not in self.branches():
+                break  # the head has all of it
             if self.chance.random() < 0.3:
                 self.check_out(branch)
             said = self.program("promote", branch, "-y", *consents)
@@ -117,18 +132,19 @@ class Team:
             codes = set(re.findall(r"E11\d\d", said.out + said.err))
             assert codes, said.out + said.err
             if codes & TOO_LATE:
-                self.program.ok("branch", "delete", branch, "-y")
+                self.give_up(branch)
                 consents = []
                 self.apply(branch)
-                if branch not in self.branches():
-                    break  # the head has all of it
                 continue
             assert codes == {"E1124"}, said.out + said.err
             names = sorted(set(re.findall(r"--allow (rebuild:\w+)", said.out + said.err)))
             consents = [part for name in names for part in ("--allow", name)]
-        assert said.code == 0, said.out + said.err
         assert branch not in self.branches()
-        self.main |= self.changes.pop(branch)
+        self.main = merged(self.main, self.changes.pop(branch))
+        self.check_out()
+        summary = self.program("plan", "--json").data["summary"]
+        # What is promoted is what is merged in Git; records may wait, definitions do not.
+        assert (summary["create"], summary["change"], summary["refuse"]) == (0, 0, 0)
 
     def branches(self) -> set[str]:
         return self.tiny.workspace().branch_names()
@@ -142,6 +158,11 @@ class Team:
         assert verify_integrity(self.tiny.workspace()) == ()
         for name in ("root", *self.main):
             assert sorted(self.tiny.ids(name)) == sorted(self.ids), name
+
+
+def merged(main: Definitions, change: Definitions) -> Definitions:
+    """As Git merges what was changed in different places."""
+    return {name: main.get(name, {}) | change.get(name, {}) for name in (main | change)}
 
 
 @pytest.mark.parametrize(
