@@ -70,12 +70,12 @@ class Team:
             name = chance.choice("abcd")
             match chance.choice(["query", "query", "describe", "new"]):
                 case "query":
-                    found.setdefault(name, {})["factor"] = chance.randint(2, 99)
+                    found.setdefault(name, {})["factor"] = chance.randint(10, 99)
                 case "describe":
                     found.setdefault(name, {})["text"] = f"v{chance.randint(1, 99)}"
                 case "new":
                     new = f"new{chance.randint(1, 6)}"
-                    found[new] = {"source": name, "factor": chance.randint(2, 99)}
+                    found[new] = {"source": name, "factor": chance.randint(10, 99)}
         return found
 
     # --- What happens ---
@@ -144,7 +144,8 @@ class Team:
         self.check_out()
         summary = self.program("plan", "--json").data["summary"]
         # What is promoted is what is merged in Git; records may wait, definitions do not.
-        assert (summary["create"], summary["change"], summary["refuse"]) == (0, 0, 0)
+        said = self.program("plan")
+        assert (summary["create"], summary["change"], summary["refuse"]) == (0, 0, 0), said.out
 
     def branches(self) -> set[str]:
         return self.tiny.workspace().branch_names()
