@@ -261,9 +261,8 @@ def reset_head(project: Branching) -> None:
 
 
 def limited(project: Branching) -> None:
-    file = project.root / "chains" / "extra" / "info" / "branches" / BRANCH
-    known = json.loads(file.read_text())
-    file.write_text(json.dumps({**known, "limit": {"sample": "10%"}}))
+    project.program.ok("branch", "delete", BRANCH, "-y")
+    project.apply("-b", BRANCH, "--sample", "50%")
 
 
 def conflicting(project: Branching) -> None:
