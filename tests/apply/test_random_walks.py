@@ -154,20 +154,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
     def collect() -> None:
         program.ok("gc", "-y", "--grace", "0")
 
-    def build_in_a_branch() -> None:
-        """A change that is built in a branch, and promoted after data came on the head."""
-        walk.chance.choice([walk.change_query, walk.add_derivative, walk.describe])()
-        program("apply", "-y", "-b", "pr")
-        if walk.chance.random() < 0.5:
-            walk.arrive()
-            program("apply", "-y", "-s", "kind:root")
-        promoted = program("promote", "pr", "-y")
-        if promoted.code and "E1102" not in promoted.err:
-            assert "error[E11" in promoted.out, promoted.out + promoted.err
-            program.ok("branch", "delete", "pr", "-y")
-
     return [
-        *[build_in_a_branch] * 2,
         lose_the_cache,
         reset,
         rebuild,
