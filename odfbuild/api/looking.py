@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
     from odfbuild.inspect.corrections import Corrections
+    from odfbuild.inspect.data_diff.model import Comparison
     from odfbuild.inspect.drift import Drifted
     from odfbuild.inspect.late import Late
     from odfbuild.inspect.proof import VerifiedProof
@@ -346,6 +347,44 @@ class Looking(Base):
         if found.faults:
             raise together(found.faults_of(None))
         return found.changes
+
+    @needs_engine
+    def diff_data(
+        self,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        key: Sequence[str] = (),
+        limit_bytes: int | None = None,
+    ) -> Comparison:
+        """How records differ, by key and by column: what `odfbuild diff --data` shows.
+
+        With `since`, the records of then are compared with those of `until` (default: now). In a
+        branch, those of the branch with those of the head. Else what changed queries give, computed
+        over at most `limit_bytes` of input, with what is committed.
+        """
+        from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
+        from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
+        from odfbuild.inspect.data_diff.queries import changed_queries
+        from odfbuild.store.as_of import PointInTime
+
+        if until is not None and since is None:
+            raise ValueError("`until` needs `since`")
+        config = self.config()
+        if since is not None or config.branch is not None:
+            workspace = self.workspace()
+            names = sorted(self.datasets(select, exclude))
+            if since is None:
+                return with_branch(config, workspace, names, key)
+            first = PointInTime(timestamp(since))
+            second = None if until is None else PointInTime(timestamp(until))
+            labels = (str(first), str(second or "now"))
+            return between_moments(config, workspace, names, (first, second), labels, key)
+        found = self._survey(select, exclude)
+        limit = LIMIT_BYTES if limit_bytes is None else limit_bytes
+        return with_chains(found, changed_queries(found, limit), self._start_engine, key)
 
     def drift(self, *, deep: bool = False) -> Drifted:
         """What is not as definitions and runs left it; `deep` hashes all objects.

@@ -106,6 +106,14 @@ def test_new_datasets_are_compared_with_nothing(odfbuild: Program, built: Tiny) 
     assert found["old"] == "nothing"
 
 
+def test_a_change_that_is_refused_because_it_breaks_is_compared(
+    odfbuild: Program, built: Tiny
+) -> None:
+    built.derive("derived", "SELECT event_time, id FROM source")
+    assert "error[E0314]" in odfbuild("plan").out
+    assert only(odfbuild.ok("diff", "--data", "--json"))["changed"] == 3
+
+
 def test_an_input_without_records_is_an_error_and_the_others_are_compared(
     odfbuild: Program, built: Tiny
 ) -> None:
@@ -209,6 +217,17 @@ def test_no_value_of_a_dataset_that_is_not_let_out_is_in_any_form_for_others(
     saved = built.root / "plan.json"
     odfbuild.ok("plan", "--data", "-o", str(saved))
     assert str(VALUE) not in saved.read_text()
+
+
+@pytest.mark.parametrize("service", ["GITHUB_ACTIONS", "GITLAB_CI"])
+def test_the_log_of_a_job_is_for_others(
+    odfbuild: Program, built: Tiny, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    monkeypatch.setenv(service, "true")
+    for command in ("diff", "plan"):
+        for form in ("text", "json"):
+            said = odfbuild.ok(command, "--data", "--format", form).out
+            assert str(VALUE) not in said and "3 of 3 common ones changed" in said
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
