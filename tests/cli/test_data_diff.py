@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,29 @@ def test_without_duckdb_the_error_names_the_extra(
     import sys
 
     monkeypatch.setitem(sys.modules, "duckdb", None)
+    built.derive("fresh", CHANGED)
     said = odfbuild("diff", "--data")
     assert said.code == 1
-    assert "error[E0903]" in said.err and "pip install 'odfbuild[duckdb]'" in said.err
+    assert said.err.count("error[E0903]") == 1
+    assert "pip install 'odfbuild[duckdb]'" in said.err
+
+
+@pytest.mark.parametrize(
+    ("library", "options", "extra"),
+    [("pyspark", [], "spark,jre"), ("pyarrow", ["--from", "2024-01-01"], "duckdb")],
+)
+def test_without_other_libraries_the_error_names_their_extra(
+    odfbuild: Program,
+    built: Tiny,
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+    options: list[str],
+    extra: str,
+) -> None:
+    def found(name: str) -> object:
+        return None if name == library else find_spec(name)
+
+    monkeypatch.setattr("odfbuild.extras.find_spec", found)
+    said = odfbuild("diff", "--data", *options)
+    assert said.code == 1
+    assert "error[E0903]" in said.err and f"pip install 'odfbuild[{extra}]'" in said.err
