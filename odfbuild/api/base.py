@@ -14,7 +14,7 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.project.config import load_config
 from odfbuild.project.overrides import Overrides
-from odfbuild.store.branches import BranchName
+from odfbuild.store.branches import BranchName, Limit
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import PlanRequest, Survey, survey
@@ -106,6 +106,7 @@ class Base:
         correct: Sequence[str] = (),
         *,
         of_branch: bool = False,
+        limit: Limit | None = None,
     ) -> Survey:
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
@@ -114,6 +115,7 @@ class Base:
             corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),
             of_branch=of_branch,
+            limit=limit,
         )
         return survey(self._folder, plan_request, self._given)
 

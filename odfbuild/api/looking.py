@@ -14,6 +14,7 @@ from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
+from odfbuild.store.branches import Limit
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 from odfbuild.survey.survey import choose, with_news
@@ -92,6 +93,19 @@ class Looking(Base):
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
+
+    def heads(self) -> dict[str, str]:
+        """The newest block of every dataset, by name, as all of them were at one moment.
+
+        While a promotion moves heads, these are the old ones; after it, all the new ones.
+
+        >>> sorted(project.heads())
+        ['derived', 'root']
+        """
+        from odfbuild.survey.moving_heads import consistent_heads
+
+        found = consistent_heads(self.workspace())
+        return {name: found[name].decode("ascii", "replace") for name in sorted(found)}
 
     def __getitem__(self, name: str) -> Dataset:
         """The records of a dataset, read without Spark; `PlanError` E0301 when there is none.
@@ -258,20 +272,30 @@ class Looking(Base):
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
         refresh: bool = False,
+        sample: str | None = None,
+        since: datetime | None = None,
     ) -> Plan:
         """What `apply` would do. Starts no JVM, uses no network, changes nothing.
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
         records are to follow a changed query now. With `refresh` repositories are asked what is
-        new of datasets of others, for `Plan.news`.
+        new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
+        `since` (an event time) let derivatives read part of their inputs.
 
         >>> plan = project.plan(select=["root+"])
         >>> plan.has_changes, plan.count(Action.CREATE)
         (True, 2)
         """
         found = self._survey(
-            select, exclude, fetch_uncacheable, rebuild, delete, correct, of_branch=True
+            select,
+            exclude,
+            fetch_uncacheable,
+            rebuild,
+            delete,
+            correct,
+            of_branch=True,
+            limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
         )
         return (with_news(found) if refresh else found).plan
 

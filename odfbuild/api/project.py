@@ -90,6 +90,27 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         >>> outcome.exit_code
         0
         """
+        return self._carry_out(
+            plan,
+            jobs=jobs,
+            fail_fast=fail_fast,
+            lock_timeout=lock_timeout,
+            cancel=cancel,
+            listener=listener,
+            publish=publish,
+        )
+
+    def _carry_out(
+        self,
+        plan: Plan | None,
+        *,
+        jobs: int | None,
+        fail_fast: bool = False,
+        lock_timeout: float,
+        cancel: Event | None = None,
+        listener: Listener | None,
+        publish: bool,
+    ) -> ApplyOutcome:
         from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
         from odfbuild.apply.run import ApplyOptions
@@ -112,6 +133,55 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         )
         outcome = apply_recorded(found, options)
         return published(found, outcome, LoggedTransfers()) if publish else outcome
+
+    def plan_promotion(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+    ) -> Plan:
+        """What a promotion of a branch would do, for `apply`; reads chains only.
+
+        `rebuild` names datasets whose history was rebuilt in the branch, and may replace that of
+        the head; `name+` includes all downstream datasets.
+        """
+        from odfbuild.graph.selection import Selection
+        from odfbuild.plan.changes.consent import Consent
+        from odfbuild.survey.promotion import survey_promotion
+
+        selection = Selection(select=tuple(select), exclude=tuple(exclude))
+        consents = [Consent.parse(each) for each in rebuild]
+        found, _ = survey_promotion(self.config(), branch, selection, consents)
+        return found.plan
+
+    def promote(
+        self,
+        branch: str,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        rebuild: Sequence[str] = (),
+        jobs: int | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        listener: Listener | None = None,
+        publish: bool = True,
+    ) -> ApplyOutcome:
+        """Move the heads to what a branch has, as `odfbuild promote` does.
+
+        Arguments as for `plan_promotion` and `apply`. Spark starts only where a head moved since
+        the branch left it. `BranchError` or `Errors` when the promotion is refused.
+        """
+        from odfbuild.errors import together
+
+        plan = self.plan_promotion(branch, select=select, exclude=exclude, rebuild=rebuild)
+        refusals = [each.refusal for each in plan.datasets if each.refusal is not None]
+        if refusals:
+            raise together(refusals)
+        return self._carry_out(
+            plan, jobs=jobs, lock_timeout=lock_timeout, listener=listener, publish=publish
+        )
 
     @needs_engine
     def ingest(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from odfbuild.engine.contract import Engine, TransformTask, Vocabulary, vocabula
 from odfbuild.engine.event_windows import count_late, windows_of
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import WINDOWS, Choice
-from odfbuild.engine.request import StepInput, is_computed, transform_task
+from odfbuild.engine.request import StepInput, is_computed, key_of, transform_task
 from odfbuild.errors import ChainError, PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import interval_between, next_step, output_watermark
@@ -27,12 +27,14 @@ from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     Checkpoint,
+    DatasetKind,
     ExecuteTransform,
     ExecuteTransformInput,
     SetTransform,
     TransformInput,
     TransformSql,
 )
+from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
@@ -66,6 +68,7 @@ def read_inputs(
                 workspace.dataset(alias),
                 now,
                 consumed.get(dataset_id),
+                _limit_of(workspace, workspace.dataset(alias), now),
             )
         )
     return tuple(inputs)
@@ -86,7 +89,11 @@ def _locate(workspace: Workspace, dataset: str, declared: TransformInput) -> tup
 
 
 def _read_input(
-    alias: str, store: DatasetStore, now: Projection, consumed: ExecuteTransformInput | None
+    alias: str,
+    store: DatasetStore,
+    now: Projection,
+    consumed: ExecuteTransformInput | None,
+    limit: Limit | None,
 ) -> StepInput:
     after = consumed.new_block_hash if consumed else None
     interval = interval_between(now.head, after, store.read_block)
@@ -103,7 +110,16 @@ def _read_input(
         at_end = project(store, step.block, None)
     if at_end.schema is None:
         raise AssertionError("a step ends before a change of schema, never before the first one")
-    return StepInput(alias, store, step, at_end.schema, at_end.vocab)
+    return StepInput(alias, store, step, at_end.schema, at_end.vocab, key_of(at_end), limit)
+
+
+def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Limit | None:
+    """How an input is limited; what was made from a sample in the branch is not sampled again."""
+    limit = workspace.limit
+    if limit is None or workspace.branch is None or now.kind is DatasetKind.Root:
+        return limit
+    in_branch = store.branch_head(workspace.branch) is not None
+    return replace(limit, sample=None) if in_branch else limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +170,14 @@ def stage_transform(
     watermark = output_watermark(state.watermark, [step.watermark for step in steps])
     event_inputs = tuple(step.as_event() for step in steps)
     checkpoint = None
-    if data is None and (watermark is None or not advances):
+    limit = transaction.workspace.limit
+    if limit is not None or (data is None and (watermark is None or not advances)):
         # The records are what the changed query gives, too: that nobody does it again.
         query = None if advances else state.transform_sequence_number
-        checkpoint = _stage_positions(transaction, event_inputs, scratch, query)
+        said: dict[str, object] = {} if query is None else {"query": query}
+        if limit is not None:
+            said |= {"limit": limit.to_data(), "sampled": _sampled(inputs)}
+        checkpoint = _stage_positions(transaction, event_inputs, scratch, said)
     transaction.add(
         ExecuteTransform(
             query_inputs=event_inputs,
@@ -169,6 +189,12 @@ def stage_transform(
         )
     )
     return derived
+
+
+def _sampled(inputs: Sequence[StepInput]) -> list[str]:
+    """Identities of the inputs of which a sample was read."""
+    found = (each for each in inputs if each.limit is not None and each.limit.sample is not None)
+    return [str(each.step.dataset_id) for each in found]
 
 
 def _other_than_planned(transform: TransformSql, choice: Choice) -> str:
@@ -192,9 +218,9 @@ def _stage_positions(
     transaction: Transaction,
     inputs: Sequence[ExecuteTransformInput],
     scratch: Path,
-    query: int | None,
+    more: Mapping[str, object],
 ) -> Checkpoint:
-    """A checkpoint that says how far the inputs were read, and by the `query` of which block.
+    """A checkpoint that says how far the inputs were read, and `more`.
 
     A block must bring records, a watermark or a checkpoint. A step whose records were all dropped,
     while an input promises nothing yet, has only this to say, and must say it in order not to be
@@ -209,10 +235,7 @@ def _stage_positions(
         for each in inputs
     ]
     file = scratch / "positions.json"
-    said: dict[str, object] = {"consumed": positions}
-    if query is not None:
-        said["query"] = query
-    file.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps({"consumed": positions, **more}, indent=1) + "\n", encoding="utf-8")
     hash, size = physical_hash(file)
     transaction.add_checkpoint(file, hash)
     return Checkpoint(physical_hash=hash, size=size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odfbuild.apply.run import ApplyOptions, apply_plan
 from odfbuild.apply.run_log import RunLog, Sink
 from odfbuild.plan.document import plan_digest
+from odfbuild.survey.promotion import check_finished
 from odfbuild.survey.protection import record_protection
 
 if TYPE_CHECKING:
@@ -24,11 +25,20 @@ def apply_recorded(
 
     `sinks` get the records of the log as they are written.
     """
+    if found.workspace.branch is None:
+        check_finished(found.workspace, found.plan.promotes)
     config, digest = found.project.config, plan_digest(found.plan)
     log = RunLog(config.cache, options.listener, sinks)
     log.ready(found.plan, digest)
     logged = replace(options, listener=log, factory=log.telling(options.factory))
-    outcome = apply_plan(found.plan, found.project, found.workspace, logged)
-    log.ended(found.plan, digest, outcome, found.workspace)
-    record_protection(found.plan, config, found.workspace)
+    limit = found.plan.branch.limit if found.plan.branch else None
+    workspace = found.workspace.under(limit)
+    if found.plan.promotes is None:
+        outcome = apply_plan(found.plan, found.project, workspace, logged)
+    else:
+        from odfbuild.apply.promote import promote
+
+        outcome = promote(found, logged)
+    log.ended(found.plan, digest, outcome, workspace)
+    record_protection(found.plan, config, workspace)
     return outcome

@@ -41,7 +41,7 @@ from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
 from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
-from odfbuild.plan.model import Action, DatasetPlan, Plan, takes_engine
+from odfbuild.plan.model import Action, DatasetPlan, Plan, replays, takes_engine
 from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
@@ -94,7 +94,7 @@ def to_do(plan: Plan) -> dict[str, DatasetPlan]:
     return {
         item.name: item
         for item in plan.datasets
-        if item.refusal is not None or set(item.actions) - {Action.FORGET}
+        if item.refusal is not None or set(item.actions) - {Action.FORGET} or replays(item)
     }
 
 
@@ -274,6 +274,10 @@ class _Run:
             # One movement of the head drops what was and commits the first step of what comes.
             store = self.workspace.dataset(item.name)
             base, replaces = project(store, store.seed(base.head), None), base.head
+        if base is not None and item.promoted is not None and replays(item):
+            store = self.workspace.dataset(item.name)
+            onto = item.promoted.onto or store.seed(base.head)
+            base, replaces = project(store, onto, None), base.head
         audit = self.audits.of(item.name, progress.warn)
         transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
         transaction.add(*resolve_changes(item, self.workspace, self.options.engine_version))
@@ -338,6 +342,7 @@ class _Run:
             progress.add(transaction.commit())
             return "" if progress.blocks else "an input has no data yet"
         changed = any(isinstance(event, SetTransform) for event in transaction.events)
+        changed &= item.promoted is None  # its schema comes with it
         note = ""
         corrected = ASKED_FOR in item.reasons
         while is_due((i.step for i in inputs), has_schema=transaction.state.schema is not None) or (

@@ -16,6 +16,7 @@ from odfbuild.cli.options import (
     AllowOption,
     ApproveOption,
     JsonOptions,
+    LimitOptions,
     LockTimeoutOption,
     PlanOrSelection,
     UncacheableOption,
@@ -47,6 +48,7 @@ class LogFormat(StrEnum):
 def apply(
     context: typer.Context,
     of: PlanOrSelection,
+    limit: LimitOptions,
     *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
@@ -102,23 +104,48 @@ def apply(
     stays, whatever happens to the rest; running it again continues where it stopped.
     """
     state: Context = context.obj
-    console = state.console
     file, selection = of
     if file is None:
-        plan_request = wishes_of(selection, fetch_uncacheable, allow)
+        plan_request = wishes_of(selection, fetch_uncacheable, allow, limit)
         found: Survey | Approved = _planned(state, plan_request, digest)
-    elif fetch_uncacheable or allow:
-        hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow"
+    elif fetch_uncacheable or allow or limit:
+        limits = "--sample" if limit and limit.sample else "--since"
+        hint = "--fetch-uncacheable" if fetch_uncacheable else "--allow" if allow else limits
         raise typer.BadParameter("give it to `odfbuild plan -o` instead", param_hint=hint)
     else:
         found = _saved(state, file, selection, digest)
-    made = found.plan
-    logs = log_format is LogFormat.json
-    todo = any(item.actions or item.refusal for item in made.datasets)
+    return carry_out(
+        state,
+        found,
+        jobs=jobs,
+        logs=log_format is LogFormat.json,
+        lock_timeout=lock_timeout,
+        auto_approve=auto_approve,
+        as_json=as_json,
+        fail_fast=not keep_going,
+        publish=publish,
+    )
+
+
+def carry_out(
+    state: Context,
+    found: Survey | Approved,
+    *,
+    jobs: int | None,
+    logs: bool,
+    lock_timeout: float,
+    auto_approve: bool,
+    as_json: bool,
+    fail_fast: bool,
+    publish: bool,
+) -> int:
+    """Show a plan, ask, do it, and show what became of it; the exit code."""
+    console, made = state.console, found.plan
+    todo = any(item.actions or item.refusal or item.promoted for item in made.datasets)
     if not _confirmed(console, made, auto_approve, todo=todo, as_json=as_json):
         return 1
     outcome = (
-        _carry_out(state, found, jobs, logs, lock_timeout, as_json, fail_fast=not keep_going)
+        _apply(state, found, jobs, logs, lock_timeout, as_json, fail_fast=fail_fast)
         if todo
         else _nothing(found)
     )
@@ -158,19 +185,19 @@ def _confirmed(
 ) -> bool:
     """Show the plan and ask, on a terminal; what takes history away needs a yes anywhere."""
     from odfbuild.extras import require_engine
-    from odfbuild.plan.model import Action
+    from odfbuild.plan.model import drops_history, takes_engine
     from odfbuild.report.plan.text import render_plan
 
-    taking = {Action.DELETE, Action.REBUILD}
-    names = [each.name for each in plan.datasets if taking & {*each.actions}]
+    names = [each.name for each in plan.datasets if drops_history(each)]
     ask = not auto_approve and (bool(names) or (plan.has_changes and console.interactive))
     if not as_json:
         console.result(render_plan(plan, color=console.color, full=False))
     elif ask:
         console.note(render_plan(plan, full=False))
-    if todo:
+    if todo and (plan.promotes is None or any(map(takes_engine, plan.datasets))):
         require_engine("`odfbuild apply`")
-    refusal = f"nothing was applied: the plan deletes or rebuilds {', '.join(names)}"
+    what = "replaces the history of" if plan.promotes else "deletes or rebuilds"
+    refusal = f"nothing was applied: the plan {what} {', '.join(names)}"
     return not ask or approved(console, auto_approve, "Do this?", refusal)
 
 
@@ -208,7 +235,7 @@ def _saved(state: Context, file: Path, selection: Selection, digest: str | None)
     config = _config_of(state, saved)
     if selection:
         part = take_part(saved, selection, config)
-        _tell(state.console, part)
+        tell_part(state.console, part)
         saved = replace(saved, plan=part.plan)
     return approve(saved, config)
 
@@ -235,7 +262,8 @@ def _called(env: str | None) -> str:
     return "no environment" if env is None else f"the environment '{env}'"
 
 
-def _tell(console: Console, part: Subset) -> None:
+def tell_part(console: Console, part: Subset) -> None:
+    """Say what a selection brought along, and what it left."""
     if part.added:
         console.note(f"Also applied, as inputs of selected datasets: {', '.join(part.added)}.")
     if part.left:
@@ -251,7 +279,7 @@ def _nothing(found: Survey | Approved) -> ApplyOutcome:
     return ApplyOutcome(datasets=())
 
 
-def _carry_out(
+def _apply(
     state: Context,
     found: Survey | Approved,
     jobs: int | None,

@@ -36,8 +36,9 @@ _COMMANDS = {
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (
-        "pull, push, serve, gc, lock list, lock break, engine deprecate, doctor, key import",
-        "branch list, branch show, branch delete, git install, git check, git anchor, git commit",
+        "promote, pull, push, serve, gc, lock list, lock break, engine deprecate, doctor",
+        "key import, branch list, branch show, branch delete",
+        "git install, git check, git anchor, git commit",
     ),
     Rule.FILES: ("init, fmt, show, schema, migrate, version, ci comment",),
 }

@@ -13,6 +13,7 @@ import typer
 from odfbuild.cli import complete
 from odfbuild.cli.option_groups import Together
 from odfbuild.errors import PlanError
+from odfbuild.store.branches import Limit
 
 if TYPE_CHECKING:
     from odfbuild.cli.console import Console
@@ -233,6 +234,41 @@ PlanOrSelection = Annotated[
 ]
 
 
+LimitOptions = Annotated[
+    "Limit | None",
+    Together(
+        {
+            "sample": (
+                Annotated[
+                    str | None,
+                    typer.Option(
+                        "--sample",
+                        metavar="PERCENT",
+                        envvar="ODFBUILD_SAMPLE",
+                        help="In a branch: read this part of the inputs, such as 10%.",
+                    ),
+                ],
+                None,
+            ),
+            "since": (
+                Annotated[
+                    str | None,
+                    typer.Option(
+                        "--since",
+                        metavar="TIME",
+                        envvar="ODFBUILD_SINCE",
+                        help="In a branch: read records of inputs from this event time on.",
+                    ),
+                ],
+                None,
+            ),
+        },
+        Limit.parse,
+    ),
+]
+"""Which part of their inputs derivatives of a branch are computed over."""
+
+
 def waiting(
     console: Console, lock_timeout: float, stopped: Callable[[], bool] = lambda: False
 ) -> Waiting:
@@ -283,7 +319,10 @@ def may_overwrite(console: Console, files: Sequence[Path], auto_approve: bool) -
 
 
 def wishes_of(
-    selection: Selection, fetch_uncacheable: bool = False, allow: list[str] | None = None
+    selection: Selection,
+    fetch_uncacheable: bool = False,
+    allow: list[str] | None = None,
+    limit: Limit | None = None,
 ) -> PlanRequest:
     """What these options ask of a plan."""
     from odfbuild.survey.survey import PlanRequest
@@ -296,6 +335,7 @@ def wishes_of(
         corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),
         of_branch=True,
+        limit=limit,
     )
 
 

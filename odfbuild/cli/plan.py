@@ -15,6 +15,7 @@ from odfbuild.cli.options import (
     AllowOption,
     DetailedExitcodeOption,
     DetailOption,
+    LimitOptions,
     SelectionOptions,
     UncacheableOption,
     wishes_of,
@@ -32,6 +33,7 @@ def plan(
     context: typer.Context,
     selection: SelectionOptions,
     form: PlanFormOptions,
+    limit: LimitOptions,
     *,
     fetch_uncacheable: UncacheableOption = False,
     allow: AllowOption = None,
@@ -69,14 +71,13 @@ def plan(
     from odfbuild.survey.idle_patterns import idle_patterns
 
     state: Context = context.obj
-    found = state.survey(wishes_of(selection, fetch_uncacheable, allow))
+    found = state.survey(wishes_of(selection, fetch_uncacheable, allow, limit))
     if refresh:
         from odfbuild.survey.survey import with_news
 
         found = with_news(found)
     made = found.plan
-    limit = limit_of(limit_bytes)
-    records = of_plan(state, found, limit) if data else None
+    records = of_plan(state, found, limit_of(limit_bytes)) if data else None
     if out is None and form is PlanForm.text and not is_github() and records is None:
         from odfbuild.report.plan.text import render_plan
 

@@ -46,6 +46,13 @@ def sql(
         typer.Option("--history", help="Query all committed records, with the system columns."),
     ] = False,
     as_of: AsOfOption = None,
+    consistent: Annotated[
+        bool,
+        typer.Option(
+            "--consistent",
+            help="Read all datasets as they were at one moment: before a promotion, or after it.",
+        ),
+    ] = False,
     valid_at: Annotated[
         str | None,
         typer.Option("--valid-at", metavar="TIME", help="Show what was true at this event time."),
@@ -78,15 +85,19 @@ def sql(
     applied; --history shows all records. --as-of queries the state known at a system time,
     --valid-at the state that was true at an event time; both can be combined.
     """
-    from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
+    from odfbuild.inspect.ask import answered, at_heads, at_moment, at_one_moment, understand
     from odfbuild.survey.names import moment_in
 
     state: Context = context.obj
     text, name = _query(query, file)
     workspace = state.workspace()
     question = understand(text, workspace.aliases())
+    if as_of and consistent:
+        raise typer.BadParameter("--as-of is one moment already", param_hint="--consistent")
     if as_of:
         sources = at_moment(workspace, question, moment_in(workspace, as_of))
+    elif consistent:
+        sources = at_one_moment(workspace, question)
     else:
         sources = at_heads(workspace, question)
     if prove is not None:

@@ -30,6 +30,7 @@ SECTIONS = {
         "plan",
         "show",
         "apply",
+        "promote",
         "ingest",
         "watermark",
         "reset",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -15,21 +15,27 @@ from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
-from odfbuild.odf.model import SetDataSchema, SetVocab
+from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.store.branches import Limit
 from odfbuild.store.dataset import DatasetStore
 
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """An input of one step: its name in queries, and schema and vocabulary at the step's end."""
+    """An input of one step: its name in queries, and schema and vocabulary at the step's end.
+
+    With a `limit` only part of its records are read; a sample goes by the `key`, if it has one.
+    """
 
     alias: str
     store: DatasetStore
     step: InputStep
     schema: SetDataSchema
     vocab: SetVocab | None
+    key: tuple[str, ...] = ()
+    limit: Limit | None = None
 
     def as_slices(self) -> InputSlices:
         """The records of the step for the engine."""
@@ -45,6 +51,34 @@ class StepInput:
             watermark=self.step.watermark,
             earlier=cache(lambda: history_files(self.store, self.step.prev_block)),
         )
+
+    def part(self, scratch: Path) -> InputSlices:
+        """The records that the engine reads; those of a part are written into `scratch`."""
+        if self.limit is None:
+            return self.as_slices()
+        from odfbuild.engine.part_of_inputs import part_of
+
+        folder = scratch / f"part-{self.step.dataset_id.multibase}"
+        return part_of(self.as_slices(), self.limit, self.key, folder)
+
+
+def key_of(state: Projection) -> tuple[str, ...]:
+    """The primary key of a dataset, if its source has one."""
+    sources = [state.polling_source, *state.push_sources.values()]
+    keys = {getattr(each.merge, "primary_key", ()) for each in sources if each is not None}
+    return keys.pop() if len(keys) == 1 else ()
+
+
+def as_limited(
+    store: DatasetStore, event: ExecuteTransform, inputs: Sequence[StepInput]
+) -> tuple[StepInput, ...]:
+    """The inputs of a recorded step, with the limits that it was computed under."""
+    from odfbuild.engine.step_limits import limit_of_step
+
+    found = limit_of_step(store, event)
+    if found is None:
+        return tuple(inputs)
+    return tuple(replace(each, limit=found.of(each.step.dataset_id)) for each in inputs)
 
 
 def is_computed(state: Projection, inputs: Sequence[StepInput]) -> bool:
@@ -78,7 +112,7 @@ def transform_task(
     return TransformTask(
         dataset=dataset,
         transform=state.transform.transform,
-        inputs=tuple(each.as_slices() for each in inputs),
+        inputs=tuple(each.part(scratch) for each in inputs),
         vocab=vocabulary_of(state.vocab),
         scratch=scratch,
         watermark_before=state.watermark,

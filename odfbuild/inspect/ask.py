@@ -23,6 +23,7 @@ from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
+from odfbuild.survey.moving_heads import consistent_heads
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -95,6 +96,22 @@ def at_heads(workspace: Workspace, question: Question) -> Sources:
     """The datasets of a question as they are now."""
     states = workspace.projections(question.datasets)
     return {name: Source(name, state) for name, state in states.items()}
+
+
+def at_one_moment(workspace: Workspace, question: Question) -> Sources:
+    """The datasets of a question as they are now, either all before a promotion or all after it.
+
+    `QueryError` E0580 for one that exists only after it.
+    """
+    states = workspace.projections_at(consistent_heads(workspace))
+    missing = sorted(set(question.datasets) - states.keys())
+    if missing:
+        raise QueryError(
+            f"'{missing[0]}' does not exist before the promotion that is going on",
+            code="E0580",
+            help="run the query again after it, or without --consistent",
+        )
+    return {name: Source(name, states[name]) for name in question.datasets}
 
 
 def at_moment(workspace: Workspace, question: Question, moment: PointInTime) -> Sources:

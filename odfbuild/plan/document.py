@@ -23,6 +23,7 @@ from odfbuild.plan.model import (
     EventChange,
     Pending,
     Plan,
+    Promoted,
     Reason,
 )
 
@@ -76,6 +77,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),
+        **({} if plan.promotes is None else {"promotes": plan.promotes}),
     }
 
 
@@ -98,7 +100,9 @@ def summary(plan: Plan) -> dict[str, int]:
     def having(*actions: Action) -> int:
         return sum(n for found, n in counts.items() if not set(actions).isdisjoint(found))
 
+    moved = {} if plan.promotes is None else {"promote": having(Action.PROMOTE)}
     return {
+        **moved,
         "create": having(Action.CREATE),
         "change": having(Action.APPEND, Action.RENAME),
         "run": having(Action.RUN),
@@ -153,6 +157,17 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
         "affected_columns": _columns(dataset.columns),
         "refusal": _refusal(dataset),
+        **({} if dataset.promoted is None else {"promoted": _promoted(dataset.promoted)}),
+    }
+
+
+def _promoted(promoted: Promoted) -> dict[str, Any]:
+    return {
+        "branch": str(promoted.branch),
+        "blocks": promoted.blocks,
+        "records": promoted.records,
+        "replays": promoted.replays,
+        "onto": _text(promoted.onto),
     }
 
 

@@ -23,6 +23,7 @@ from odfbuild.values import dataclass
 class Action(Enum):
     """What apply will do with a dataset; the value is the glyph in reports."""
 
+    PROMOTE = "=>"
     CREATE = "+"
     REBUILD = "-/+"
     RENAME = "->"
@@ -77,6 +78,13 @@ class ReasonCode(Enum):
     FAULTY = "faulty"
     POLICY_ADDITIVE = "policy.additive"
     POLICY_FORWARD_ONLY = "policy.forward-only"
+    HEAD_UNMOVED = "head_unmoved"
+    HEAD_MOVED = "head_moved"
+    BRANCH_ONLY = "branch_only"
+    REBUILT_IN_BRANCH = "rebuilt_in_branch"
+    INPUT_REPLAYED = "input_replayed"
+    ALREADY_PROMOTED = "already_promoted"
+    PROMOTION_REFUSED = "promotion_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +177,21 @@ class ColumnEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promoted:
+    """What a promotion does with a dataset whose newest block in the branch is `branch`.
+
+    The head moves to it, by so many `blocks` and `records`. When it `replays`, the branch first
+    continues from `onto` instead (`None`: from its seed).
+    """
+
+    branch: Multihash
+    blocks: int = 0
+    records: int = 0
+    replays: bool = False
+    onto: Multihash | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetPlan:
     """What will happen to one dataset. `expected_head` is the head the plan was made against.
 
@@ -177,7 +200,7 @@ class DatasetPlan:
     changelog rather corrects what there is (`records_to_correct` at most). A refused dataset has a
     `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
     lies now, where it is not `name`. `mode` is how a transformation that runs is expected to be
-    carried out.
+    carried out. `promoted` is there in the plan of a promotion.
     """
 
     name: str
@@ -198,6 +221,7 @@ class DatasetPlan:
     location: Location | None = None
     refusal: OdfbuildError | None = None
     renamed_from: str | None = None
+    promoted: Promoted | None = None
 
     @property
     def query_waits(self) -> bool:
@@ -252,6 +276,7 @@ class Plan:
     of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
     is here tells of records and windows. `external` are the datasets of others, `news`
     what repositories said of them if they were asked, `publications` what is pushed afterwards.
+    `promotes` is the branch whose datasets the heads move to, in the plan of a promotion.
     `branch` is the branch that the plan is made in, if any.
     """
 
@@ -265,6 +290,7 @@ class Plan:
     external: tuple[PinnedDataset, ...] = ()
     news: tuple[News, ...] | None = None
     publications: tuple[Publication, ...] = ()
+    promotes: str | None = None
     branch: InBranch | None = None
 
     @property
@@ -302,6 +328,17 @@ class Plan:
     def count(self, action: Action) -> int:
         """Number of datasets with that action."""
         return sum(action in dataset.actions for dataset in self.datasets)
+
+
+def drops_history(item: DatasetPlan) -> bool:
+    """Whether a history that there is will be no longer that of the head."""
+    rebuilt = any(each.code is ReasonCode.REBUILT_IN_BRANCH for each in item.reasons)
+    return rebuilt or bool({Action.DELETE, Action.REBUILD} & {*item.actions})
+
+
+def replays(item: DatasetPlan) -> bool:
+    """Whether a promotion lets the branch of a dataset continue from another block."""
+    return item.promoted is not None and item.promoted.replays
 
 
 def takes_engine(item: DatasetPlan) -> bool:

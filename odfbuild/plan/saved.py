@@ -32,6 +32,7 @@ from odfbuild.plan.model import (
     Pending,
     PinnedDataset,
     Plan,
+    Promoted,
     Publication,
     Reason,
     ReasonCode,
@@ -119,6 +120,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             Publication(dataset=each["dataset"], repository=each["repository"])
             for each in document.get("publications", ())
         ),
+        promotes=document.get("promotes"),
     )
 
 
@@ -182,6 +184,19 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         columns=_columns(data["affected_columns"]),
         location=place,
         refusal=_refusal(data["name"], data["refusal"]),
+        promoted=_promoted(data.get("promoted")),
+    )
+
+
+def _promoted(data: Mapping[str, Any] | None) -> Promoted | None:
+    if data is None:
+        return None
+    return Promoted(
+        branch=Multihash.parse(data["branch"]),
+        blocks=data["blocks"],
+        records=data["records"],
+        replays=data["replays"],
+        onto=_block(data["onto"]),
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})
 _STATUS = {
+    Action.PROMOTE: "to be promoted",
     Action.CREATE: "new",
     Action.REBUILD: "to be rebuilt",
     Action.RENAME: "to be renamed",

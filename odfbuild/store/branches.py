@@ -81,6 +81,29 @@ class Limit:
         given = {"--sample": self.sample, "--since": self.since}
         return " ".join(f"{option} {value}" for option, value in given.items() if value)
 
+    @classmethod
+    def parse(cls, sample: str | None, since: str | None) -> Limit | None:
+        """From options; `None` without them, `BranchError` E1109 for wrong ones."""
+        if sample is None and since is None:
+            return None
+        try:
+            if sample is not None and not (sample.endswith("%") and 0 < float(sample[:-1]) < 100):
+                raise ValueError(f"'{sample}' is not a percentage above 0 and below 100")
+            time = None if since is None else str(Timestamp.parse(since))
+        except ValueError as error:
+            raise BranchError(
+                f"the limit is wrong: {error}",
+                code="E1109",
+                help="use a sample such as `--sample 10%`, or a time of RFC 3339 such as "
+                "`--since 2026-01-31T00:00:00Z`",
+            ) from None
+        return cls(sample=sample, since=time)
+
+    @property
+    def fraction(self) -> float:
+        """The part of the records that a sample has, between 0 and 1."""
+        return float((self.sample or "100%").removesuffix("%")) / 100
+
     def to_data(self) -> dict[str, str]:
         """As JSON has it."""
         given = {"sample": self.sample, "since": self.since}

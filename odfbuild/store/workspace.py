@@ -90,6 +90,11 @@ class Workspace:
         self._by_id: dict[DatasetId, str] = {}
         self._mutex = threading.RLock()
 
+    def under(self, limit: Limit | None) -> Workspace:
+        """The same, where what is appended to the branch is computed over part of its inputs."""
+        found = (self.state, self.keys, self.cache, self.storage, self.elsewhere, self.branch)
+        return self if limit == self.limit else Workspace(*found, limit)
+
     # --- Finding ---
 
     def aliases(self) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import BranchError, OdfbuildError
 from odfbuild.odf.model import FetchStepMqtt, SetPollingSource
+from odfbuild.store.branches import BranchInfo, Limit
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.model import Plan
     from odfbuild.project.model import Definition
+    from odfbuild.store.dataset import DatasetStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class BranchPart:
     held: Collection[str]
     scope: Scope
     is_selected: bool
+    limit: Limit | None = None
 
     def chosen(self, names: Collection[str]) -> frozenset[str]:
         """Those of `names` that are planned: what the branch changes, or what is selected of it."""
@@ -43,7 +46,7 @@ class BranchPart:
         from odfbuild.plan.branch_scope import in_branch
 
         waiting = () if self.is_selected else self.scope.waiting
-        about = in_branch(self.name, plan, chains, self.held, waiting, None)
+        about = in_branch(self.name, plan, chains, self.held, waiting, self.limit)
         return replace(plan, branch=about, publications=())
 
 
@@ -55,6 +58,7 @@ def branch_part(
     named: Iterable[Consent],
     *,
     is_selected: bool,
+    limit: Limit | None,
 ) -> BranchPart:
     """What a plan in that branch is about, by the plan of all datasets.
 
@@ -64,7 +68,37 @@ def branch_part(
 
     asked = {each.name.lower() for each in named}
     scope = scope_of(plan, graph.inputs, held, asked)
-    return BranchPart(name=name, held=held, scope=scope, is_selected=is_selected)
+    return BranchPart(name=name, held=held, scope=scope, is_selected=is_selected, limit=limit)
+
+
+def check_limit(
+    name: str, held: Iterable[str], store_of: Callable[[str], DatasetStore], limit: Limit | None
+) -> None:
+    """Raise `BranchError` E1108 unless all of a branch is computed under that limit."""
+    for each in sorted(held):
+        known = BranchInfo.read(store_of(each).folder, each, name).limit
+        if known != limit:
+            raise BranchError(
+                f"the branch '{name}' is computed {_over(known)}, and not {_over(limit)}",
+                code="E1108",
+                dataset=each,
+                help=f"give {known}"
+                if known
+                else f"use another branch, or `odfbuild branch delete {name}` first",
+            )
+
+
+def _over(limit: Limit | None) -> str:
+    return "over all of its inputs" if limit is None else f"over part of its inputs ({limit})"
+
+
+def no_branch(limit: Limit) -> BranchError:
+    """The error for a limit outside of branches."""
+    return BranchError(
+        f"{limit} needs a branch: what is computed over part of the inputs is no head",
+        code="E1109",
+        help="add --branch NAME",
+    )
 
 
 def no_deletions(branch: str) -> BranchError:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from odfbuild.plan.changes.consent import Consent
     from odfbuild.plan.drift import ChainDrift
     from odfbuild.plan.places import Place
+    from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import DatasetStore
     from odfbuild.survey.branch_part import BranchPart
 
@@ -81,7 +82,8 @@ class PlanRequest:
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
     `deletions` chains without a definition that are to go. With `of_branch` a plan in a branch is
-    about what the branch changes, unless it is about a selection.
+    about what the branch changes, unless it is about a selection; under a `limit` derivatives read
+    part of their inputs.
     """
 
     selection: Selection | None = None
@@ -90,6 +92,7 @@ class PlanRequest:
     corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
     of_branch: bool = False
+    limit: Limit | None = None
 
     def __bool__(self) -> bool:
         consents = self.rebuilds or self.corrections or self.deletions
@@ -228,15 +231,23 @@ def _branch_part(
 ) -> BranchPart | None:
     """What a plan in a branch is about; `None`: none is asked for."""
     name = found.project.config.branch
+    if name is None and plan_request.limit is not None:
+        from odfbuild.survey.branch_part import no_branch
+
+        raise no_branch(plan_request.limit)
     if name is None or not plan_request.of_branch:
         return None
-    from odfbuild.survey.branch_part import branch_part, no_deletions
+    from odfbuild.survey.branch_part import branch_part, check_limit, no_deletions
 
     if plan_request.deletions:
         raise no_deletions(name)
     named = (*plan_request.rebuilds, *plan_request.corrections)
     selected = bool(plan_request.selection)
-    return branch_part(name, found.plan, found.graph, held, named, is_selected=selected)
+    limit = plan_request.limit
+    check_limit(name, held, found.workspace.dataset, limit)
+    return branch_part(
+        name, found.plan, found.graph, held, named, is_selected=selected, limit=limit
+    )
 
 
 def _asked_for(

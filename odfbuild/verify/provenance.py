@@ -24,7 +24,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
-from odfbuild.engine.request import StepInput, transform_task
+from odfbuild.engine.request import StepInput, as_limited, transform_task
 from odfbuild.errors import IntegrityError, PlanError
 from odfbuild.odf.chain.step import Link
 from odfbuild.odf.model import (
@@ -274,7 +274,8 @@ class _Tracer:
         if before.schema is None:
             raise AssertionError("a step with records has a schema")
         scratch = Path(tempfile.mkdtemp(dir=self._scratch))
-        step = transform_task(name, before, replay.inputs, scratch, (store, before.head))
+        inputs = as_limited(store, replay.recorded, replay.inputs)
+        step = transform_task(name, before, inputs, scratch, (store, before.head))
         return self._engine().provenance(
             ProvenanceTask(
                 step=step,

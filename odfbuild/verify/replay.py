@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from odfbuild.engine.request import StepInput
+from odfbuild.engine.request import StepInput, key_of
 from odfbuild.engine.translate.runnable import ran_on_spark
 from odfbuild.errors import IntegrityError
 from odfbuild.odf.chain.projection import Projection
@@ -160,7 +160,8 @@ def _input(
             f"removed, delete it (--allow delete:{name}+)",
         )
     step = recorded_step(recorded, interval)
-    return StepInput(alias or source.store.name, source.store, step, at_end.schema, at_end.vocab)
+    name = alias or source.store.name
+    return StepInput(name, source.store, step, at_end.schema, at_end.vocab, key_of(at_end))
 
 
 def is_reproduced(recorded: ExecuteTransform, replayed: ExecuteTransform) -> bool:

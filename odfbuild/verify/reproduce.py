@@ -17,7 +17,7 @@ from pathlib import Path
 
 from odfbuild.engine.contract import Engine, vocabulary_of
 from odfbuild.engine.release import engine_version
-from odfbuild.engine.request import is_computed, transform_task
+from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.engine.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
 from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
@@ -253,7 +253,8 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
     if not is_computed(before, replay.inputs):
         return None
     history = (store, before.head)
-    task = transform_task(store.name, before, replay.inputs, scratch, history)
+    inputs = as_limited(store, replay.recorded, replay.inputs)
+    task = transform_task(store.name, before, inputs, scratch, history)
     result = engine.transform(task)
     if before.schema is None:
         return None

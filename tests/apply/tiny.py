@@ -97,6 +97,12 @@ class Tiny:
         text = _DERIVED.format(name=name, source=source, query=query)
         (self.root / "datasets" / f"{name}.yaml").write_text(text)
 
+    def describe(self, name: str, text: str) -> None:
+        """Add a description to a definition."""
+        file = self.root / "datasets" / f"{name}.yaml"
+        info = f"    - kind: SetInfo\n      description: {text}\n"
+        file.write_text(file.read_text() + info)
+
     def arrive(self, number: int) -> None:
         """Put the file with that number (1: three records, 2: one old and one new) there."""
         (self.root / "data" / f"{number}.csv").write_text(_FILES[number])

@@ -137,7 +137,9 @@ def test_a_system_without_locks_of_unix_is_told_what_is_supported(use: str, ends
 
 def test_consent_has_one_spelling() -> None:
     asking = {name for name, command in COMMANDS.items() if "-y" in names(command)}
-    assert asking == {"apply", "branch delete", "gc", "lock break", "migrate", "render", "reset"}
+    assert asking == {
+        *("apply", "branch delete", "gc", "lock break", "migrate", "promote", "render", "reset")
+    }
     for command in COMMANDS.values():
         assert "--yes" not in names(command)
         assert ("-y" in names(command)) == ("--auto-approve" in names(command))

@@ -110,6 +110,7 @@ NOT_SELECTING = {
     "ingest": "is about one dataset",
     "pull": "selects external datasets: tests/cli/test_pull_push.py",
     "serve": "rules of the machine say what is served",
+    "promote": "selects datasets of a branch: tests/apply/test_promote.py",
     "log": "is about one dataset",
     "blame": "is about one dataset",
     "corrections": "is about one dataset",

@@ -24,6 +24,7 @@ LISTED = 200
 """Up to so many are shown at all, unless everything is asked for."""
 
 _COLORS = {
+    Action.PROMOTE: "green",
     Action.CREATE: "green",
     Action.REBUILD: "red",
     Action.RENAME: "yellow",

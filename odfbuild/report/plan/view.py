@@ -57,11 +57,14 @@ class PlanView:
     closing: str
     refused: int
     waiting: int
+    promotes: str | None = None
     branch: str | None = None
 
     @property
     def nothing(self) -> str:
         """What stands for a plan in which nothing happens."""
+        if self.promotes:
+            return f"No changes. The heads have all that the branch '{self.promotes}' has."
         if self.branch is not None:
             return f"No changes in branch {self.branch}."
         if not self.waiting:
@@ -94,10 +97,11 @@ def view(plan: Plan) -> PlanView:
     total = count(len(plan.datasets), "dataset") + selected
     where = f" in branch {plan.branch.name}" if plan.branch else ""
     counts = summary(plan)
+    of = plan.project if plan.promotes is None else f"the promotion of {plan.promotes}"
     starts = {each.dataset: each for each in plan.branch.starts} if plan.branch else {}
     return PlanView(
         project=plan.project,
-        head=f"Plan for {plan.project}{where}: {total}, {affected} affected",
+        head=f"Plan for {of}{where}: {total}, {affected} affected",
         drift=plan.drift,
         rows=_Rows(found, Readers(plan), {each.dataset: each for each in plan.windows}, starts),
         external=external_lines(plan),
@@ -106,6 +110,7 @@ def view(plan: Plan) -> PlanView:
         closing=_closing(counts),
         refused=counts["refuse"],
         waiting=sum(dataset.query_waits for dataset in found),
+        promotes=plan.promotes,
         branch=plan.branch.name if plan.branch else None,
     )
 
@@ -116,6 +121,8 @@ def closing_line(plan: Plan) -> str:
 
 
 def _closing(counts: Mapping[str, int]) -> str:
+    if "promote" in counts:
+        return f"Promotion: {counts['promote']} to move, {counts['run']} to run first."
     return (
         f"Plan: {counts['create']} to create, {counts['change']} to change, "
         f"{counts['run']} to run, {counts['reset']} to reset, {counts['delete']} to delete."
@@ -212,6 +219,8 @@ def _row(
 def _what(dataset: DatasetPlan, action: Action | None) -> str:
     events = ", ".join(change.after.KIND for change in dataset.changes)
     match action:
+        case Action.PROMOTE:
+            return _promotion(dataset)
         case Action.RENAME:
             what = f"renamed from {dataset.renamed_from}; its chain stays the same"
             return f"{what}; {category(dataset)}: {events}" if events else what
@@ -235,6 +244,19 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"
 
 
+def _promotion(dataset: DatasetPlan) -> str:
+    """How the head gets to what the branch has."""
+    promoted = dataset.promoted
+    if promoted is None:
+        raise AssertionError("what is promoted says how")
+    if promoted.replays:
+        return "replayed on top of the head" if promoted.onto else "computed again in the branch"
+    amount = count(promoted.blocks, "block")
+    if promoted.records:
+        amount += f", {count(promoted.records, 'record')}"
+    return f"{'new' if dataset.expected_head is None else 'moved to the branch'}: {amount}"
+
+
 # The line of the dataset, the diff or the amount says these.
 _SAID_ALREADY = {
     ReasonCode.NEW,
@@ -246,6 +268,8 @@ _SAID_ALREADY = {
     ReasonCode.SCHEMA_CHANGED,
     # Why it does not run as well is told by the whole trees.
     ReasonCode.SOURCE_UNCHANGED,
+    ReasonCode.HEAD_UNMOVED,
+    ReasonCode.BRANCH_ONLY,
 }
 
 
@@ -436,7 +460,8 @@ def _root_cause(reason: Reason) -> str:
 def _notes(plan: Plan, counts: Mapping[str, int]) -> list[str]:
     lines = []
     if counts["refuse"]:
-        lines.append(f"{count(counts['refuse'], 'dataset')} refused; apply runs the others.")
+        rest = "apply runs the others" if plan.promotes is None else "no head moves"
+        lines.append(f"{count(counts['refuse'], 'dataset')} refused; {rest}.")
     if counts["poll"]:
         lines.append(f"{count(counts['poll'], 'dataset')} to be checked by apply.")
     return lines + _total(plan)

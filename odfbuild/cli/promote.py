@@ -1,0 +1,164 @@
+"""`odfbuild promote`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfbuild.cli import complete
+from odfbuild.cli.context import Context
+from odfbuild.cli.exit_codes import EXIT_CHANGES
+from odfbuild.cli.option_groups import Together
+from odfbuild.cli.options import (
+    ApproveOption,
+    DetailedExitcodeOption,
+    DetailOption,
+    ExcludeOption,
+    LockTimeoutOption,
+    SelectOption,
+    SelectorOption,
+    selection_of,
+    wishes_of,
+)
+from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
+from odfbuild.store.lock_holders import LOCK_TIMEOUT
+
+if TYPE_CHECKING:
+    from odfbuild.graph.selection import Selection
+    from odfbuild.survey.approved import Approved
+
+_Selected = Annotated[
+    "Selection",
+    Together(
+        {
+            "select": (SelectOption, None),
+            "exclude": (ExcludeOption, None),
+            "selector": (SelectorOption, None),
+        },
+        lambda select, exclude, selector: selection_of(None, select, exclude, selector),
+    ),
+]
+
+
+def promote(
+    context: typer.Context,
+    branch: Annotated[
+        str,
+        typer.Argument(
+            metavar="BRANCH", autocompletion=complete.branches, help="Name of the branch."
+        ),
+    ],
+    selection: _Selected,
+    form: PlanFormOptions,
+    *,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="rebuild:NAME",
+            envvar="ODFBUILD_ALLOW",
+            help="Replace the history of this dataset by the one that was rebuilt in the branch; "
+            "rebuild:NAME+ includes all downstream datasets.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan of the promotion.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            envvar="ODFBUILD_OUT",
+            help="Only save the plan to this file, for `odfbuild apply FILE`.",
+        ),
+    ] = None,
+    detail: DetailOption = False,
+    detailed_exitcode: DetailedExitcodeOption = False,
+    auto_approve: ApproveOption = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            envvar="ODFBUILD_JOBS",
+            help="Number of datasets to run at once (default: number of cores).",
+        ),
+    ] = None,
+    lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish/--no-publish",
+            envvar="ODFBUILD_PUBLISH",
+            help="Push to repositories afterwards as `publish` in odfbuild.yaml says, or not.",
+        ),
+    ] = True,
+) -> int:
+    """Move the heads to what a branch has.
+
+    Where a head did not move since the branch left it, nothing is computed. Where it moved, the
+    changes of the branch are replayed on top of it. On a terminal the plan is shown first and has
+    to be confirmed. Afterwards the branch is gone: all of it is on the head.
+    """
+    from odfbuild.cli.apply import carry_out
+    from odfbuild.survey.promotion import survey_promotion
+
+    state: Context = context.obj
+    console = state.console
+    asked = wishes_of(selection, allow=allow)
+    if asked.corrections or asked.deletions:
+        raise typer.BadParameter("a promotion takes `rebuild:NAME` only", param_hint="--allow")
+    planning = dry_run or detailed_exitcode or out is not None
+    if not planning and form in (PlanForm.md, PlanForm.html):
+        raise typer.BadParameter("add --dry-run: this is a form of the plan", param_hint="--format")
+    found, part = survey_promotion(state.config(), branch, asked.selection, asked.rebuilds)
+    if part is not None:
+        from odfbuild.cli.apply import tell_part
+
+        tell_part(console, part)
+    if planning or not found.plan.applyable:
+        return _show(state, found, form, out, detail, detailed_exitcode=detailed_exitcode)
+    return carry_out(
+        state,
+        found,
+        jobs=jobs,
+        logs=False,
+        lock_timeout=lock_timeout,
+        auto_approve=auto_approve,
+        as_json=form is PlanForm.json,
+        fail_fast=True,
+        publish=publish,
+    )
+
+
+def _show(
+    state: Context,
+    found: Approved,
+    form: PlanForm,
+    out: Path | None,
+    detail: bool,
+    *,
+    detailed_exitcode: bool,
+) -> int:
+    """Show the plan, and save it; the exit code of `plan`."""
+    from odfbuild.cli.github import tell_plan
+    from odfbuild.project.git.revision import revision
+    from odfbuild.report.plan.json import plan_to_data, stamp
+
+    console, config = state.console, found.project.config
+    saved = stamp(found.plan, git=revision(config.root))
+    show_plan(console, saved, form, full=detail, owners=config.owners)
+    if out is not None:
+        from odfbuild.cli.output_file import write_json
+
+        write_json(out, plan_to_data(saved))
+        console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
+    tell_plan(console, saved, out, config)
+    if not found.plan.applyable:
+        return max(each.refusal.exit_code for each in found.plan.datasets if each.refusal)
+    return EXIT_CHANGES if detailed_exitcode and found.plan.has_changes else 0

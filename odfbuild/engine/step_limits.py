@@ -1,0 +1,68 @@
+"""Which part of its inputs a step read: said by its checkpoint, so that the chain tells it.
+
+What `info/branches/<branch>` says can be edited; a checkpoint is named by its hash in the block.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from odfbuild.store.branches import Limit
+from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    from odfbuild.odf.model import ExecuteTransform
+    from odfbuild.odf.multihash import Multihash
+    from odfbuild.store.dataset import DatasetStore
+
+_LARGEST = 1 << 20
+"""Larger checkpoints are those of other engines."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """The limit of a step, and the identities of those of its inputs that were sampled."""
+
+    limit: Limit
+    sampled: frozenset[str]
+
+    def of(self, dataset_id: object) -> Limit:
+        """How one input was limited."""
+        sampled = str(dataset_id) in self.sampled
+        return Limit(sample=self.limit.sample if sampled else None, since=self.limit.since)
+
+
+def limit_of_step(store: DatasetStore, event: ExecuteTransform) -> StepLimit | None:
+    """How the inputs of a step were limited; `None`: it read all of them.
+
+    `IntegrityError` E0811 when the checkpoint, which says so, is not here.
+    """
+    checkpoint = event.new_checkpoint
+    if checkpoint is None or checkpoint.size > _LARGEST:
+        return None
+    try:
+        said = json.loads(store.bring("checkpoints", checkpoint.physical_hash).read_bytes())
+        limit = Limit.of(said.get("limit"))
+        return None if limit is None else StepLimit(limit, frozenset(said["sampled"]))
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return None  # of another engine
+
+
+def limit_in_chain(
+    store: DatasetStore, head: Multihash, base: Multihash | None = None
+) -> Limit | None:
+    """The limit of any step in `(base, head]`, or in the whole chain; `None`: there is none.
+
+    Where `base` is not in the history of `head`, as after a rebuild, the whole chain counts.
+    """
+    from odfbuild.odf.model import ExecuteTransform
+
+    for hash, block in store.walk(head):
+        if hash == base:
+            return None
+        if isinstance(block.event, ExecuteTransform):
+            found = limit_of_step(store, block.event)
+            if found is not None:
+                return found.limit
+    return None

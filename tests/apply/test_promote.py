@@ -1,0 +1,428 @@
+"""Promotions through the program, on an engine without a JVM that counts what it computes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfbuild.engine.contract import IngestTask, TransformTask
+from odfbuild.odf.model import AddData, ExecuteTransform
+from odfbuild.store.workspace import Workspace
+from odfbuild.survey.moving_heads import consistent_heads, read_manifest
+from odfbuild.verify.integrity import verify_integrity
+from tests.apply.in_process import Program, Said, share
+from tests.apply.plain_engine import PlainEngine
+from tests.apply.tiny import QUERY, Tiny
+
+BRANCH = "pr-1"
+
+
+class CountingEngine(PlainEngine):
+    """Counts the steps that it computes, by dataset, and how often it was started."""
+
+    def __init__(self) -> None:
+        self.steps: Counter[str] = Counter()
+        self.records: Counter[str] = Counter()
+
+    def transform(self, task: TransformTask) -> Any:
+        self.steps[task.dataset] += 1
+        self.records[task.dataset] += sum(each.last - each.first + 1 for each in task.inputs)
+        return super().transform(task)
+
+    def ingest(self, task: IngestTask) -> Any:
+        self.steps["root"] += 1
+        return super().ingest(task)
+
+
+class Branching:
+    """The tiny project with a derivative of the derivative, and its program."""
+
+    def __init__(self, tiny: Tiny, program: Program, engine: CountingEngine) -> None:
+        self.tiny, self.program, self.engine = tiny, program, engine
+        self.root = tiny.root
+        tiny.derive("below", "SELECT event_time, id, value * 2 AS value FROM source", "derived")
+
+    def apply(self, *arguments: str) -> Said:
+        return self.program.ok("apply", "-y", *arguments)
+
+    def change(self, factor: int = 100) -> None:
+        self.tiny.derive("derived", QUERY.replace("10", str(factor)))
+
+    def undescribe(self) -> None:
+        file = self.root / "datasets" / "root.yaml"
+        file.write_text(file.read_text().partition("    - kind: SetInfo")[0])
+
+    def promote(self, *arguments: str) -> Said:
+        return self.program.ok("promote", BRANCH, "-y", *arguments)
+
+    def heads(self) -> dict[str, str]:
+        return {name: head.decode() for name, head in self.tiny.workspace().heads().items()}
+
+    def in_branch(self) -> dict[str, str]:
+        space = Workspace(
+            self.root / "chains",
+            self.root / ".odfbuild-keys",
+            self.root / ".odfbuild",
+            branch=BRANCH,
+        )
+        return {name: head.decode() for name, head in space.heads().items()}
+
+    def branch_files(self) -> list[str]:
+        chains = self.root / "chains"
+        found = [*chains.rglob(f"refs/{BRANCH}"), *chains.rglob(f"info/branches/{BRANCH}")]
+        return sorted(str(each.relative_to(chains)) for each in found)
+
+    def values(self, name: str) -> list[tuple[int, int]]:
+        return [(each["id"], each["value"]) for each in self.tiny.records(name)]
+
+    def is_settled(self) -> None:
+        """Nothing is left to do, all of history verifies, and the branch is gone."""
+        rest = self.program("plan", "--detailed-exitcode")
+        assert rest.code == 0, rest.out
+        assert verify_integrity(self.tiny.workspace()) == ()
+        assert self.branch_files() == []
+        assert read_manifest(self.root / "chains") is None
+
+
+@pytest.fixture
+def engine() -> CountingEngine:
+    return CountingEngine()
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path,
+    engine: CountingEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Branching:
+    share(engine, monkeypatch)
+    tiny = Tiny.fresh(tmp_path / "tiny")
+    made = Branching(tiny, Program(tiny.root, monkeypatch, capsys), engine)
+    made.apply()
+    return made
+
+
+def changed(project: Branching, *, arrives: bool = True) -> None:
+    """A branch with a changed query, a new dataset, and a new file."""
+    project.change()
+    project.tiny.derive("extra", "SELECT event_time, id, value + 0 AS value FROM source", "derived")
+    if arrives:
+        project.tiny.describe("root", "Changed too")
+        project.tiny.arrive(2)
+    project.apply("-b", BRANCH)
+    project.engine.steps.clear()
+
+
+def test_where_no_head_moved_heads_become_blocks_of_the_branch_and_nothing_is_computed(
+    project: Branching,
+) -> None:
+    before = project.heads()
+    changed(project)
+    assert project.heads() == before
+    wanted = project.in_branch()
+    said = project.promote()
+    assert project.heads() == wanted
+    assert project.engine.steps == Counter()
+    assert "Promotion: 4 to move, 0 to run first." in said.out
+    assert "promoted from pr-1" in said.out
+    project.is_settled()
+
+
+def test_a_second_promotion_says_that_there_is_no_such_branch(project: Branching) -> None:
+    changed(project)
+    project.promote()
+    said = project.program("promote", BRANCH, "-y")
+    assert said.code == 1
+    assert "error[E1102]" in said.err
+
+
+def test_a_new_query_continues_from_a_head_that_got_data(project: Branching) -> None:
+    before = project.tiny.root / "datasets" / "derived.yaml"
+    old = before.read_text()
+    changed(project, arrives=False)
+    new = before.read_text()
+    extra = project.root / "datasets" / "extra.yaml"
+    kept = extra.read_text()
+    extra.unlink()
+    before.write_text(old)
+    project.tiny.arrive(2)
+    project.apply()  # the head goes on with the old query
+    heads = project.heads()
+    before.write_text(new)
+    extra.write_text(kept)
+    (project.root / "data" / "3.csv").write_text("event_time,id,value\n2024-03-01 00:00:00,5,5\n")
+    project.engine.steps.clear()
+    said = project.promote("--dry-run")
+    assert "replayed on top of the head" in said.out
+    assert project.heads() == heads
+    project.promote()
+    assert project.engine.steps["extra"] == 1
+    assert "root" not in project.engine.steps
+    project.apply()
+    project.is_settled()
+    assert project.values("derived") == [(1, 10), (2, 20), (3, 30), (4, 40), (5, 500)]
+    assert project.values("extra") == project.values("derived")
+    store = project.tiny.workspace().dataset("derived")
+    head = store.head()
+    assert head is not None
+    history = {str(block) for block, _ in store.walk(head)}
+    assert heads["derived"] in history
+
+
+def test_data_that_branch_and_head_ingested_is_there_once(project: Branching) -> None:
+    changed(project)
+    (project.root / "datasets" / "extra.yaml").unlink()
+    project.change(10)
+    project.undescribe()
+    project.apply()
+    project.promote()
+    assert [each["id"] for each in project.tiny.records("root")] == [1, 2, 3, 4]
+    assert [each for each, _ in project.values("extra")] == [1, 2, 3, 4]
+    assert verify_integrity(project.tiny.workspace()) == ()
+
+
+def test_a_promotion_waits_in_a_file_that_apply_carries_out(project: Branching) -> None:
+    changed(project)
+    wanted = project.in_branch()
+    project.program.ok("promote", BRANCH, "-o", "promotion.json")
+    assert json.loads((project.root / "promotion.json").read_text())["promotes"] == BRANCH
+    project.program.ok("apply", "-y", "promotion.json")
+    assert project.heads() == wanted
+    project.is_settled()
+
+
+def test_a_saved_promotion_is_lost_when_a_head_or_the_branch_moved(project: Branching) -> None:
+    changed(project)
+    project.program.ok("promote", BRANCH, "-o", "promotion.json")
+    project.change(7)
+    project.apply("-b", BRANCH)
+    heads = project.heads()
+    said = project.program("apply", "-y", "promotion.json")
+    assert said.code == 5
+    assert "in the branch 'pr-1'" in said.err
+    project.program.ok("promote", BRANCH, "-o", "promotion.json")
+    project.change(10)
+    project.apply("-s", "root", "derived")
+    heads = project.heads()
+    said = project.program("apply", "-y", "promotion.json")
+    assert said.code == 5
+    assert project.heads() == heads
+
+
+def test_readers_of_a_rebuilt_history_see_the_old_one_until_all_of_it_is_new(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = project.heads()
+    project.change()
+    project.apply("-b", BRANCH, "--allow", "rebuild:derived+")
+    assert project.heads() == before
+    refused = project.program("promote", BRANCH, "-y")
+    assert refused.code == 1
+    assert refused.out.count("error[E1124]") == 2
+    assert project.heads() == before
+    seen: list[dict[str, bytes]] = []
+    space = project.tiny.workspace()
+    from odfbuild.store.dataset import DatasetStore
+
+    swap = DatasetStore.swap_head
+
+    def watched(self: DatasetStore, *given: Any) -> None:
+        swap(self, *given)
+        seen.append(consistent_heads(space))
+
+    monkeypatch.setattr(DatasetStore, "swap_head", watched)
+    project.promote("--allow", "rebuild:derived+")
+    monkeypatch.undo()
+    old = {name: head.encode() for name, head in before.items()}
+    assert seen == [old, old]
+    after = consistent_heads(space)
+    assert all(after[name] != old[name] for name in ("derived", "below"))
+    assert project.values("derived") == [(1, 100), (2, 200), (3, 300)]
+
+
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from odfbuild.store.dataset import DatasetStore
+
+    old = {name: head.encode() for name, head in project.heads().items()}
+    changed(project)
+    wanted = project.in_branch()
+    swap = DatasetStore.swap_head
+
+    def second_kills(self: DatasetStore, *given: Any) -> None:
+        if self.name == "derived":
+            raise Killed
+        swap(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatasetStore, "swap_head", second_kills)
+        with pytest.raises(Killed):
+            project.program("promote", BRANCH, "-y")
+    assert project.heads() != wanted
+    assert consistent_heads(project.tiny.workspace()) == old
+    said = project.program("apply", "-y")
+    assert said.code == 1
+    assert "error[E1129]" in said.err
+    assert "1 of 4 heads have moved" in said.err
+    project.promote()
+    assert project.heads() == wanted
+    project.is_settled()
+
+
+def test_a_part_of_a_branch_brings_its_inputs_and_leaves_the_rest(project: Branching) -> None:
+    changed(project)
+    said = project.promote("-s", "derived")
+    assert "Also applied, as inputs of selected datasets: root." in said.err
+    assert project.branch_files()
+    assert {name for name, head in project.in_branch().items()} >= {"extra"}
+    assert "extra" not in project.heads()
+    project.promote()
+    project.is_settled()
+
+
+def test_a_log_of_the_run_knows_what_was_promoted(project: Branching) -> None:
+    before = project.heads()
+    changed(project)
+    project.promote()
+    file = sorted(project.root.glob(".odfbuild/runs/*/run_results.json"))[-1]
+    results = {each["name"]: each for each in json.loads(file.read_text())["datasets"]}
+    derived = results["derived"]
+    assert (derived["actions"], derived["status"]) == (["promote"], "committed")
+    assert derived["because"] == "promoted from pr-1"
+    assert (derived["head_before"], derived["head_after"]) == (
+        before["derived"],
+        project.heads()["derived"],
+    )
+    assert derived["records"] == 4 - 3
+
+
+def test_json_and_exit_codes_are_those_of_plans_and_applies(project: Branching) -> None:
+    changed(project)
+    plan = project.program("promote", BRANCH, "--dry-run", "--json", "--detailed-exitcode")
+    assert plan.code == 2
+    assert plan.data["summary"]["promote"] == 4
+    assert project.program("promote", BRANCH, "--dry-run", "--md").out.startswith("<!--")
+    outcome = project.program.ok("promote", BRANCH, "-y", "--json").data
+    assert {each["status"] for each in outcome["datasets"]} == {"committed"}
+
+
+def test_the_python_interface_promotes(project: Branching) -> None:
+    from odfbuild import Project
+
+    changed(project)
+    wanted = project.in_branch()
+    python = Project(project.root)
+    plan = python.plan_promotion(BRANCH)
+    assert plan.promotes == BRANCH
+    outcome = python.promote(BRANCH)
+    assert outcome.exit_code == 0
+    assert project.heads() == wanted
+    assert python.heads() == wanted
+
+
+def deleted(project: Branching) -> None:
+    """A merge in Git took the head away."""
+    (project.root / "chains" / "below" / "refs" / "head").unlink()
+
+
+def deleted_input(project: Branching) -> None:
+    for name in ("derived", "below", "extra"):
+        (project.root / "datasets" / f"{name}.yaml").unlink()
+    project.apply("--allow", "delete:derived+")
+
+
+def reset_input(project: Branching) -> None:
+    project.tiny.derive("derived", QUERY.replace("10", "100"))
+    project.promote("-s", "root")
+    project.program.ok("reset", "root", "-r", "-y", "--schema")
+
+
+def reset_head(project: Branching) -> None:
+    project.program.ok("reset", "derived", "-r", "-y")
+
+
+def limited(project: Branching) -> None:
+    file = project.root / "chains" / "extra" / "info" / "branches" / BRANCH
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps({**known, "limit": {"sample": "10%"}}))
+
+
+def conflicting(project: Branching) -> None:
+    (project.root / "datasets" / "extra.yaml").unlink()
+    project.change(7)
+    project.apply()
+
+
+def made_twice(project: Branching) -> None:
+    project.change(10)
+    project.apply("-s", "extra")
+
+
+@pytest.mark.parametrize(
+    ("happens", "code"),
+    [
+        (limited, "E1120"),
+        (deleted, "E1121"),
+        (deleted_input, "E1128"),
+        (reset_input, "E1128"),
+        (reset_head, "E1123"),
+        (conflicting, "E1126"),
+        (made_twice, "E1122"),
+    ],
+)
+def test_what_cannot_be_promoted_is_refused_with_a_way_out_and_no_head_moves(
+    project: Branching, happens: Callable[[Branching], None], code: str
+) -> None:
+    changed(project)
+    happens(project)
+    heads = project.heads()
+    said = project.program("promote", BRANCH, "-y")
+    assert said.code == 1
+    assert code in said.out
+    assert "help: " in said.out
+    assert "no head moves" in said.out
+    assert project.heads() == heads
+    assert project.branch_files()
+
+
+def test_data_that_only_moves_heads_is_what_a_direct_apply_gives_but_for_times(
+    project: Branching, tmp_path: Path
+) -> None:
+    direct = Tiny(shutil.copytree(project.root, tmp_path / "direct"))
+    changed(project)
+    project.promote()
+    shutil.copytree(project.root / "datasets", direct.root / "datasets", dirs_exist_ok=True)
+    shutil.copytree(project.root / "data", direct.root / "data", dirs_exist_ok=True)
+    program = Program(direct.root, project.program.monkeypatch, project.program.capsys)
+    program.ok("apply", "-y")
+    for name in ("root", "derived", "below", "extra"):
+        assert without_times(project.tiny, name) == without_times(direct, name)
+
+
+def without_times(tiny: Tiny, name: str) -> list[Any]:
+    """A chain without what follows from the clock: times, and the identity of what is new.
+
+    Data files hold `system_time` too, so their hashes, sizes and those of blocks differ with it.
+    """
+    found: list[Any] = []
+    for event in tiny.events(name):
+        if isinstance(event, AddData | ExecuteTransform):
+            data = event.new_data
+            found.append((type(event), event.prev_offset, data and data.offset_interval))
+        elif type(event).__name__ not in ("Seed", "SetTransform"):
+            found.append(event)
+        else:
+            found.append(type(event))
+    return [found, tiny.records(name)]
