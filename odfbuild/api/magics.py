@@ -100,4 +100,6 @@ def _options() -> ArgumentParser:
 
 def _time(text: str) -> datetime:
     """A time, or a date for its midnight in UTC."""
-    return Timestamp.parse(text if "T" in text else f"{text}T00:00:00Z").to_datetime()
+    found = Timestamp.parse(text if "T" in text else f"{text}T00:00:00Z")
+    # Python has no nanoseconds: the time in the citation of a dataset is not rounded to one before.
+    return Timestamp(found.ns + 999).to_datetime()

@@ -40,7 +40,7 @@ def test_an_answer_goes_into_a_variable(shell: Any) -> None:
 
 
 def test_the_past_and_the_history_can_be_asked(shell: Any, tiny: Tiny, odfbuild: Program) -> None:
-    then = Project(tiny.root)["root"].pin.time
+    then = Project(tiny.root)["root"].pin.system_time
     tiny.arrive(2)
     odfbuild.apply()
 
@@ -74,7 +74,7 @@ def test_a_project_is_a_variable_or_a_folder(shell: Any, tiny: Tiny) -> None:
         ("--engine sqlite", "SELECT 1", "invalid choice: 'sqlite'"),
         ("--at soon", "SELECT id FROM root", "soon"),
         ("--nothing", "SELECT id FROM root", "unknown: --nothing"),
-        ("-p nowhere", "SELECT id FROM root", "E0100"),
+        ("-p /", "SELECT id FROM root", "E0100"),
     ],
 )
 def test_what_is_wrong_is_told_without_a_traceback(

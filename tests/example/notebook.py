@@ -14,9 +14,10 @@ from typing import Any
 NOTEBOOK = Path(__file__).parents[2] / "example_project" / "flights.ipynb"
 _CHANGES = {
     r"did:odf:\w+": "did:odf:…",
-    r"\bf1620[0-9a-f]{8,}": "BLOCK",
+    r"\bf1620[0-9a-f]{8,}": "HASH",
     r"(block #\d+ )[0-9a-f]{8}, \d{4}-\d\d-\d\d": r"\1HASH, DAY",
-    r"\bblock [0-9a-f…]+": "block HASH",
+    r"committed [\d:.TZ-]+": "committed TIME",
+    r"DuckDB [\d.]+": "DuckDB",
 }
 
 
