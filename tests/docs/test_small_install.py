@@ -139,7 +139,7 @@ def test_what_reads_no_records_works(planner: Path, project: Path, words: Sequen
 
 @pytest.mark.parametrize(
     "words",
-    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"]],
+    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"], ["test", "--unit"]],
     ids=" ".join,
 )
 def test_what_needs_spark_names_the_extra_and_the_command(
