@@ -28,6 +28,8 @@ HERE = Path(__file__).parent
 START = "python -c pass"
 COLD_CHAINS = "odfbuild plan, all chains, cold"
 CHANGED_CHAINS = "odfbuild plan, all chains, one changed file"
+CHANGED_LEAF = "odfbuild plan, all chains, one changed leaf"
+IN_BRANCH = "odfbuild plan -b, all chains, one changed leaf"
 FOREIGN_NAME = re.compile(r"\b(?:src|der_l\d+)_\d{6}\b")
 
 
@@ -123,6 +125,26 @@ def odfbuild_rows(size: int, project: Path, options: argparse.Namespace) -> Iter
     yield Row(size, COLD_CHAINS, repeated(command, project, options.repeat, before=forget))
     yield Row(size, WARM_CHAINS, repeated(command, project, options.repeat))
     yield Row(size, CHANGED_CHAINS, repeated(command, project, options.repeat, before=edit))
+
+    leaf = leaf_of(project)
+    begin = [sys.executable, str(HERE / "begin_branch.py"), str(project), leaf.stem]
+    subprocess.run(begin, check=True)
+
+    def edit_leaf() -> None:
+        change_one(leaf.parent, leaf.name)
+
+    run(command, project)
+    in_branch = [*command, "-b", "pr-1"]
+    run(in_branch, project)
+    yield Row(size, CHANGED_LEAF, repeated(command, project, options.repeat, before=edit_leaf))
+    yield Row(size, IN_BRANCH, repeated(in_branch, project, options.repeat, before=edit_leaf))
+
+
+def leaf_of(project: Path) -> Path:
+    """The definition of a dataset that no other one reads, and whose query compares something."""
+    texts = {path: path.read_text() for path in (project / "datasets").rglob("*.yaml")}
+    read = {name for text in texts.values() for name in re.findall(r"datasetRef: (\S+)", text)}
+    return min(path for path, text in texts.items() if path.stem not in read and ">=" in text)
 
 
 if __name__ == "__main__":

@@ -302,13 +302,35 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         A reference is a name here, an address, or one such as `acme/prices`; names are looked up in
         `repository` if that is given. `name` is what one dataset is to be called here, `to` its
         last block to take; without `data` only chains come. `allow` names the datasets whose
-        history may be replaced. What fails with one dataset is part of its `Transfer`.
+        history may be replaced. What fails with one dataset is part of its `Transfer`. In a branch,
+        that is brought from where it was pushed to, and no head moves.
         """
-        from odfbuild.apply.transfers import pull_datasets
+        from odfbuild.apply.transfers import pull_branch, pull_datasets
         from odfbuild.project.load import read_project
+        from odfbuild.repository.branch_requests import BranchRequest
+        from odfbuild.repository.fetch_on_demand import workspace_of
         from odfbuild.repository.requests import PullRequest
 
         project = read_project(self._folder, self._given)
+        if self._given.branch is not None:
+            if name is not None or to is not None:
+                raise ValueError("a branch is pulled as it is, without name and to")
+            of_branch = BranchRequest(
+                branch=self._given.branch,
+                names=references or None,
+                repository=repository,
+                data=data,
+                allow=allow,
+            )
+            return pull_branch(
+                project.config,
+                project.definitions,
+                workspace_of(project.config),
+                of_branch,
+                dry_run=dry_run,
+                waiting=Waiting(seconds=lock_timeout),
+                watcher=LoggedTransfers(),
+            )
         request = PullRequest(
             references=references or None,
             repository=repository,
@@ -320,7 +342,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         return pull_datasets(
             project.config,
             project.definitions,
-            self._on_heads("pull"),
+            self.workspace(),
             request,
             dry_run=dry_run,
             waiting=Waiting(seconds=lock_timeout),
@@ -339,12 +361,25 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
 
         In `repository`, or where `publish` in odfbuild.yaml says; `name` is what one dataset is to
         be called there, `allow` names the datasets whose history there may be replaced. What fails
-        with one dataset is part of its `Transfer`.
+        with one dataset is part of its `Transfer`. In a branch, that is published beside the heads.
         """
-        from odfbuild.apply.transfers import push_datasets
+        from odfbuild.apply.transfers import push_branch, push_datasets
+        from odfbuild.repository.branch_requests import BranchRequest
         from odfbuild.repository.requests import PushRequest, own_datasets
 
-        workspace = self._on_heads("push")
+        workspace = self.workspace()
+        if self._given.branch is not None:
+            if name is not None:
+                raise ValueError("a branch is pushed beside the heads, without name")
+            of_branch = BranchRequest(
+                branch=self._given.branch,
+                names=[existing(workspace, each) for each in datasets] or None,
+                repository=repository,
+                allow=allow,
+            )
+            return push_branch(
+                self.config(), workspace, of_branch, dry_run=dry_run, watcher=LoggedTransfers()
+            )
         names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
         request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(

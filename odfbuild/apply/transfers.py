@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from odfbuild.apply.reset import Reset
 from odfbuild.apply.run_log import record_resets
 from odfbuild.project.model import Config, Definition
+from odfbuild.repository.branch_requests import BranchRequest, branch_pulls, branch_pushes
+from odfbuild.repository.branches import pull_branches, push_branches
 from odfbuild.repository.open import Remotes
 from odfbuild.repository.outcome import Transfer, TransferStatus, Watcher
 from odfbuild.repository.pull import pull
@@ -42,6 +44,36 @@ def pull_datasets(
         replaced = [each for each in found if each.status is TransferStatus.REPLACED]
         record_resets(config.cache, map(_as_reset, replaced), workspace) if replaced else None
     return found
+
+
+def pull_branch(
+    config: Config,
+    definitions: Iterable[Definition],
+    workspace: Workspace,
+    request: BranchRequest,
+    *,
+    dry_run: bool = False,
+    waiting: Waiting = NOT_WAITING,
+    watcher: Watcher | None = None,
+) -> tuple[Transfer, ...]:
+    """Pull a branch; raises only what is wrong with the request itself. No head moves."""
+    with Remotes(config.root, config.repositories) as remotes:
+        wanted = branch_pulls(config, definitions, workspace, remotes, request)
+        return pull_branches(workspace, wanted, dry_run=dry_run, waiting=waiting, watcher=watcher)
+
+
+def push_branch(
+    config: Config,
+    workspace: Workspace,
+    request: BranchRequest,
+    *,
+    dry_run: bool = False,
+    watcher: Watcher | None = None,
+) -> tuple[Transfer, ...]:
+    """Push a branch; raises only what is wrong with the request itself."""
+    with Remotes(config.root, config.repositories) as remotes:
+        wanted = branch_pushes(config, workspace, remotes, request)
+        return push_branches(workspace, wanted, dry_run=dry_run, watcher=watcher)
 
 
 def push_datasets(

@@ -27,16 +27,16 @@ class Rule(Enum):
 
 
 _COMMANDS = {
-    Rule.BEGINS: ("plan, apply",),
+    Rule.BEGINS: ("plan, apply, pull",),
     Rule.READS: (
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
         "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
         "watermark show, watermark late, storage status, storage push, storage pull",
-        "docs serve, key status, key export",
+        "docs serve, key status, key export, push",
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (
-        "promote, pull, push, serve, gc, lock list, lock break, engine deprecate, doctor",
+        "promote, serve, gc, lock list, lock break, engine deprecate, doctor",
         "key import, branch list, branch show, branch delete",
         "git install, git check, git anchor, git commit",
     ),

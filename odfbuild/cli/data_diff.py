@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,23 @@ from odfbuild.cli.context import Context
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
     from odfbuild.inspect.data_diff.model import Comparison
+    from odfbuild.project.model import Config
     from odfbuild.survey.survey import Survey
+
+
+def for_others(found: Comparison, config: Config) -> Comparison:
+    """What of a difference may leave this machine."""
+    from odfbuild.inspect.data_diff.shown import shown
+    from odfbuild.project.settings.showing import Showing
+
+    return shown(found, Showing(config.show))
+
+
+def for_this_output(found: Comparison, config: Config) -> Comparison:
+    """What of a difference may be printed: all of it, but in the log of a CI job."""
+    in_job = "true" in (os.environ.get("GITHUB_ACTIONS"), os.environ.get("GITLAB_CI"))
+    return for_others(found, config) if in_job else found
+
 
 LimitBytesOption = Annotated[
     str | None,

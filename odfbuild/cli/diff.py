@@ -11,6 +11,8 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.data_diff import (
     LimitBytesOption,
     between_moments,
+    for_others,
+    for_this_output,
     limit_of,
     with_branch,
     with_chains,
@@ -134,29 +136,25 @@ def _data(
 
 
 def _show_data(state: Context, found: Comparison, form: PlanForm) -> None:
-    console = state.console
+    console, config = state.console, state.config()
     if form is PlanForm.json:
         from odfbuild.report.records.data_diff.json import data_diff_to_data
 
-        console.data(data_diff_to_data(found))
-    elif form is PlanForm.text:
+        console.data(data_diff_to_data(for_this_output(found, config)))
+    elif form is PlanForm.md:
+        from odfbuild.report.records.data_diff.markdown import render_data_diff_markdown
+
+        seen = for_others(found, config)
+        console.result(render_data_diff_markdown(seen, config.name, config.env))
+    elif form is PlanForm.html:
+        from odfbuild.report.records.data_diff.html import render_data_diff_html
+
+        console.result(render_data_diff_html(for_others(found, config), config.name))
+    else:
         from odfbuild.report.records.data_diff.text import render_data_diff
 
-        console.result(render_data_diff(found, color=console.color))
-    else:
-        from odfbuild.inspect.data_diff.shown import shown
-        from odfbuild.project.settings.showing import Showing
-
-        config = state.config()
-        seen = shown(found, Showing(config.show))
-        if form is PlanForm.md:
-            from odfbuild.report.records.data_diff.markdown import render_data_diff_markdown
-
-            console.result(render_data_diff_markdown(seen, config.name, config.env))
-        else:
-            from odfbuild.report.records.data_diff.html import render_data_diff_html
-
-            console.result(render_data_diff_html(seen, config.name))
+        seen = for_this_output(found, config)
+        console.result(render_data_diff(seen, color=console.color))
 
 
 def _definitions(

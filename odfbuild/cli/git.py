@@ -137,6 +137,8 @@ def note_heads(state: Context, names: list[str]) -> None:
     from odfbuild.project.git.repository import repository
 
     config = state.config()
+    if config.branch is not None:
+        return  # notes are about heads
     try:
         with repository(config.root, "nothing is noted") as repo:
             if is_anchoring(repo) and repo.head.is_valid():

@@ -148,8 +148,10 @@ def _assignment(text: str) -> tuple[str, str]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and leave with its exit code."""
     code = run(sys.argv[1:] if arguments is None else arguments)
-    # Nothing is worth being looked for among what the end of the process frees.
-    gc.freeze()
+    # Nothing is worth being looked for among what the end of the process frees. DuckDB complains of
+    # what it cannot free.
+    if "duckdb" not in sys.modules:
+        gc.freeze()
     sys.exit(code)
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from odfbuild.cli.context import Context
-from odfbuild.cli.data_diff import LimitBytesOption, limit_of, of_plan
+from odfbuild.cli.data_diff import (
+    LimitBytesOption,
+    for_others,
+    for_this_output,
+    limit_of,
+    of_plan,
+)
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.github import is_github, tell_errors, tell_plan
 from odfbuild.cli.options import (
@@ -22,10 +28,6 @@ from odfbuild.cli.options import (
 )
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
 from odfbuild.store.collector import paused_collector
-
-if TYPE_CHECKING:
-    from odfbuild.inspect.data_diff.model import Comparison
-    from odfbuild.project.model import Config
 
 
 @paused_collector()
@@ -88,14 +90,14 @@ def plan(
 
         saved = stamp(made, git=revision(found.project.config.root))
         config = found.project.config
-        shown = None if records is None else _shown(records, config)
+        shown = None if records is None else for_others(records, config)
         show_plan(
             state.console,
             saved,
             form,
             full=detail,
             owners=config.owners,
-            records=records,
+            records=None if records is None else for_this_output(records, config),
             shown=shown,
         )
         if out is not None:
@@ -118,11 +120,3 @@ def plan(
     if idle or failed:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0
-
-
-def _shown(records: Comparison, config: Config) -> Comparison:
-    """What of a difference of records may leave this machine."""
-    from odfbuild.inspect.data_diff.shown import shown
-    from odfbuild.project.settings.showing import Showing
-
-    return shown(records, Showing(config.show))

@@ -78,14 +78,37 @@ def pull(
     """Bring datasets of others forward.
 
     All new blocks and objects are checked before the head moves. A published history that was
-    rewritten is refused unless `--allow reset:NAME` accepts it.
+    rewritten is refused unless `--allow reset:NAME` accepts it. With --branch, brings a branch of
+    this project from the repository that it was pushed to; no head moves.
     """
-    from odfbuild.apply.transfers import pull_datasets
+    from odfbuild.apply.transfers import pull_branch, pull_datasets
     from odfbuild.project.load import read_project
+    from odfbuild.repository.branch_requests import BranchRequest
     from odfbuild.repository.requests import PullRequest
 
     state: Context = context.obj
     project = read_project(state.directory, state.given)
+    if state.given.branch is not None:
+        if name is not None or to is not None:
+            raise typer.BadParameter("a branch is pulled as it is", param_hint="--as, --to")
+        of_branch = BranchRequest(
+            branch=state.given.branch,
+            names=_names_in_branch(state, *wanted),
+            repository=repository,
+            data=not no_data,
+            allow=allowed(allow),
+        )
+        with watching(state.console) as watcher:
+            moved = pull_branch(
+                project.config,
+                project.definitions,
+                state.workspace(),
+                of_branch,
+                dry_run=dry_run,
+                waiting=waiting(state.console, lock_timeout),
+                watcher=watcher,
+            )
+        return report(state, moved, "Pull", dry_run=dry_run, as_json=as_json)
     request = PullRequest(
         references=_references(state, project, *wanted, in_repository=repository is not None),
         repository=repository,
@@ -111,6 +134,21 @@ def pull(
             "No external datasets are selected. To pull a new one: odfbuild pull REPOSITORY/NAME"
         )
     return report(state, transfers, "Pull", dry_run=dry_run, as_json=as_json)
+
+
+def _names_in_branch(
+    state: Context, given: Sequence[str], selection: Selection
+) -> Sequence[str] | None:
+    """Names as they are given, since they need not be here yet, and what is selected."""
+    from odfbuild.graph.selection import Selection
+    from odfbuild.odf.identity import is_alias
+
+    names = [text for text in given if is_alias(text)]
+    more = [text for text in given if text not in names]
+    selected = Selection(select=(*more, *selection.select), exclude=selection.exclude)
+    if not selected:
+        return names or None
+    return [*names, *(state.chosen(selected) or ())]
 
 
 def _references(

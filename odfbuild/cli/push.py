@@ -41,14 +41,30 @@ def push(
     """Publish datasets in a repository.
 
     Only missing blocks and objects are sent. Blocks that others published are never replaced unless
-    `--allow reset:NAME` says so. Without a selection: all datasets that were not pulled.
+    `--allow reset:NAME` says so. Without a selection: all datasets that were not pulled. With
+    --branch, publishes the branch beside the heads: readers of the heads do not see it.
     """
-    from odfbuild.apply.transfers import push_datasets
+    from odfbuild.apply.transfers import push_branch, push_datasets
+    from odfbuild.repository.branch_requests import BranchRequest
     from odfbuild.repository.requests import PushRequest
 
     state: Context = context.obj
     workspace = state.workspace()
     _check_spelling(workspace, selection)
+    branch = state.given.branch
+    if branch is not None:
+        _refuse_name(name)
+        of_branch = BranchRequest(
+            branch=branch,
+            names=state.committed(workspace, selection) if selection else None,
+            repository=repository,
+            allow=allowed(allow),
+        )
+        with watching(state.console) as watcher:
+            moved = push_branch(
+                state.config(), workspace, of_branch, dry_run=dry_run, watcher=watcher
+            )
+        return report(state, moved, "Push", dry_run=dry_run, as_json=as_json)
     request = PushRequest(
         names=_names(state, workspace, selection),
         repository=repository,
@@ -60,6 +76,11 @@ def push(
             state.config(), workspace, request, dry_run=dry_run, watcher=watcher
         )
     return report(state, transfers, "Push", dry_run=dry_run, as_json=as_json)
+
+
+def _refuse_name(name: str | None) -> None:
+    if name is not None:
+        raise typer.BadParameter("a branch is pushed beside the heads", param_hint="--as")
 
 
 def _names(state: Context, workspace: Workspace, selection: Selection) -> list[str]:

@@ -141,6 +141,7 @@ class Pages:
         self._wanted = frozenset(self.names)
         self._definitions = {each.name: each for each in found.project.definitions}
         self._changes = _changes(config)
+        self._entries: dict[str, Entry] = {}
         self._results: dict[str, list[RunOf]] = {}
         for run in reversed(self.runs):
             for name, result in run.datasets.items():
@@ -148,7 +149,10 @@ class Pages:
 
     def entry(self, name: str) -> Entry:
         """What the list of datasets says of one."""
-        return self._whole(name, lambda fault: Entry(**self._entry(name, fault)))
+        if name not in self._entries:
+            made = self._whole(name, lambda fault: Entry(**self._entry(name, fault)))
+            self._entries[name] = made
+        return self._entries[name]
 
     def of(self, name: str) -> Page:
         """The page of a dataset."""

@@ -73,7 +73,7 @@ def _by_name(listed: ListedDataset) -> str:
 
 def list_place(place: Place) -> list[ListedDataset]:
     """All datasets at a place, by name."""
-    return list_named(place, _names(place))
+    return list_named(place, names_at(place))
 
 
 def list_named(place: ReadablePlace, names: Iterable[str]) -> list[ListedDataset]:
@@ -99,10 +99,10 @@ def find_by_id(place: Place, id: DatasetId) -> str | None:
             return None
         return name if isinstance(seed, Seed) and seed.dataset_id == id else None
 
-    return next((each for each in _at_once(has_id, _names(place)) if each is not None), None)
+    return next((each for each in _at_once(has_id, names_at(place)) if each is not None), None)
 
 
-def _names(place: Place) -> list[str]:
+def names_at(place: Place) -> list[str]:
     """Names of folders that may hold a dataset."""
 
     def folders(name: str) -> list[str]:

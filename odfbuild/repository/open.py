@@ -60,6 +60,21 @@ class Remotes:
     ) -> None:
         self._opened.close()
 
+    def branch(self, address: DatasetAddress, branch: str, *, write: bool) -> SimpleDataset:
+        """A dataset in a branch, whether or not it is there.
+
+        `RepositoryError` E1142 where a protocol has no branches, E1014 where nothing is written.
+        """
+        if self._is_smart(address):
+            raise RepositoryError(
+                f"{address.address} cannot hold branches: the Smart Transfer Protocol has heads "
+                "only",
+                code="E1142",
+                help="use a folder or an object store as repository for branches, or share them "
+                "with Git: `odfbuild git commit --push`",
+            )
+        return self._simple(self._checked(address) if write else address, branch)
+
     def dataset(self, reference: str | DatasetAddress) -> RemoteDataset:
         """The dataset that a reference or address means, whether or not there is one."""
         address = self.address(reference)
@@ -70,6 +85,10 @@ class Remotes:
         address = self.address(reference)
         if self._is_smart(address):
             return self._smart_one(address)
+        return self._simple(self._checked(address))
+
+    def _checked(self, address: DatasetAddress) -> DatasetAddress:
+        """The same; `RepositoryError` E1014 for what only shows files."""
         if _is_web(address.repository):
             raise RepositoryError(
                 f"{address.address} can be read only: plain web servers take no datasets",
@@ -77,7 +96,7 @@ class Remotes:
                 help="push to the folder or store that the server shows; if it is `odfbuild "
                 f"serve` or a node, write odf+{address.address}",
             )
-        return self._simple(address)
+        return address
 
     def datasets(self, repository: str) -> list[ListedDataset]:
         """The datasets of a repository, by its name or address; `RepositoryError` E1015: unknown.
@@ -138,10 +157,12 @@ class Remotes:
             return open_place(str(Path(repository.address).expanduser()), self._root)
         return open_place(repository.address, self._root)
 
-    def _simple(self, address: DatasetAddress) -> SimpleDataset:
+    def _simple(self, address: DatasetAddress, branch: str | None = None) -> SimpleDataset:
         place = self.place(address.repository)
         return SimpleDataset(
-            place.below(address.path) if address.path else place, address.path or address.name
+            place.below(address.path) if address.path else place,
+            address.path or address.name,
+            branch=branch,
         )
 
     def _name_of(self, address: DatasetAddress) -> str | None:

@@ -95,7 +95,7 @@ def _push(workspace: Workspace, dry_run: bool, wanted: Push, watcher: Watcher) -
             expected=there,
             blocks=[RawBlock(hash, data) for hash, data, _ in blocks],
             objects=objects,
-            files=_files(store, objects),
+            files=files_of(store, objects),
             force=bool(lost),
             info=_beside(vouched),
         )
@@ -243,7 +243,7 @@ _MISSING = ("E0811", "E1007")
 """An object is neither here nor in the storage; nor where the dataset was published."""
 
 
-def _files(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multihash, Path]:
+def files_of(store: DatasetStore, objects: Sequence[ObjectFile]) -> Mapping[Multihash, Path]:
     """The file of each object, brought from the project's storage if need be.
 
     `RepositoryError` E1030 with those that are missing.

@@ -26,6 +26,7 @@ from odfbuild.repository.addresses import (
 from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.external import ExternalDataset, external_dataset, external_datasets
 from odfbuild.repository.open import Remotes
+from odfbuild.repository.parallel import Wanted
 from odfbuild.repository.pull import Pull
 from odfbuild.repository.push import Push
 from odfbuild.store.workspace import Workspace
@@ -95,7 +96,7 @@ def pulls_of(
     wanted = known if request.references is None else list(request.references)
     _check_single(request.name, request.to, wanted)
     look_up = _LookUp(config, workspace, remotes, origins, request)
-    return _named_apart(_each(wanted, look_up.pull), request.allow)
+    return named_apart(_each(wanted, look_up.pull), request.allow)
 
 
 def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Push]:
@@ -112,7 +113,7 @@ def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Pu
             replace=name.lower() in allowed,
         )
 
-    return _named_apart(_each(request.names, one), request.allow)
+    return named_apart(_each(request.names, one), request.allow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,7 @@ def _target(config: Config, request: PushRequest, name: str) -> DatasetAddress:
 
 
 _T = TypeVar("_T")
-_P = TypeVar("_P", Pull, Push)
+_P = TypeVar("_P", bound=Wanted)
 
 
 def _each(texts: Iterable[str], look_up: Callable[[str], _T]) -> list[_T]:
@@ -276,7 +277,7 @@ def _each(texts: Iterable[str], look_up: Callable[[str], _T]) -> list[_T]:
     return found
 
 
-def _named_apart(found: list[_P], allow: Sequence[str]) -> list[_P]:
+def named_apart(found: list[_P], allow: Sequence[str]) -> list[_P]:
     """The same, each dataset once; `PlanError` E1035 when `allow` names any other."""
     by_name = {each.name.lower(): each for each in found}
     for name in allow:

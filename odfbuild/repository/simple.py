@@ -20,6 +20,7 @@ from odfbuild.odf.flatbuffers.reader import BRIEFLY, decode_block
 from odfbuild.odf.model import MetadataBlock
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.contract import ObjectFile, Offer, Progress, Publication, RawBlock
+from odfbuild.store.branches import HEAD
 from odfbuild.store.files import PENDING, make_folder, move_file, sync_folder
 from odfbuild.store.place import Place, ReadablePlace, TooLarge, Unconditional
 from odfbuild.store.remote import CREDENTIALS, is_failure, scheme_of, why
@@ -46,13 +47,22 @@ class Limits:
 
 
 class SimpleDataset:
-    """The dataset at `place`; `name` is its alias there, and is written beside the chain."""
+    """The dataset at `place`; `name` is its alias there, and is written beside the chain.
+
+    With a `branch` its head is that of the branch: another file, and everything else is shared.
+    """
 
     def __init__(
-        self, place: ReadablePlace, name: str | None = None, limits: Limits = Limits()
+        self,
+        place: ReadablePlace,
+        name: str | None = None,
+        limits: Limits = Limits(),
+        branch: str | None = None,
     ) -> None:
         self.address = place.address
         self.name = name
+        self._branch = branch
+        self._reference = f"refs/{branch or HEAD}"
         self._place = place
         self._limits = limits
 
@@ -67,7 +77,7 @@ class SimpleDataset:
 
     def _head(self) -> tuple[Multihash | None, bytes | None]:
         """The newest block, and what the file of the head holds."""
-        text = self._read("refs/head", _HEAD_BYTES)
+        text = self._read(self._reference, _HEAD_BYTES)
         if text is None:
             return None, None
         try:
@@ -156,7 +166,10 @@ class SimpleDataset:
     # --- Writing ---
 
     def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-        """Store objects and blocks, move the head, and then write what lies beside the chain."""
+        """Store objects and blocks, move the head, and then write what lies beside the chain.
+
+        What is known of a branch is written before it moves.
+        """
         self._check_head(publication.expected)
         self._ask("", self._writable.tidy)
         in_parallel(
@@ -169,8 +182,14 @@ class SimpleDataset:
         before = self._check_head(publication.expected)
         if self.name is not None:
             self._write("info/alias", self.name.encode())
+        if self._branch is not None:
+            self._write_beside(publication)
         if publication.blocks:
             self._move_head(publication.expected, before, publication.blocks[-1].hash)
+        if self._branch is None:
+            self._write_beside(publication)
+
+    def _write_beside(self, publication: Publication) -> None:
         for name, data in publication.info.items():
             self._write(f"info/{name}", data)
 
@@ -210,7 +229,7 @@ class SimpleDataset:
         return text
 
     def _move_head(self, expected: Multihash | None, before: bytes | None, new: Multihash) -> None:
-        name, text = "refs/head", str(new).encode()
+        name, text = self._reference, str(new).encode()
         if not self._ask(name, lambda: self._writable.swap(name, before, text)):
             actual = self.head()
             # A request whose answer was lost is sent again, and meets what it has written.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odfbuild.engine.step_limits import limit_of_step
 from odfbuild.errors import BranchError, OdfbuildError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import interval_between, next_step
@@ -182,7 +183,7 @@ class _Facts:
             in_main=main is not None and same and _reaches(store, main.head, branch.head),
             blocks=sum(hash != ref.base for hash, _ in own),
             records=sum(_records(block) for hash, block in own if hash != ref.base),
-            limit=None if ref.limit is None else str(ref.limit),
+            limit=_limit(store, ref, own),
             pushed=branch.polling_source is None and any(map(_is_pushed, own)),
             reads=tuple(self._reads(branch)),
         )
@@ -230,6 +231,18 @@ def _history(store: DatasetStore, head: Multihash, base: Multihash | None) -> Li
         if hash == base:
             break
     return found
+
+
+def _limit(store: DatasetStore, ref: BranchRef, own: Links) -> str | None:
+    """Which part of its inputs the branch read; its chain says so even if its file does not."""
+    if ref.limit is not None:
+        return str(ref.limit)
+    for _, block in own:
+        if isinstance(block.event, ExecuteTransform):
+            found = limit_of_step(store, block.event)
+            if found is not None:
+                return str(found.limit)
+    return None
 
 
 def _reaches(store: DatasetStore, head: Multihash | None, block: Multihash | None) -> bool:

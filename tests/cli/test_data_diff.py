@@ -211,6 +211,17 @@ def test_no_value_of_a_dataset_that_is_not_let_out_is_in_any_form_for_others(
     assert str(VALUE) not in saved.read_text()
 
 
+@pytest.mark.parametrize("service", ["GITHUB_ACTIONS", "GITLAB_CI"])
+def test_the_log_of_a_job_is_for_others(
+    odfbuild: Program, built: Tiny, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    monkeypatch.setenv(service, "true")
+    for command in ("diff", "plan"):
+        for form in ("text", "json"):
+            said = odfbuild.ok(command, "--data", "--format", form).out
+            assert str(VALUE) not in said and "3 of 3 common ones changed" in said
+
+
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_columns_that_are_excluded_are_in_no_form_for_others(
     odfbuild: Program, built: Tiny, form: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,6 +78,21 @@ def test_a_limit_stands_in_the_plan_the_file_of_the_branch_and_the_chain(bench: 
         head = store.main_head()
         assert head is not None
         assert limit_in_chain(store, head) is None
+
+
+def test_a_limited_branch_is_not_promoted_even_if_its_file_was_edited(bench: Bench) -> None:
+    many(bench)
+    bench("apply", "-y", "-b", "pr-1", "--sample", "10%", "--allow", "rebuild:derived+")
+    before = bench.heads()
+    assert "error[E1120]" in bench("promote", "pr-1", "-y", code=1)
+    for name in ("derived", "leaf"):
+        file = bench.root / "chains" / name / "info" / "branches" / "pr-1"
+        known = json.loads(file.read_text())
+        del known["limit"]
+        file.write_text(json.dumps(known))
+    said = bench("promote", "pr-1", "-y", "--allow", "rebuild:derived+", code=1)
+    assert "error[E1120]" in said
+    assert bench.heads() == before
 
 
 def test_verify_does_limited_steps_again_under_their_limits(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,6 +13,7 @@ from git import Actor, Repo
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
+from odfbuild.engine.contract import Engine
 from tests.report.golden import assert_golden
 
 from .odfbuild_project import ExampleProject
@@ -135,6 +137,70 @@ def test_diff_and_selection_see_the_same_datasets(branch: ExampleProject) -> Non
     assert {d["name"] for d in differing} == set(CHANGED)
     selected = json.loads(branch.ok("plan", "-s", "git:main", "--json").out)["datasets"]
     assert {d["name"] for d in selected} == set(CHANGED)
+
+
+@pytest.fixture(scope="module")
+def shown(
+    branch: ExampleProject, spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """The plan with its records, by form, after one more commit: flights are never early."""
+    copy = branch.copy(tmp_path_factory.mktemp("records") / "project")
+    project = replace(copy, engine=spark_engine)
+    morning = "departures/nyc.departures.morning.yaml"
+    project.edit(morning, "dep_delay\n", "GREATEST(dep_delay, 0) AS dep_delay\n")
+    config = project.root / "odfbuild.yaml"
+    config.write_text(f"{config.read_text()}  show:\n    - match: [nyc.departures.*]\n")
+    select = ["-s", "nyc.departures.morning", "-s", "us.bts.airlines"]
+    before = project.heads()
+    forms = {
+        form: project.ok("plan", "--data", *select, "--format", form).out for form in ("md", "html")
+    }
+    assert project.heads() == before
+    shown = "  show:\n    - match: [nyc.departures.*]\n"
+    config.write_text(config.read_text().replace(shown, ""))
+    forms["hidden"] = project.ok("plan", "--data", *select, "--md").out
+    return forms
+
+
+CHANGED_RECORDS = (
+    ("2013-01-01T10:45:00Z", "JFK", "B6", "725", "-1"),
+    ("2013-01-01T10:58:00Z", "EWR", "UA", "1696", "-4"),
+    ("2013-01-01T11:00:00Z", "EWR", "B6", "507", "-5"),
+)
+
+
+def test_the_comment_shows_three_changed_records_of_the_changed_query(
+    shown: dict[str, str],
+) -> None:
+    text = shown["md"]
+    assert text.startswith("<!-- odfbuild:nycflights:default -->\n")
+    assert len(text) < 65_536
+    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    for time, airport, carrier, flight, delay in CHANGED_RECORDS:
+        key = f"event_time={time}, airport={airport}, carrier={carrier}, flight={flight}"
+        assert f"| `~` | `{key}` | `dep_delay {delay} → 0` |" in text
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    assert sum(token.type == "table_open" for token in tokens) == 3
+
+
+def test_the_page_shows_three_changed_records_of_the_changed_query(shown: dict[str, str]) -> None:
+    text = shown["html"]
+    page = _Page()
+    page.feed(text)
+    assert page.open == page.fetched == []
+    for time, airport, carrier, flight, delay in CHANGED_RECORDS:
+        key = f"event_time={time}, airport={airport}, carrier={carrier}, flight={flight}"
+        row = text[text.index(f"<code>{key}</code>") :]
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)[:3]
+        assert cells == ["dep_delay", delay, "0"]
+
+
+def test_the_comment_shows_no_record_unless_odfbuild_yaml_says_so(shown: dict[str, str]) -> None:
+    text = shown["hidden"]
+    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    for time, _, _, _, _ in CHANGED_RECORDS:
+        assert time not in text
+    assert "`show` in odfbuild.yaml does not let them out" in text
 
 
 def test_apply_does_exactly_what_was_reviewed(

@@ -76,8 +76,8 @@ def row_of(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
 
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
     """Types of the columns of a relation by name."""
-    found = connection.sql(f"FROM {quote(relation)}")
-    return dict(zip(found.columns, map(str, found.types), strict=True))
+    described = connection.execute(f"DESCRIBE {quote(relation)}").fetchall()
+    return {name: kind for name, kind, *_ in described}
 
 
 def common_columns(

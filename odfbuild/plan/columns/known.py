@@ -17,9 +17,11 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SetTransform,
     SetVocab,
+    TransformSql,
 )
 from odfbuild.plan.columns.evolution import committed_columns, result_of_source
 from odfbuild.plan.columns.of_query import Column, Columns, result_of
+from odfbuild.plan.columns.shape import shape_of
 from odfbuild.project.model import Definition
 
 
@@ -114,9 +116,20 @@ class KnownColumns:
                     each.alias or str(each.dataset_ref): self._of(str(each.dataset_ref))
                     for each in event.inputs
                 }
-                result = result_of(event.transform, inputs, meanings=False)
-                return result.columns if result else None
+                return _result(event.transform, inputs)
             if isinstance(event, SetPollingSource | AddPushSource):
                 result = result_of_source(event, meanings=False)
                 return result.columns if result else None
         return None
+
+
+def _result(transform: TransformSql, inputs: Mapping[str, Columns | None]) -> Columns | None:
+    """The columns of the result; queries of one shape are parsed once."""
+    shape = shape_of(transform, inputs)
+    if shape is not None:
+        named = {shape.names[alias]: columns for alias, columns in inputs.items()}
+        result = result_of(shape.transform, named, meanings=False)
+        if result is not None and not shape.is_told_of(each.name for each in result.columns):
+            return result.columns
+    result = result_of(transform, inputs, meanings=False)
+    return result.columns if result else None

@@ -13,6 +13,7 @@ from typing import Any
 
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineage import Lineage, Names, Origins
+from odfbuild.plan.columns.shape import shape_of
 from odfbuild.plan.model import Influence
 
 
@@ -29,6 +30,15 @@ class Lineages:
 
     def of(self, transform: TransformSql, inputs: Names) -> Lineage | None:
         """The lineage of a transformation; `None` when it cannot be told."""
+        shape = shape_of(transform, inputs)
+        if shape is not None:
+            names = {shape.names[alias]: columns for alias, columns in inputs.items()}
+            found = self._of(shape.transform, names)
+            if found is not None and not shape.is_told_of(found.columns):
+                return _with_aliases(found, {name: a.lower() for a, name in shape.names.items()})
+        return self._of(transform, inputs)
+
+    def _of(self, transform: TransformSql, inputs: Names) -> Lineage | None:
         if self._before is None:
             self._before = self._load() or {}
         key = _key(transform, inputs)
@@ -46,6 +56,16 @@ class Lineages:
     def is_changed(self) -> bool:
         """Whether `kept` holds an answer that was not there before."""
         return self._before is not None and not self.kept.keys() <= self._before.keys()
+
+
+def _with_aliases(lineage: Lineage, aliases: Mapping[str, str]) -> Lineage:
+    """The lineage of a shape, by what its inputs are called."""
+
+    def named(origins: Origins) -> Origins:
+        return frozenset((aliases[name], column, kind) for name, column, kind in origins)
+
+    columns = {column: named(origins) for column, origins in lineage.columns.items()}
+    return Lineage(columns, named(lineage.records))
 
 
 def _key(transform: TransformSql, inputs: Names) -> str:

@@ -22,6 +22,8 @@ from odfbuild.report.site.standing import Standing
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from odfbuild.inspect.pages import Entry, Pages
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.survey.runs import PastRun
@@ -89,7 +91,7 @@ class Site:
             "size": size,
             "age": spelled,
             "lasting": lasting,
-            "dataset_path": dataset_path,
+            "link": _link,
             "run_path": run_path,
         }
         text = render_page(
@@ -202,6 +204,14 @@ class Site:
                 ]
             )
         return _script("search", number, rows)
+
+
+def _link(name: str, base: str) -> Markup:
+    """A link to the page of a dataset."""
+    from markupsafe import Markup, escape
+
+    text = escape(name)
+    return Markup(f'<a href="{base}{dataset_path(text)}">{text}</a>')
 
 
 def _resource(name: str) -> bytes:

@@ -12,8 +12,11 @@ _COLORS = {"+": "green", "-": "red", "~": "yellow"}
 
 
 def render_data_diff(found: Comparison, *, color: bool = False) -> str:
-    """All datasets that differ, with samples, and how many there are."""
-    lines = [*found.notes, *([""] if found.notes else [])]
+    """All datasets that differ, with samples, and how many there are.
+
+    How much was read is not said again: a command says so before it begins.
+    """
+    lines: list[str] = []
     for each in views(found):
         lines += [*_lines(each, color), ""]
     return "\n".join([*lines, closing(found)])
