@@ -116,6 +116,26 @@ def test_explain_and_diff_say_why(project: Project, tiny: Tiny) -> None:
     assert project.explain("root").status is DatasetStatus.UP_TO_DATE
 
 
+def test_records_of_two_states_are_compared(project: Project, tiny: Tiny) -> None:
+    pytest.importorskip("duckdb", reason="the quick tests do without DuckDB")
+    project.apply()
+    moment = datetime.now(UTC)
+    tiny.derive("derived", QUERY.replace("10", "11"))
+    (found,) = project.diff_data(key=["id"]).diffs
+    assert (found.dataset, found.changed, found.new) == ("derived", 3, "changed query")
+    tiny.arrive(2)
+    project.apply()
+    compared = project.diff_data(["root"], since=moment)
+    assert [(each.dataset, each.added) for each in compared.diffs] == [("root", 1)]
+    with pytest.raises(ValueError, match="`until` needs `since`"):
+        project.diff_data(until=moment)
+    branch = Project(tiny.root, branch="pr-1")
+    tiny.derive("derived", QUERY)
+    branch.apply(branch.plan(rebuild=["derived"]))
+    (found,) = branch.diff_data().diffs
+    assert (found.old, found.new) == ("head", "pr-1")
+
+
 def test_watermarks_move_forward_only(project: Project) -> None:
     project.apply()
     assert project.set_watermark("root", LATER) is True

@@ -214,7 +214,83 @@ def test_the_python_interface_works_in_a_branch(bench: Bench) -> None:
     with pytest.raises(BranchError) as raised:
         Project(bench.root).apply(plan)
     assert raised.value.code == "E1107"
-    for refused in (project.pull, project.push, project.collect, project.commit_chains):
+    for refused in (project.collect, project.commit_chains):
         with pytest.raises(BranchError) as raised:
             refused()
         assert raised.value.code == "E1103"
+
+
+def files(bench: Bench) -> set[str]:
+    """Files of all datasets but those that say what branches are."""
+    found = (bench.root / "chains").rglob("*")
+    return {str(each) for each in found if each.is_file() and "branches" not in each.parts}
+
+
+def test_a_branch_takes_no_more_room_than_its_own_blocks_and_slices(bench: Bench) -> None:
+    before = files(bench)
+    bench.derive("derived", BY_100)
+    bench("apply", "-y", "-b", "pr-1")
+    new = sorted(each.removeprefix(f"{bench.root}/chains/") for each in files(bench) - before)
+    # The changed query: a block, and the reference to it.
+    assert [each.rpartition("/")[0] for each in new] == ["derived/blocks", "derived/refs"]
+    bench("apply", "-y", "-b", "blue", "--allow", "rebuild:derived+")
+    more = [each.rpartition("/")[0] for each in files(bench) - before]
+    assert more.count("derived/data".join([f"{bench.root}/chains/", ""])) == 1
+    assert not any(
+        each.startswith((f"{bench.root}/chains/root", f"{bench.root}/chains/made")) for each in more
+    )
+
+
+READING = [
+    ("tail", "derived"),
+    ("log", "derived"),
+    ("ls", "--json"),
+    ("explain", "derived"),
+    ("import", "derived"),
+    ("decode", "BLOCK"),
+    ("diff",),
+    ("status",),
+]
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda each: each[0])
+def test_a_reading_command_shows_datasets_as_they_are_in_the_branch(
+    bench: Bench, command: tuple[str, ...]
+) -> None:
+    bench.derive("derived", BY_100)
+    bench.derive("new", QUERY, "derived")
+    bench("apply", "-y", "-b", "pr-1", "--allow", "rebuild:derived+")
+    head = bench.heads("pr-1")["new"].decode()
+    arguments = [head[-12:] if each == "BLOCK" else each for each in command]
+    on_head, in_branch = (bench.program(*arguments, *more) for more in ((), ("-b", "pr-1")))
+    assert in_branch.code == 0, in_branch.err
+    assert in_branch.out != on_head.out
+    assert bench.program(*arguments).out == on_head.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("graph",),
+        ("freshness",),
+        ("corrections", "derived", "--since", "2100-01-01T00:00:00Z"),
+        ("render", "derived"),
+        ("validate",),
+        ("lint",),
+        ("drift",),
+        ("verify", "--integrity"),
+        ("watermark", "show", "derived"),
+        ("watermark", "late", "derived"),
+        ("key", "status"),
+        ("docs", "build", "--out", "site"),
+        ("test",),
+    ],
+    ids=lambda each: " ".join(each[:2]),
+)
+def test_a_command_works_in_a_branch(bench: Bench, command: tuple[str, ...]) -> None:
+    bench.derive("derived", BY_100)
+    bench.derive("new", QUERY, "derived")
+    bench("apply", "-y", "-b", "pr-1", "--allow", "rebuild:derived+")
+    before = bench.heads()
+    bench(*command, "-b", "pr-1")
+    assert bench.heads() == before

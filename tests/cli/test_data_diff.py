@@ -106,6 +106,14 @@ def test_new_datasets_are_compared_with_nothing(odfbuild: Program, built: Tiny) 
     assert found["old"] == "nothing"
 
 
+def test_a_change_that_is_refused_because_it_breaks_is_compared(
+    odfbuild: Program, built: Tiny
+) -> None:
+    built.derive("derived", "SELECT event_time, id FROM source")
+    assert "error[E0314]" in odfbuild("plan").out
+    assert only(odfbuild.ok("diff", "--data", "--json"))["changed"] == 3
+
+
 def test_an_input_without_records_is_an_error_and_the_others_are_compared(
     odfbuild: Program, built: Tiny
 ) -> None:

@@ -122,6 +122,7 @@ NOT_SELECTING = {
     "version": "is about the program",
     "doctor": "is about the machine and the whole project",
     "sql": "names datasets in its query",
+    "shell": "names datasets in its questions",
     "watermark": "is about one dataset",
     "lock": "is about processes",
     "git": "sets a repository up",

@@ -31,7 +31,7 @@ from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import SetTransform, SetVocab
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.model import DatasetPlan
+from odfbuild.plan.model import DatasetPlan, ReasonCode
 from odfbuild.records.records import records_of
 from odfbuild.store.committed import files_of
 from odfbuild.store.disposable import scratch_folder
@@ -150,6 +150,8 @@ def changed_queries(found: Survey, limit: int) -> tuple[ChangedQuery, ...]:
 
 def _changed(found: Survey, item: DatasetPlan) -> ChangedQuery | None:
     events = [change.after for change in item.changes]
+    if item.snapshot is not None and any(r.code is ReasonCode.BREAKING for r in item.reasons):
+        events = list(item.snapshot.metadata)  # a refused change would do something to records, too
     after = next((each for each in reversed(events) if isinstance(each, SetTransform)), None)
     if after is None:
         return None
