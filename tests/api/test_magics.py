@@ -14,6 +14,7 @@ from tests.apply.tiny import Tiny
 
 IPython = pytest.importorskip("IPython")
 from IPython.core.error import UsageError  # noqa: E402
+from traitlets.config import Config  # noqa: E402
 
 
 @pytest.fixture
@@ -21,7 +22,8 @@ def shell(tiny: Tiny, odfbuild: Program, monkeypatch: pytest.MonkeyPatch) -> Ite
     odfbuild.apply()
     monkeypatch.chdir(tiny.root)
     monkeypatch.setenv("IPYTHONDIR", str(tiny.root / "ipython"))
-    shell = IPython.core.interactiveshell.InteractiveShell.instance()
+    no_history = Config({"HistoryManager": {"enabled": False}})
+    shell = IPython.core.interactiveshell.InteractiveShell.instance(config=no_history)
     shell.run_line_magic("load_ext", "odfbuild")
     yield shell
     IPython.core.interactiveshell.InteractiveShell.clear_instance()
