@@ -52,9 +52,7 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext odfbuild` in a notebook: the magic `%%sql`."""
-    from odfbuild.api.magics import load
-
-    load(shell)
+    import_module("odfbuild.api.magics").load(shell)
 
 
 def __dir__() -> list[str]:
