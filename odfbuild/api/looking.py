@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from odfbuild.api.base import Base, timestamp
 from odfbuild.api.display import shown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from odfbuild.api.dataset import Dataset
     from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
+    from odfbuild.inspect.ask import QueryOptions
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.data_diff.model import Comparison
     from odfbuild.inspect.drift import Drifted
@@ -176,7 +177,6 @@ class Looking(Base):
         store = workspace.dataset(existing(workspace, dataset))
         return Committed(store, store.head()).newest(last)
 
-    @needs_engine
     def sql(
         self,
         query: str,
@@ -185,30 +185,44 @@ class Looking(Base):
         limit: int | None = None,
         as_of: datetime | None = None,
         valid_at: datetime | None = None,
+        engine: Literal["spark", "duckdb"] | None = None,
     ) -> pa.Table:
-        """Ask committed datasets, which are tables by their names, in Spark SQL.
+        """Ask committed datasets, which are tables by their names, in SQL.
 
         They show what they say now, or what was committed at the system time `as_of`; what is true
         now, or was at the event time `valid_at`; with `history` all records, with the system
-        columns. Raises `QueryError`, several as `Errors`.
+        columns. `engine` decides the dialect (default: as odfbuild.yaml says, or Spark); DuckDB
+        needs no Java, and is named in the metadata of the table's schema, as `odfbuild.engine`.
+        Raises `QueryError` or, of DuckDB, `RecordsError`; several as `Errors`.
         """
-        from odfbuild.inspect.ask import answered, at_moment, understand
-        from odfbuild.report.records.answer import read_answer
+        from odfbuild.engine.settings import AnsweredBy
+        from odfbuild.extras import require_engine, require_pyarrow
         from odfbuild.store.as_of import PointInTime
 
         if history and valid_at is not None:
             raise ValueError("history shows all records, whatever was true")
+        config = self.config()
+        by = AnsweredBy(engine or config.engine.questions)
+        require_pyarrow("questions") if by is AnsweredBy.DUCKDB else require_engine("`sql()`")
+        from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
+        from odfbuild.inspect.ask_duckdb import answered_by_duckdb
+        from odfbuild.report.records.answer import read_answer
+
         workspace = self.workspace()
-        question = understand(query, workspace.aliases())
-        then = None if as_of is None else PointInTime(timestamp(as_of))
-        with answered(
-            workspace,
-            question,
-            self._start_engine,
-            None if then is None else at_moment(workspace, question, then),
-            history=history,
-            limit=limit,
-            valid_at=None if valid_at is None else timestamp(valid_at),
+        question = understand(query, workspace.aliases(), by.quote)
+        if as_of is None:
+            sources = at_heads(workspace, question)
+        else:
+            sources = at_moment(workspace, question, PointInTime(timestamp(as_of)))
+        options: QueryOptions = {
+            "history": history,
+            "limit": limit,
+            "valid_at": None if valid_at is None else timestamp(valid_at),
+        }
+        with (
+            answered_by_duckdb(workspace, question, config.engine, sources, **options)
+            if by is AnsweredBy.DUCKDB
+            else answered(workspace, question, self._start_engine, sources, **options)
         ) as found:
             assert found.schema is not None
             return read_answer(found.parts, found.schema)
@@ -348,7 +362,6 @@ class Looking(Base):
             raise together(found.faults_of(None))
         return found.changes
 
-    @needs_engine
     def diff_data(
         self,
         select: Sequence[str] = (),
@@ -365,6 +378,9 @@ class Looking(Base):
         branch, those of the branch with those of the head. Else what changed queries give, computed
         over at most `limit_bytes` of input, with what is committed.
         """
+        from odfbuild.extras import require_pyarrow
+
+        require_pyarrow("differences of records")
         from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
         from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
         from odfbuild.inspect.data_diff.queries import changed_queries

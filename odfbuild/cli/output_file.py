@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from odfbuild.errors import EnvironmentProblem
+
+_T = TypeVar("_T")
 
 
 def write_output(file: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -25,14 +27,38 @@ def write_output(file: Path, write: Callable[[IO[bytes]], object]) -> None:
         if replaceable:
             staged.replace(file)
     except OSError as error:
-        raise EnvironmentProblem(
-            f"{file} cannot be written: {error.strerror}",
-            code="E0910",
-            help="give a file in a folder that exists and that you may write to",
-        ) from None
+        raise _not_written(file, error) from None
     finally:
         with suppress(OSError):
             staged.unlink(missing_ok=True)
+
+
+def replace_file(file: Path, make: Callable[[Path], _T]) -> _T:
+    """Let `make` write a new file, which then takes the place of `file`; E0910 as above."""
+    staged = file.with_name(f".{file.name}.part")
+    try:
+        if file.exists() and not file.is_file():
+            raise OSError(0, "it is no file")
+        staged.unlink(missing_ok=True)
+        # Where nothing can be written, this tells why in the words of the system.
+        staged.touch()
+        staged.unlink()
+        found = make(staged)
+        staged.replace(file)
+        return found
+    except OSError as error:
+        raise _not_written(file, error) from None
+    finally:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
+
+
+def _not_written(file: Path, error: OSError) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{file} cannot be written: {error.strerror}",
+        code="E0910",
+        help="give a file in a folder that exists and that you may write to",
+    )
 
 
 def write_json(file: Path, data: object) -> None:

@@ -11,11 +11,23 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.options import AsOfOption, parse_time
-from odfbuild.cli.output_file import write_json, write_output
+from odfbuild.cli.output_file import replace_file, write_json, write_output
+from odfbuild.cli.questions import (
+    SHOWN,
+    EngineOption,
+    HistoryOption,
+    answer,
+    engine_of,
+    show_table,
+    sources_of,
+    understood,
+)
+from odfbuild.engine.settings import AnsweredBy
+from odfbuild.errors import OdfbuildError, RecordsError
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import EngineResult
-    from odfbuild.inspect.ask import Question, Sources
+    from odfbuild.inspect.ask import QueryOptions, Question, Sources
     from odfbuild.odf.timestamp import Timestamp
 
 
@@ -29,10 +41,6 @@ class AnswerFormat(StrEnum):
     parquet = "parquet"
 
 
-_SHOWN = 100
-"""Rows of a table on the terminal, if nobody says how many."""
-
-
 def sql(
     context: typer.Context,
     query: Annotated[
@@ -41,10 +49,7 @@ def sql(
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Read the query from this file.")
     ] = None,
-    history: Annotated[
-        bool,
-        typer.Option("--history", help="Query all committed records, with the system columns."),
-    ] = False,
+    history: HistoryOption = False,
     as_of: AsOfOption = None,
     consistent: Annotated[
         bool,
@@ -69,6 +74,15 @@ def sql(
         typer.Option("--format", help="Output format (default: from the file extension, or text)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    engine: EngineOption = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE.duckdb",
+            help="Write a DuckDB file with a view for each dataset, for other programs.",
+        ),
+    ] = None,
     prove: Annotated[
         Path | None,
         typer.Option(
@@ -79,49 +93,81 @@ def sql(
         ),
     ] = None,
 ) -> int:
-    """Query committed datasets in Spark SQL.
+    """Query committed datasets in SQL.
 
-    Dataset names are table names. Tables show the current state, with retractions and corrections
+    Without a query, on a terminal, it is a prompt, as `odfbuild shell`. Dataset names are table
+    names. Tables show the current state, with retractions and corrections
     applied; --history shows all records. --as-of queries the state known at a system time,
     --valid-at the state that was true at an event time; both can be combined.
     """
-    from odfbuild.inspect.ask import answered, at_heads, at_moment, at_one_moment, understand
-    from odfbuild.survey.names import moment_in
-
     state: Context = context.obj
+    if export is not None:
+        if any((query, file, valid_at, limit, out, format, as_json, prove)):
+            raise typer.BadParameter(
+                "it writes all datasets, without a query; it goes with --history and --as-of",
+                param_hint="--export",
+            )
+        return _export(state, export, history, as_of)
+    if query is None and file is None and state.console.interactive:
+        from odfbuild.cli.shell import converse
+
+        return converse(state, history=history, as_of=as_of, engine=engine)
     text, name = _query(query, file)
     workspace = state.workspace()
-    question = understand(text, workspace.aliases())
     if as_of and consistent:
         raise typer.BadParameter("--as-of is one moment already", param_hint="--consistent")
-    if as_of:
-        sources = at_moment(workspace, question, moment_in(workspace, as_of))
-    elif consistent:
-        sources = at_one_moment(workspace, question)
-    else:
-        sources = at_heads(workspace, question)
+    by = engine_of(state, engine)
+    question = understood(workspace, text, by)
+    sources = sources_of(workspace, question, as_of, consistent=consistent)
     if prove is not None:
         if any((limit, out, format, as_json, valid_at)):
             raise typer.BadParameter(
                 "it writes the whole answer, as JSON; write LIMIT or a condition into the query",
                 param_hint="--prove",
             )
+        if by is AnsweredBy.DUCKDB:
+            raise _cannot_prove()
         return _prove(state, question, sources, history, prove)
     form = _form(AnswerFormat.json if as_json else format, out)
-    shown = limit or (_SHOWN if form is AnswerFormat.text and out is None else None)
+    shown = limit or (SHOWN if form is AnswerFormat.text and out is None else None)
     # One more than is shown tells whether there are more.
     wanted = shown + 1 if shown is not None and limit is None else shown
-    with answered(
-        workspace,
-        question,
-        state.start_engine,
-        sources,
-        history=history,
-        limit=wanted,
-        valid_at=_valid_at(valid_at, history),
-        name=name,
-    ) as found:
+    options: QueryOptions = {
+        "history": history,
+        "limit": wanted,
+        "valid_at": _valid_at(valid_at, history),
+        "name": name,
+    }
+    with answer(state, question, sources, by, options) as found:
         _show(state, found, form, out, shown)
+    return 0
+
+
+def _cannot_prove() -> OdfbuildError:
+    return RecordsError(
+        "answers of DuckDB cannot be proven",
+        code="E1209",
+        notes=("a proof names the dialect of its query, which has to give the same rows later",),
+        help="ask Spark: `odfbuild sql --engine spark --prove FILE QUERY`",
+    )
+
+
+def _export(state: Context, file: Path, history: bool, as_of: str | None) -> int:
+    from odfbuild.extras import require_pyarrow
+    from odfbuild.store.as_of import states_at
+    from odfbuild.survey.names import moment_in
+    from odfbuild.wording import count
+
+    require_pyarrow("DuckDB files")
+    from odfbuild.inspect.ask_duckdb import export_views
+
+    workspace = state.workspace()
+    if as_of is None:
+        states = workspace.projections()
+    else:
+        states = states_at(workspace, moment_in(workspace, as_of))
+    shown = replace_file(file, lambda new: export_views(workspace, states, new, history=history))
+    state.console.result(f"Wrote {file}: {count(len(shown), 'view')}, and a table of their pins.")
     return 0
 
 
@@ -176,12 +222,14 @@ def _form(format: AnswerFormat | None, out: Path | None) -> AnswerFormat:
 def _show(
     state: Context, found: EngineResult, form: AnswerFormat, out: Path | None, shown: int | None
 ) -> None:
-    from odfbuild.report.records.answer import render_answer, write_answer
+    from odfbuild.report.records.answer import engine_of_answer, write_answer
 
     assert found.schema is not None
     if form is AnswerFormat.text and out is None:
-        state.console.result(render_answer(found.parts, found.schema, shown))
+        show_table(state, found, shown)
         return
+    if other := engine_of_answer(found.schema):
+        state.console.note(f"Answered by {other}.")
     try:
         if out is None:
             write_answer(found.parts, found.schema, form, sys.stdout.buffer)

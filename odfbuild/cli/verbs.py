@@ -47,6 +47,7 @@ SECTIONS = {
         "blame",
         "tail",
         "sql",
+        "shell",
         "corrections",
         "freshness",
         "decode",

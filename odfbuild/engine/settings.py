@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from odfbuild.declared_settings import Fits, setting
+from odfbuild.engine.sql_words import Quote
 from odfbuild.errors import EngineProblem
 from odfbuild.values import dataclass
 
@@ -29,6 +30,18 @@ class Sandbox(StrEnum):
     AUTO = "auto"
     REQUIRED = "required"
     OFF = "off"
+
+
+class AnsweredBy(StrEnum):
+    """What answers `odfbuild sql`."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+    @property
+    def quote(self) -> Quote:
+        """What its dialect puts around names."""
+        return '"' if self is AnsweredBy.DUCKDB else "`"
 
 
 LONG_WORK_BYTES = 256 << 20
@@ -52,11 +65,15 @@ class EngineSettings:
         Annotated[str, Fits(minLength=1, pattern=r"^\d+[kKmMgGtT]?$", examples=["2g"])] | None
     ) = setting(
         None,
-        "Heap of the JVM beside odfbuild, such as 2g; default: half of the machine's memory, up "
-        "to 4 GiB",
+        "Heap of the JVM beside odfbuild, and memory of a question in DuckDB, such as 2g; default: "
+        "half of the machine's memory, up to 4 GiB",
     )
     step_seconds: Annotated[float, Fits(exclusiveMinimum=0)] | None = setting(
-        None, "How long one step of a dataset may take; default: no limit"
+        None, "How long one step of a dataset, or a question, may take; default: no limit"
+    )
+    questions: AnsweredBy = setting(
+        AnsweredBy.SPARK,
+        "What answers `odfbuild sql`: spark, or duckdb, which answers at once in its own dialect",
     )
     conf: Mapping[str, str] = setting({}, "More settings of Spark, by name")
     sandbox: Sandbox = setting(Sandbox.AUTO, "Fences of the operating system around Spark")
@@ -88,6 +105,12 @@ class EngineSettings:
 
 
 DEFAULTS = EngineSettings()
+
+
+def default_memory() -> str:
+    """Half of the machine's memory up to 4 GiB, as `memory` is written."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(4096, total // 2 // (1 << 20))}m"
 
 
 @dataclass(frozen=True, slots=True)

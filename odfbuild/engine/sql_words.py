@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-_TOKEN = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-    |(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
-)
+_TOKEN = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)"""
+# In standard SQL, names stand in double quotes, and backslashes are nothing special.
+_STANDARD = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^']|'')*')
+    |(?P<word>"(?:[^"]|"")*"|\w+)|(?P<sign>.)"""
+Quote = Literal["`", '"']
+"""What a dialect puts around names: Spark backticks, standard SQL double quotes."""
+_TOKENS = {
+    quote: re.compile(pattern, re.VERBOSE | re.DOTALL)
+    for quote, pattern in (("`", _TOKEN), ('"', _STANDARD))
+}
 
 
 class Word(NamedTuple):
@@ -26,7 +32,7 @@ class Word(NamedTuple):
     @property
     def name(self) -> str:
         """The word as a name, without quotes."""
-        return self.text.strip("`")
+        return self.text.strip('`"')
 
     @property
     def line(self) -> int:
@@ -39,11 +45,11 @@ class Word(NamedTuple):
         return self.start - self.sql.rfind("\n", 0, self.start)
 
 
-def words_of(sql: str) -> list[Word]:
-    """All words and signs, in order."""
+def words_of(sql: str, quote: Quote = "`") -> list[Word]:
+    """All words and signs of a dialect with these quotes, in order."""
     return [
         Word(match.group().lower(), *match.span(), sql)
-        for match in _TOKEN.finditer(sql)
+        for match in _TOKENS[quote].finditer(sql)
         if match.lastgroup != "skip"
     ]
 

@@ -18,7 +18,7 @@ from odfbuild.engine.contract import InputSlices, QueryTask, SliceFile, vocabula
 from odfbuild.engine.facts import facts_in
 from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.lazy import LazyEngine
-from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.errors import Location, OdfbuildError, QueryError
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.as_of import PointInTime, states_at
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Question:
     """A query whose relations are datasets.
 
-    `sql` has their names in backticks; `asked` is what was written, and `quoted` the places in it
-    (line and column from 1) where a backtick came in.
+    `sql` has their names in quotes; `asked` is what was written, and `quoted` the places in it
+    (line and column from 1) where a quote came in.
     """
 
     asked: str
@@ -47,13 +47,15 @@ class Question:
     quoted: tuple[tuple[int, int], ...] = ()
 
 
-def understand(sql: str, aliases: Sequence[str]) -> Question:
+def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question:
     """Find the datasets that a query names; `QueryError` E0580 when there is none.
+
+    `quote` is what the dialect puts around names.
 
     Names of several parts count wherever they stand, those of one part where a word does: a
     dataset too many does no harm.
     """
-    words = words_of(sql)
+    words = words_of(sql, quote)
     known = {tuple(word.text for word in words_of(alias)): alias for alias in aliases}
     by_name = {alias.lower(): alias for alias in aliases}
     longest = max(map(len, known), default=0)
@@ -61,7 +63,7 @@ def understand(sql: str, aliases: Sequence[str]) -> Question:
     marks: list[int] = []
     at = 0
     while at < len(words):
-        if words[at].text.startswith("`"):
+        if words[at].text.startswith(quote):
             alias = by_name.get(words[at].name)
             length = 1
         else:
@@ -77,7 +79,7 @@ def understand(sql: str, aliases: Sequence[str]) -> Question:
     quoted = tuple(
         (sql.count("\n", 0, mark) + 1, mark - sql.rfind("\n", 0, mark)) for mark in marks
     )
-    return Question(sql, "`".join(pieces), tuple(found), quoted)
+    return Question(sql, quote.join(pieces), tuple(found), quoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def asked_of(
                 QueryTask(question.sql, inputs, folder, history, limit, repeatable, chosen)
             )
         except OdfbuildError as error:
-            raise error.mapped(lambda each: _as_asked(each, question, name)) from None
+            raise error.mapped(lambda each: as_asked(each, question, name)) from None
         yield found
 
 
@@ -270,11 +272,11 @@ def _relations(sql: str, words: Sequence[Word]) -> Iterator[str]:
         after = words[number + 2].text if number + 2 < len(words) else ""
         is_relation = following.text not in ("values", "lateral", "(", *made) and after != "("
         if one.text in ("from", "join") and is_relation:
-            yield sql[following.start :].split(maxsplit=1)[0].strip("`;,()")
+            yield sql[following.start :].split(maxsplit=1)[0].strip('`";,()')
 
 
-def _as_asked(error: OdfbuildError, question: Question, name: str) -> OdfbuildError:
-    """With a place in the query as it was written, before names were quoted, and no dataset."""
+def as_asked(error: OdfbuildError, question: Question, name: str) -> OdfbuildError:
+    """The error with a place in the query as it was written, and no dataset."""
     error = error.changed(dataset=None)
     location = error.location
     if location is None or location.line is None or location.column is None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import pytest
 
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
@@ -233,3 +238,44 @@ def test_values_are_shown_of_datasets_that_are_let_out_and_of_no_others(
     assert "Sample" in Html(tiny.root / "site" / "datasets" / "derived.html").text
     config.write_text(text + "  show:\n    - {match: [derived], samples: false}\n")
     assert holding(told) == set()
+
+
+def test_a_run_that_failed_shows_its_code_and_no_value(tiny: Tiny, odfbuild: Program) -> None:
+    secret = "7770777x"
+    file = tiny.root / "data" / "1.csv"
+    file.write_text(file.read_text().replace(",1,1\n", f",1,{secret}\n"))
+    failed = odfbuild("apply", "-y")
+    assert failed.code != 0
+    assert secret in failed.err + failed.out
+    folder = build(odfbuild)
+    single = odfbuild("docs", "build", "--single-page", "-o", "-").out
+    texts = [each.read_text() for each in folder.rglob("*") if each.is_file()]
+    assert not any(secret in text for text in [*texts, single])
+    assert "failed" in Html(folder / "datasets" / "root.html").text
+    assert "failed" in single
+
+
+def test_what_a_page_offers_to_copy_reads_the_dataset_at_the_block_shown(
+    tiny: Tiny, odfbuild: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odfbuild.apply()
+    text = (build(odfbuild) / "datasets" / "derived.html").read_text()
+    head = str(tiny.workspace().dataset("derived").head())
+    found = dict(
+        re.findall(r'<h3>(.*?)</h3>\n<pre class="copy" tabindex="0">(.*?)</pre>', text, re.S)
+    )
+    assert list(found) == ["Python", "DuckDB", "polars", "Spark", "Command line"]
+    assert all(head in each for each in found.values())
+    tiny.arrive(2)
+    odfbuild.apply()
+    for tool in ("Python", "DuckDB", "polars"):
+        *lines, last = html.unescape(found[tool]).split("\n")
+        names: dict[str, Any] = {}
+        exec("\n".join(lines), names)
+        result = eval(last, names)
+        if result is not None:
+            assert len(result) == 3  # the fourth record came later
+    assert head in capsys.readouterr().out
+    command = shlex.split(html.unescape(found["Command line"]))
+    assert len(odfbuild.ok(*command[1:], "--json").data) == 3
+    assert shlex.split(html.unescape(found["Spark"]))[:3] == ["odfbuild", "sql", "--as-of"]

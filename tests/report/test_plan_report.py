@@ -271,3 +271,15 @@ def test_instances_that_are_refused_for_the_same_cause_are_told_together(causes,
     assert (again in text) is together
     assert ("The same refusal as `d.x`" in render_markdown(stamp(plan))) is together
     assert ("The same refusal as <code>d.x</code>" in render_html(stamp(plan))) is together
+
+
+def test_the_page_draws_what_is_affected_and_opens_what_differs() -> None:
+    page = render_html(stamp(everything().plan()))
+    [drawing] = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    linked = re.findall(r'class="node (\w+)" href="#p-([\w.-]+)"', drawing)
+    assert linked
+    assert all(f'<details class="{kind}" id="p-{name}"' in page for kind, name in linked)
+    assert drawing.count('class="edge"') >= 1
+    for kind in ("rebuild", "refuse", "append"):
+        closed = rf'<details class="{kind}" id="[^"]*">(?:(?!</details>).)*class="plus"'
+        assert re.search(closed, page, re.DOTALL) is None

@@ -18,14 +18,23 @@ OPERATION = "op"
 """Numbers in a column of this name are shown as operations, as everywhere."""
 
 
+def engine_of_answer(schema: pa.Schema) -> str | None:
+    """What answered, by the metadata that it left; `None`: Spark."""
+    name: bytes | None = (schema.metadata or {}).get(b"odfbuild.engine")
+    return name.decode() if name else None
+
+
 def render_answer(parts: Sequence[Path], schema: pa.Schema, limit: int | None) -> str:
-    """A table of at most `limit` rows, and whether there are more."""
+    """A table of at most `limit` rows, whether there are more, and what answered if not Spark."""
     table = _table(parts, schema)
     shown = table if limit is None else table.slice(0, limit)
+    other = engine_of_answer(schema)
+    by = f"\nAnswered by {other}." if other else ""
     if not shown.num_columns or not shown.num_rows:
-        return "No rows."
+        return f"No rows.{by}"
     text = render_records(shown, OPERATION)
-    return text if shown.num_rows == table.num_rows else f"{text}\n… and more: see --limit"
+    more = "" if shown.num_rows == table.num_rows else "\n… and more: see --limit"
+    return f"{text}{more}{by}"
 
 
 def write_answer(parts: Sequence[Path], schema: pa.Schema, format: str, to: IO[bytes]) -> None:

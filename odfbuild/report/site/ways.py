@@ -12,18 +12,13 @@ def ways_in(page: Page) -> list[tuple[str, str]]:
     """Names of tools and what to type; nothing before there are records."""
     if page.state is None or not page.state.records:
         return []
-    name, head = page.name, page.state.head
-    quoted = name.replace("'", "")
+    name, block = page.name, page.state.head
+    dataset = f'Project()["{name}"].at("{block}")'
+    head = "from odfbuild import Project\n\n"
     return [
-        ("CLI", f"odfbuild tail {quoted}"),
-        (
-            "Spark",
-            f"odfbuild sql --as-of {page.state.system_time} \\\n"
-            f"  'SELECT * FROM `{quoted}` LIMIT 10'",
-        ),
-        (
-            "Python",
-            "from odfbuild import Project\n\n"
-            f'records = Project().records("{quoted}")  # block {head}',
-        ),
+        ("Python", f"{head}records = {dataset}\nprint(records.pin)\nrecords.head()"),
+        ("DuckDB", f"{head}{dataset}.to_duckdb().limit(10).fetchall()"),
+        ("polars", f"{head}{dataset}.to_polars()"),
+        ("Spark", f"odfbuild sql --as-of {block} \\\n  'SELECT * FROM `{name}` LIMIT 10'"),
+        ("Command line", f"odfbuild tail --as-of {block} {name}"),
     ]

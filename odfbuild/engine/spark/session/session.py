@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.release import PINNED
-from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, Sandbox, in_force
+from odfbuild.engine.settings import (
+    DEFAULTS,
+    EngineSettings,
+    FileAccess,
+    Sandbox,
+    default_memory,
+    in_force,
+)
 from odfbuild.engine.spark.connect.cluster import await_workers, check_reachable
 from odfbuild.engine.spark.internals import process
 from odfbuild.engine.spark.internals.records import BY_JOBS_ONLY
@@ -74,7 +81,7 @@ class Session:
         self, settings: EngineSettings = DEFAULTS, reach: FileAccess | None = None
     ) -> None:
         self.settings = in_force(settings)
-        self.memory = self.settings.memory or _memory()
+        self.memory = self.settings.memory or default_memory()
         self.reach = reach
         if reach is not None:
             # Fences stand where folders are when Spark starts.
@@ -211,9 +218,3 @@ class Session:
 def _first_sentence(error: Exception) -> str:
     """Why Spark refuses to start; what it goes on to recommend is not how it is done here."""
     return re.sub(r"^\[[\w.]+\] ", "", said(error).split("\n")[0].split(". ")[0])
-
-
-def _memory() -> str:
-    """Heap of the JVM: half of the machine's memory up to 4 GiB."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{min(4096, total // 2 // (1 << 20))}m"
