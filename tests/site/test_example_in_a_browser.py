@@ -116,7 +116,11 @@ def test_pages_fit_and_nothing_serious_hinders_those_who_cannot_see(
             if IMAGES:
                 name = Path(path).stem.replace("index", "overview").rpartition(".")[2]
                 file = Path(IMAGES) / f"site-{name}-{width}-{scheme}.png"
-                page.screenshot(path=file, full_page=path.startswith("datasets"))
+                if path.startswith("datasets"):
+                    page.evaluate(
+                        "document.querySelector('#columns').scrollIntoView({behavior: 'instant'})"
+                    )
+                page.screenshot(path=file)
 
 
 def test_the_graph_can_be_moved_with_keys(browser: Browser, site: Path) -> None:
