@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.shared import calling_back
 
 if TYPE_CHECKING:
-    from odfbuild.apply.run import Listener
+    from odfbuild.apply.options import Listener
     from odfbuild.engine.contract import StepProgress
     from odfbuild.survey.outcome import DatasetOutcome
 

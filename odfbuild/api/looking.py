@@ -369,7 +369,6 @@ class Looking(Base):
             raise together(found.faults_of(None))
         return found.changes
 
-    @needs_engine
     def diff_data(
         self,
         select: Sequence[str] = (),
@@ -386,6 +385,9 @@ class Looking(Base):
         branch, those of the branch with those of the head. Else what changed queries give, computed
         over at most `limit_bytes` of input, with what is committed.
         """
+        from odfbuild.extras import require_pyarrow
+
+        require_pyarrow("differences of records")
         from odfbuild.inspect.data_diff.ask import between_moments, with_branch, with_chains
         from odfbuild.inspect.data_diff.limit import LIMIT_BYTES
         from odfbuild.inspect.data_diff.queries import changed_queries

@@ -29,8 +29,8 @@ from odfbuild.survey.names import block_in, existing
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
+    from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
-    from odfbuild.apply.run import Listener
     from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
     from odfbuild.repository.outcome import Transfer
@@ -111,9 +111,9 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         listener: Listener | None,
         publish: bool,
     ) -> ApplyOutcome:
+        from odfbuild.apply.options import ApplyOptions
         from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
-        from odfbuild.apply.run import ApplyOptions
         from odfbuild.engine.release import engine_version
         from odfbuild.report.plan.json import stamp
         from odfbuild.survey.approved import approve

@@ -19,8 +19,8 @@ from typing import BinaryIO
 from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
+from odfbuild.apply.options import Listener
 from odfbuild.apply.refuse_external import check_own
-from odfbuild.apply.run import Listener
 from odfbuild.engine.contract import DuplicateKeys, EngineFactory, OnSchemaChange, StepProgress
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError

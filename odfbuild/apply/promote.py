@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.run import ApplyOptions, Listener, apply_plan
+from odfbuild.apply.options import ApplyOptions, Listener
 from odfbuild.engine.contract import StepProgress
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.odf.multihash import Multihash
@@ -78,6 +78,8 @@ class _Promotion:
         if not waiting:
             listener.begin_all(len(self.items))
             return self._heard(self._switch({}))
+        from odfbuild.apply.run import apply_plan
+
         config = replace(self.config, given=replace(self.config.given, branch=self.branch))
         computed = apply_plan(
             Plan(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odfbuild.apply.run import ApplyOptions, apply_plan
+from odfbuild.apply.options import ApplyOptions
 from odfbuild.apply.run_log import RunLog, Sink
 from odfbuild.plan.document import plan_digest
 from odfbuild.survey.promotion import check_finished
@@ -34,6 +34,8 @@ def apply_recorded(
     limit = found.plan.branch.limit if found.plan.branch else None
     workspace = found.workspace.under(limit)
     if found.plan.promotes is None:
+        from odfbuild.apply.run import apply_plan
+
         outcome = apply_plan(found.plan, found.project, workspace, logged)
     else:
         from odfbuild.apply.promote import promote

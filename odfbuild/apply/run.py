@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import Protocol
 
 from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audits
@@ -24,12 +21,13 @@ from odfbuild.apply.ingest import (
     stage_polled,
     validate_source,
 )
+from odfbuild.apply.options import ApplyOptions, to_do
 from odfbuild.apply.planned_files import as_planned
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import EngineFactory, StepProgress, vocabulary_of
+from odfbuild.engine.contract import StepProgress, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -46,56 +44,11 @@ from odfbuild.plan.readers import consumers_of
 from odfbuild.project.model import Project
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.store.cache import project
-from odfbuild.store.claims import NOT_WAITING, Waiting, held_elsewhere
+from odfbuild.store.claims import held_elsewhere
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.protection import check_unprotected
-
-
-class Listener(Protocol):
-    """Hears what happens while it happens; called from several threads."""
-
-    def begin(self, total: int, step_progress: Callable[[str], StepProgress | None]) -> None:
-        """`total` datasets will run; `progressed` reports the progress of the engine with one."""
-
-    def started(self, name: str) -> None:
-        """Work on a dataset begins."""
-
-    def progressed(self, name: str, blocks: int, records: int) -> None:
-        """Something was committed for a dataset: so many blocks and records of this run so far."""
-
-    def finished(self, outcome: DatasetOutcome) -> None:
-        """Work on a dataset ended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
-    """How to carry a plan out: `jobs` datasets at once, no new ones once `cancel` is set.
-
-    Datasets that another process works on are waited for as `waiting` says.
-    With `fail_fast` no new ones either once a dataset did not complete. `locate` maps an error
-    about a query to the place in the project's files. Queries that were found right by
-    `engine_version` (what `factory` starts) are not checked again.
-    """
-
-    factory: EngineFactory
-    engine_version: str = ""
-    listener: Listener
-    locate: Callable[[str, OdfbuildError], OdfbuildError]
-    jobs: int = os.cpu_count() or 1
-    cancel: Event
-    fail_fast: bool = False
-    waiting: Waiting = NOT_WAITING
-
-
-def to_do(plan: Plan) -> dict[str, DatasetPlan]:
-    """The datasets of a plan for which there is something to do, or to refuse, in its order."""
-    return {
-        item.name: item
-        for item in plan.datasets
-        if item.refusal is not None or set(item.actions) - {Action.FORGET} or replays(item)
-    }
 
 
 def apply_plan(

@@ -30,8 +30,8 @@ from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.runs import SEAL, last_seconds, run_folders
 
 if TYPE_CHECKING:
+    from odfbuild.apply.options import Listener
     from odfbuild.apply.reset import Reset
-    from odfbuild.apply.run import Listener
 
 KEPT = 100
 """So many runs are kept."""

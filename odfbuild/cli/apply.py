@@ -293,8 +293,8 @@ def _apply(
     told = not logs and state.tell_of_engine(found.plan)  # before all that takes time to import
     import os
 
+    from odfbuild.apply.options import ApplyOptions, to_do
     from odfbuild.apply.recorded import apply_recorded
-    from odfbuild.apply.run import ApplyOptions, to_do
     from odfbuild.cli.progress import listener_for
     from odfbuild.cli.signals import cancel_on_interrupt
     from odfbuild.engine.release import engine_version

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfbuild.cli.context import Context
+from odfbuild.extras import require_pyarrow
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection
@@ -63,6 +64,7 @@ def between_moments(
     state: Context, selection: Selection, old: str, new: str | None, key: Sequence[str]
 ) -> Comparison:
     """The records of the selected datasets at two moments, the second by default now."""
+    require_pyarrow("differences of records")
     from odfbuild.inspect.data_diff.ask import between_moments as compare
     from odfbuild.survey.names import moment_in
 
@@ -77,6 +79,7 @@ def between_moments(
 
 def with_branch(state: Context, names: Sequence[str] | None, key: Sequence[str]) -> Comparison:
     """The records that the branch has, and those on the head."""
+    require_pyarrow("differences of records")
     from odfbuild.inspect.data_diff.ask import with_branch as compare
 
     return compare(state.config(), state.workspace(), names, key)
@@ -84,6 +87,7 @@ def with_branch(state: Context, names: Sequence[str] | None, key: Sequence[str])
 
 def with_chains(state: Context, found: Survey, limit: int, key: Sequence[str] = ()) -> Comparison:
     """What the changed queries of a plan do to records. Says first how much is read for that."""
+    require_pyarrow("differences of records")
     from dataclasses import replace
 
     from odfbuild.inspect.data_diff.ask import with_chains as compare

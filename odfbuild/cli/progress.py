@@ -11,7 +11,7 @@ from shutil import get_terminal_size
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
-from odfbuild.apply.run import Listener
+from odfbuild.apply.options import Listener
 from odfbuild.apply.run_log import headway_text
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import StepProgress

@@ -39,7 +39,8 @@ class Read:
 
     `name` is `None` when the input is gone. `in_branch` and `in_main` tell whether the consumed
     block is in the history of the input there; `is_behind` whether the branch holds more of the
-    input than was consumed. `main_offset` is the newest record of the input on the head.
+    input than was consumed. `main_offset` is the newest record of the input on the head, which has
+    `main_records` of them.
     """
 
     id: DatasetId
@@ -48,6 +49,7 @@ class Read:
     in_main: bool = False
     is_behind: bool = False
     main_offset: int | None = None
+    main_records: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,7 +381,7 @@ class _Decider:
         if given.branch.kind is DatasetKind.Root:
             return None
         consumed = {i.dataset_id: i.new_offset for i in (onto.inputs if onto else ())}
-        records = 0
+        records = most = 0
         for read in given.reads:
             name = (read.name or "").lower()
             if name in self._growing:
@@ -387,8 +389,9 @@ class _Decider:
             there = self._known.get(name)
             newest = there.branch.last_offset if there else read.main_offset
             before = consumed.get(read.id)
+            most += there.branch.records if there else read.main_records
             records += 0 if newest is None else newest - (-1 if before is None else before)
-        return Pending(records=records, bytes=None, read_least=records)
+        return Pending(records=records, bytes=None, read_least=records, read_most=most)
 
 
 def _run_of(given: Branched) -> tuple[Action, ...]:

@@ -217,6 +217,7 @@ class _Facts:
                 in_main=main is not None and (block is None or _reaches(store, main.head, block)),
                 is_behind=in_branch and there is not None and _is_behind(store, there, before),
                 main_offset=main.last_offset if main else None,
+                main_records=main.records if main else 0,
             )
 
 

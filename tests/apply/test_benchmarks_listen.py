@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from odfbuild.apply.run import Listener
+from odfbuild.apply.options import Listener
 
 
 def test_the_benchmark_of_merges_hears_all_that_a_push_tells() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -11,113 +12,19 @@ from typing import Any
 
 import pytest
 
-from odfbuild.engine.contract import IngestTask, TransformTask
 from odfbuild.odf.model import AddData, ExecuteTransform
-from odfbuild.store.workspace import Workspace
-from odfbuild.survey.moving_heads import consistent_heads, read_manifest
+from odfbuild.survey.moving_heads import consistent_heads
 from odfbuild.verify.integrity import verify_integrity
-from tests.apply.in_process import Program, Said, share
-from tests.apply.plain_engine import PlainEngine
-from tests.apply.tiny import QUERY, Tiny
-
-BRANCH = "pr-1"
-
-
-class CountingEngine(PlainEngine):
-    """Counts the steps that it computes, by dataset, and how often it was started."""
-
-    def __init__(self) -> None:
-        self.steps: Counter[str] = Counter()
-        self.records: Counter[str] = Counter()
-
-    def transform(self, task: TransformTask) -> Any:
-        self.steps[task.dataset] += 1
-        self.records[task.dataset] += sum(each.last - each.first + 1 for each in task.inputs)
-        return super().transform(task)
-
-    def ingest(self, task: IngestTask) -> Any:
-        self.steps["root"] += 1
-        return super().ingest(task)
-
-
-class Branching:
-    """The tiny project with a derivative of the derivative, and its program."""
-
-    def __init__(self, tiny: Tiny, program: Program, engine: CountingEngine) -> None:
-        self.tiny, self.program, self.engine = tiny, program, engine
-        self.root = tiny.root
-        tiny.derive("below", "SELECT event_time, id, value * 2 AS value FROM source", "derived")
-
-    def apply(self, *arguments: str) -> Said:
-        return self.program.ok("apply", "-y", *arguments)
-
-    def change(self, factor: int = 100) -> None:
-        self.tiny.derive("derived", QUERY.replace("10", str(factor)))
-
-    def undescribe(self) -> None:
-        file = self.root / "datasets" / "root.yaml"
-        file.write_text(file.read_text().partition("    - kind: SetInfo")[0])
-
-    def promote(self, *arguments: str) -> Said:
-        return self.program.ok("promote", BRANCH, "-y", *arguments)
-
-    def heads(self) -> dict[str, str]:
-        return {name: head.decode() for name, head in self.tiny.workspace().heads().items()}
-
-    def in_branch(self) -> dict[str, str]:
-        space = Workspace(
-            self.root / "chains",
-            self.root / ".odfbuild-keys",
-            self.root / ".odfbuild",
-            branch=BRANCH,
-        )
-        return {name: head.decode() for name, head in space.heads().items()}
-
-    def branch_files(self) -> list[str]:
-        chains = self.root / "chains"
-        found = [*chains.rglob(f"refs/{BRANCH}"), *chains.rglob(f"info/branches/{BRANCH}")]
-        return sorted(str(each.relative_to(chains)) for each in found)
-
-    def values(self, name: str) -> list[tuple[int, int]]:
-        return [(each["id"], each["value"]) for each in self.tiny.records(name)]
-
-    def is_settled(self) -> None:
-        """Nothing is left to do, all of history verifies, and the branch is gone."""
-        rest = self.program("plan", "--detailed-exitcode")
-        assert rest.code == 0, rest.out
-        assert verify_integrity(self.tiny.workspace()) == ()
-        assert self.branch_files() == []
-        assert read_manifest(self.root / "chains") is None
-
-
-@pytest.fixture
-def engine() -> CountingEngine:
-    return CountingEngine()
+from tests.apply.branching import BRANCH, Branching, changed
+from tests.apply.in_process import Program
+from tests.apply.tiny import NO_JVM, QUERY, Tiny
 
 
 @pytest.fixture
 def project(
-    tmp_path: Path,
-    engine: CountingEngine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Branching:
-    share(engine, monkeypatch)
-    tiny = Tiny.fresh(tmp_path / "tiny")
-    made = Branching(tiny, Program(tiny.root, monkeypatch, capsys), engine)
-    made.apply()
-    return made
-
-
-def changed(project: Branching, *, arrives: bool = True) -> None:
-    """A branch with a changed query, a new dataset, and a new file."""
-    project.change()
-    project.tiny.derive("extra", "SELECT event_time, id, value + 0 AS value FROM source", "derived")
-    if arrives:
-        project.tiny.describe("root", "Changed too")
-        project.tiny.arrive(2)
-    project.apply("-b", BRANCH)
-    project.engine.steps.clear()
+    return Branching.fresh(tmp_path / "tiny", monkeypatch, capsys)
 
 
 def test_where_no_head_moved_heads_become_blocks_of_the_branch_and_nothing_is_computed(
@@ -276,6 +183,10 @@ def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished
     assert said.code == 1
     assert "error[E1129]" in said.err
     assert "1 of 4 heads have moved" in said.err
+    with monkeypatch.context() as patch:
+        patch.setattr(DatasetStore, "branch_head", lambda self, name: None)
+        # Without the branch nobody could finish it, so it holds nobody up.
+        assert consistent_heads(project.tiny.workspace()) != old
     project.promote()
     assert project.heads() == wanted
     project.is_settled()
@@ -354,9 +265,8 @@ def reset_head(project: Branching) -> None:
 
 
 def limited(project: Branching) -> None:
-    file = project.root / "chains" / "extra" / "info" / "branches" / BRANCH
-    known = json.loads(file.read_text())
-    file.write_text(json.dumps({**known, "limit": {"sample": "10%"}}))
+    project.program.ok("branch", "delete", BRANCH, "-y")
+    project.apply("-b", BRANCH, "--sample", "50%")
 
 
 def conflicting(project: Branching) -> None:
@@ -426,3 +336,38 @@ def without_times(tiny: Tiny, name: str) -> list[Any]:
         else:
             found.append(type(event))
     return [found, tiny.records(name)]
+
+
+def test_a_promotion_of_eighteen_datasets_takes_less_than_a_second_without_a_jvm(
+    project: Branching,
+) -> None:
+    for number in range(14):
+        query = f"SELECT event_time, id, value + {number} AS value FROM source"
+        project.tiny.derive(f"more{number}", query, "derived")
+    changed(project)
+    wanted = project.in_branch()
+    assert len(wanted) == 18
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = project.tiny.run("promote", BRANCH, "-y", env=NO_JVM)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    assert "Promotion: 18 to move, 0 to run first." in done.stdout
+    # Of its own time: other tests run beside it.
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent < 1
+    assert project.heads() == wanted
+    assert project.engine.steps == Counter()
+
+
+def test_each_record_is_computed_once_for_branch_and_head_together(project: Branching) -> None:
+    project.engine.records.clear()
+    project.change()
+    project.tiny.derive("extra", "SELECT event_time, id, value + 0 AS value FROM source", "derived")
+    project.tiny.describe("root", "Changed too")
+    project.tiny.arrive(2)
+    project.apply("-b", BRANCH)
+    project.promote()
+    project.apply()
+    assert project.engine.records == {"derived": 1, "below": 1, "extra": 4}
+    assert project.engine.steps["root"] == 2  # the first file, and this one
+    project.is_settled()

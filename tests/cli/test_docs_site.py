@@ -240,6 +240,21 @@ def test_values_are_shown_of_datasets_that_are_let_out_and_of_no_others(
     assert holding(told) == set()
 
 
+def test_a_run_that_failed_shows_its_code_and_no_value(tiny: Tiny, odfbuild: Program) -> None:
+    secret = "7770777x"
+    file = tiny.root / "data" / "1.csv"
+    file.write_text(file.read_text().replace(",1,1\n", f",1,{secret}\n"))
+    failed = odfbuild("apply", "-y")
+    assert failed.code != 0
+    assert secret in failed.err + failed.out
+    folder = build(odfbuild)
+    single = odfbuild("docs", "build", "--single-page", "-o", "-").out
+    texts = [each.read_text() for each in folder.rglob("*") if each.is_file()]
+    assert not any(secret in text for text in [*texts, single])
+    assert "failed" in Html(folder / "datasets" / "root.html").text
+    assert "failed" in single
+
+
 def test_what_a_page_offers_to_copy_reads_the_dataset_at_the_block_shown(
     tiny: Tiny, odfbuild: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,7 +93,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "storage": (("storage", "status", "--json"), listed("datasets")),
     "push": (("push", "--dry-run", "--json", "--to", "../published"), listed("datasets")),
     "key": (("key", "status", "--json"), listed("")),
-    "docs": (("docs", "build", "-o", "-"), sections),
+    "docs": (("docs", "build", "--single-page", "-o", "-"), sections),
     "engine": (("engine", "deprecate", "--json"), listed("datasets")),
 }
 """A command of each verb that selects, and the names of the datasets that its output is about."""
@@ -110,6 +110,7 @@ NOT_SELECTING = {
     "ingest": "is about one dataset",
     "pull": "selects external datasets: tests/cli/test_pull_push.py",
     "serve": "rules of the machine say what is served",
+    "branch": "names branches, not datasets: tests/cli/test_branch_verbs.py",
     "promote": "selects datasets of a branch: tests/apply/test_promote.py",
     "log": "is about one dataset",
     "blame": "is about one dataset",

@@ -37,7 +37,8 @@ def build_wheel(folder: Path) -> Path:
     # A build leaves its marks in the tree that it is made from.
     tree = folder / "tree"
     tree.mkdir()
-    for name in (*_FOLDERS, *_FILES):
+    there = [each for each in ("vendored",) if (ROOT / each).is_dir()]  # what npm brought
+    for name in (*_FOLDERS, *there, *_FILES):
         run("cp", "-r", ROOT / name, tree / name)
     run(
         sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",

@@ -137,9 +137,23 @@ def test_what_reads_no_records_works(planner: Path, project: Path, words: Sequen
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_pages_of_an_installed_wheel_have_the_libraries_that_it_was_built_with(
+    planner: Path, project: Path
+) -> None:
+    done = odfbuild(planner, project, "docs", "build", "-o", "site")
+    assert done.returncode == 0, done.stderr
+    made = {each.name for each in (project / "site" / "assets").iterdir()}
+    if (ROOT / "vendored").is_dir():
+        assert {each.name for each in (ROOT / "vendored").iterdir()} <= made
+        assert "npm" not in done.stderr
+    else:
+        assert made == {"site.css"}
+        assert "make site-libraries" in done.stderr
+
+
 @pytest.mark.parametrize(
     "words",
-    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"]],
+    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"], ["test", "--unit"]],
     ids=" ".join,
 )
 def test_what_needs_spark_names_the_extra_and_the_command(

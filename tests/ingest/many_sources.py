@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from odfbuild.apply.run import ApplyOptions, apply_plan
+from odfbuild.apply.options import ApplyOptions
+from odfbuild.apply.run import apply_plan
 from odfbuild.engine.contract import Engine, StepProgress
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
 from odfbuild.survey.survey import survey

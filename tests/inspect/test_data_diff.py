@@ -10,6 +10,7 @@ import pytest
 duckdb = pytest.importorskip("duckdb", reason="the quick tests do without DuckDB")
 
 from odfbuild.inspect.data_diff.compare import SIGN, Side, compare, shared_out  # noqa: E402
+from odfbuild.inspect.data_diff.limit import newest, within  # noqa: E402
 from odfbuild.inspect.data_diff.model import (  # noqa: E402
     Change,
     ColumnChange,
@@ -222,3 +223,23 @@ def test_estimates_are_marked(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = diff(db, query.format(1, "DOUBLE"), query.format(3, "DOUBLE"), "id")
     (drift,) = found.drift
     assert (drift.column, drift.old.exact) == ("v", False)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "read"),
+    [
+        ({"a": 10, "b": 20}, 30, {"a": 10, "b": 20}),
+        ({"a": 10, "b": 100, "c": 200}, 70, {"a": 10, "b": 30, "c": 30}),
+        ({"a": 10, "b": 10}, 0, {"a": 0, "b": 0}),
+        ({}, 5, {}),
+    ],
+)
+def test_small_inputs_are_read_whole_and_large_ones_alike(
+    sizes: dict[str, int], limit: int, read: dict[str, int]
+) -> None:
+    assert within(sizes, limit) == read
+
+
+def test_newest_records_are_as_many_as_bytes_allow() -> None:
+    assert [newest(1000, 500, read) for read in (500, 250, 1, 0)] == [1000, 500, 2, 0]
+    assert newest(3, 5000, 1) == 1

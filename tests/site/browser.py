@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
-AXE = ROOT / ".venv" / "site" / "axe.min.js"
+AXE = Path(sys.prefix) / "site" / "axe.min.js"
 
 needs_browser = pytest.mark.skipif(
-    CHROMIUM is None or not site_libraries(),
-    reason="needs chromium (make system-packages) and npm (make site-libraries)",
+    CHROMIUM is None or not site_libraries() or not AXE.exists(),
+    reason="needs chromium and npm (make test-needs)",
 )
 
 
@@ -68,9 +69,14 @@ class Opened:
 
     def click_node(self, label: str, place: str = "[data-graph]") -> None:
         """Click on a node where it is drawn."""
+        self.page.evaluate(
+            # What is drawn notes where it is when the browser tells of the scrolling.
+            "place => new Promise(done => { document.querySelector(place + ' .canvas')"
+            ".scrollIntoView({block: 'center', behavior: 'instant'}); setTimeout(done, 200); })",
+            place,
+        )
         at: dict[str, Any] = self.page.evaluate(
             "([place, label]) => { const canvas = document.querySelector(place + ' .canvas');"
-            " canvas.scrollIntoView({block: 'center', behavior: 'instant'});"
             " const box = canvas.getBoundingClientRect();"
             " const node = canvas._cyreg.cy.nodes().filter(n => n.data('label') === label)[0];"
             " const at = node.renderedPosition();"

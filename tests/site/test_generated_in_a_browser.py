@@ -63,7 +63,9 @@ def test_many_datasets_are_searched_and_drawn_by_what_is_asked_for(
             assert len(window.nodes()) <= 80
             group = next(each for each in window.nodes() if each.startswith("layer02"))
             window.click_node(group)
+            page.wait_for_function("document.querySelector('.tools').innerText.includes('Back')")
             assert len(window.nodes()) <= 80
+            assert all(each.startswith("layer02") for each in window.nodes())
             page.get_by_role("combobox", name="Search datasets").fill("layer03-0001")
             page.locator("#found [data-name]").first.wait_for()
             page.keyboard.press("Enter")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.lazy import LazyEngine
-from odfbuild.errors import OdfbuildError, RecordsError
+from odfbuild.errors import EnvironmentProblem, OdfbuildError, RecordsError
+from odfbuild.extras import require_engine
 from odfbuild.inspect.data_diff.model import Comparison, DataDiff
 from odfbuild.inspect.data_diff.states import diff_states, keys_of
 from odfbuild.store.as_of import PointInTime, states_at
@@ -89,6 +90,8 @@ def with_chains(
     key: Sequence[str] = (),
 ) -> Comparison:
     """What changed queries do to records; computed by an engine that is started for it."""
+    if queries:
+        require_engine("computing changed queries")
     from odfbuild.inspect.data_diff.queries import diff_query
 
     engine = LazyEngine(factory)
@@ -125,6 +128,8 @@ def _each(
     for name in names:
         try:
             found = of(name)
+        except EnvironmentProblem:
+            raise  # it would stop the others, too
         except Exception as error:  # whatever is wrong with one, the others are compared
             errors.append(fault_of(cache, "comparing", name, error))
             continue

@@ -7,9 +7,9 @@ computed over the same ones, so that nothing but the query differs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from odfbuild.inspect.data_diff.states import (
     nothing_like,
 )
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import SetTransform, SetVocab
+from odfbuild.odf.model import MetadataEvent, SetTransform, SetVocab
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import DatasetPlan, ReasonCode
@@ -47,19 +47,15 @@ if TYPE_CHECKING:
     from odfbuild.survey.survey import Survey
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
-    """The newest `records` of a dataset that is read."""
+    """The newest `records` of a dataset that is read; `slices` have all of them, oldest first."""
 
     workspace: Workspace
     name: str
     state: Projection
-    records: int
-
-    @cached_property
-    def slices(self) -> tuple[CommittedSlice, ...]:
-        """All of them, oldest first."""
-        return self.workspace.committed(self.name, self.state).slices()
+    slices: tuple[CommittedSlice, ...]
+    records: int = 0
 
     @property
     def total(self) -> int:
@@ -124,23 +120,35 @@ class ChangedQuery:
 
 def changed_queries(found: Survey, limit: int) -> tuple[ChangedQuery, ...]:
     """The changed queries of a plan, in its order, and the records that are read within `limit`."""
-    items = {each.name: each for each in found.plan.datasets}
-    queries = [query for item in items.values() if (query := _changed(found, item)) is not None]
+    workspace = found.workspace
+    events = {each.name: _events(each) for each in found.plan.datasets}
+    changing = {name for name, those in events.items() if _query(those) is not None}
+    items = [each for each in found.plan.datasets if each.name in changing]
+
+    @cache
+    def part(name: str) -> Part | None:
+        state = workspace.projection(name)
+        if state is None or state.schema is None:
+            return None
+        return Part(workspace, name, state, workspace.committed(name, state).slices())
+
+    queries = [_changed(found, each, events[each.name], part, changing) for each in items]
     sizes = {
-        (query.dataset, name): part.size
+        (query.dataset, name): each.size
         for query in queries
         if not query.missing
-        for name, part in query.parts.items()
+        for name, each in query.parts.items()
     }
-    read = within(sizes, limit)
+    # A sample is read once for each of the two queries.
+    read = within(sizes, limit if sum(sizes.values()) <= limit else limit // 2)
     return tuple(
         replace(
             query,
             parts={
                 name: replace(
-                    part, records=newest(part.total, part.size, read[query.dataset, name])
+                    each, records=newest(each.total, each.size, read[query.dataset, name])
                 )
-                for name, part in query.parts.items()
+                for name, each in query.parts.items()
                 if (query.dataset, name) in read
             },
         )
@@ -148,13 +156,26 @@ def changed_queries(found: Survey, limit: int) -> tuple[ChangedQuery, ...]:
     )
 
 
-def _changed(found: Survey, item: DatasetPlan) -> ChangedQuery | None:
-    events = [change.after for change in item.changes]
+def _events(item: DatasetPlan) -> Sequence[MetadataEvent]:
+    """The events that a plan would append, or refuses because they break what there is."""
     if item.snapshot is not None and any(r.code is ReasonCode.BREAKING for r in item.reasons):
-        events = list(item.snapshot.metadata)  # a refused change would do something to records, too
-    after = next((each for each in reversed(events) if isinstance(each, SetTransform)), None)
-    if after is None:
-        return None
+        return item.snapshot.metadata
+    return [change.after for change in item.changes]
+
+
+def _query(events: Sequence[MetadataEvent]) -> SetTransform | None:
+    return next((each for each in reversed(events) if isinstance(each, SetTransform)), None)
+
+
+def _changed(
+    found: Survey,
+    item: DatasetPlan,
+    events: Sequence[MetadataEvent],
+    part: Callable[[str], Part | None],
+    changing: Collection[str],
+) -> ChangedQuery:
+    after = _query(events)
+    assert after is not None, "only changed queries are looked at"
     state = found.projections.get(item.name)
     before = state.transform if state is not None and state.schema is not None else None
     vocab = next((each for each in reversed(events) if isinstance(each, SetVocab)), None)
@@ -163,18 +184,8 @@ def _changed(found: Survey, item: DatasetPlan) -> ChangedQuery | None:
         for transform in (before, after)
         for each in (transform.inputs if transform is not None else ())
     }
-    parts = {}
-    for name in filter(None, names.values()):
-        there = found.workspace.projection(name)
-        if there is not None and there.schema is not None:
-            parts[name] = Part(found.workspace, name, there, 0)
-    present = {v: k for k, v in found.renames.items()}
-    changing = {
-        each.name
-        for each in found.plan.datasets
-        if any(isinstance(change.after, SetTransform) for change in each.changes)
-    }
-    read = [present.get(name, name) for name in parts]
+    present = {chain: name for name, chain in found.renames.items()}
+    parts = {name: there for name in names.values() if name and (there := part(name)) is not None}
     return ChangedQuery(
         dataset=item.name,
         chain=item.renamed_from or item.name,
@@ -185,7 +196,7 @@ def _changed(found: Survey, item: DatasetPlan) -> ChangedQuery | None:
         inputs=names,
         parts=parts,
         missing=tuple(ref for ref, name in names.items() if name not in parts),
-        changing=tuple(name for name in read if name in changing),
+        changing=tuple(name for chain in parts if (name := present.get(chain, chain)) in changing),
     )
 
 

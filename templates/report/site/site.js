@@ -137,7 +137,9 @@
     function draw(elements) {
       cy.elements().remove();
       cy.add(elements);
-      cy.layout({ name: "dagre", rankDir: "LR", nodeSep: 10, rankSep: 60, animate: false, fit: true, padding: 20, ...layout }).run();
+      canvas.classList.toggle("few", elements.length < 9);
+      cy.resize();
+      cy.layout({ name: "dagre", rankDir: canvas.clientWidth < 500 ? "TB" : "LR", nodeSep: 10, rankSep: 60, animate: false, fit: true, padding: 20, ...layout }).run();
       if (cy.zoom() > 1.2) { cy.zoom(1.2); cy.center(); }
     }
     return { cy, draw, buttons };
@@ -227,7 +229,7 @@
       if (state.focus !== null) {
         const found = near(state.focus);
         members = found.members;
-        text = `${members.length} datasets within ${state.hops} hops of ${rows[state.focus][0]}${found.more ? `; ${found.more} more are not drawn` : ""}`;
+        text = `${members.length} datasets within ${state.hops} ${state.hops === 1 ? "hop" : "hops"} of ${rows[state.focus][0]}${found.more ? `; ${found.more} more are not drawn` : ""}`;
         draw(datasets(members));
       } else {
         const all = inGroup(), by = state.by;
