@@ -50,5 +50,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext odfbuild` in a notebook: the magic `%%sql`."""
+    import_module("odfbuild.api.magics").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -17,11 +17,11 @@ from odfbuild.project.overrides import Overrides
 from odfbuild.store.branches import BranchName, Limit
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.names import existing
-from odfbuild.survey.survey import PlanRequest, Survey, survey
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
     from odfbuild.project.model import Config
+    from odfbuild.survey.survey import Survey
 
 
 class Base:
@@ -108,6 +108,8 @@ class Base:
         of_branch: bool = False,
         limit: Limit | None = None,
     ) -> Survey:
+        from odfbuild.survey.survey import PlanRequest, survey
+
         plan_request = PlanRequest(
             selection=Selection(select=tuple(select), exclude=tuple(exclude)),
             fetch_uncacheable=fetch_uncacheable,

@@ -17,7 +17,6 @@ from odfbuild.plan.model import Plan
 from odfbuild.store.branches import Limit
 from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
-from odfbuild.survey.survey import choose, with_news
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,6 +91,8 @@ class Looking(Base):
         """The committed state of datasets that have a chain: records, watermark, head and more."""
         if not select and not exclude:
             return dict(self.workspace().projections())
+        from odfbuild.survey.survey import choose
+
         selection = Selection(select=tuple(select), exclude=tuple(exclude))
         names, found = choose(self._folder, selection, self._given)
         return {name: each for name, each in found.projections.items() if name in names}
@@ -312,7 +313,11 @@ class Looking(Base):
             of_branch=True,
             limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
         )
-        return (with_news(found) if refresh else found).plan
+        if refresh:
+            from odfbuild.survey.survey import with_news
+
+            found = with_news(found)
+        return found.plan
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""
@@ -343,6 +348,8 @@ class Looking(Base):
         found = look_at_definitions(self._folder, self._given)
         if not datasets:
             return lint(found).everything
+        from odfbuild.survey.survey import choose
+
         chosen, _ = choose(self._folder, Selection(select=datasets), self._given)
         return lint(found, chosen).everything
 

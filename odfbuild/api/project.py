@@ -26,7 +26,6 @@ from odfbuild.store.claims import Waiting
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
 from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
-from odfbuild.survey.survey import Survey
 
 if TYPE_CHECKING:
     from odfbuild.apply.collect import Collection
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from odfbuild.repository.outcome import Transfer
     from odfbuild.survey.approved import Approved
     from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
+    from odfbuild.survey.survey import Survey
 
 
 class Project(Looking, Checking, Authoring, Keys, Branches):

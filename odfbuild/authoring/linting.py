@@ -19,6 +19,7 @@ from odfbuild.project.source import TEMPLATE_SUFFIX, read_sources, read_text
 from odfbuild.survey.definitions import Definitions
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.queries import wrong_queries
+from odfbuild.survey.unit_tests import unit_tests_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def lint(found: Definitions, chosen: Container[str] | None = None) -> Linted:
         if (level := _level(project, flaw.rule)) != "off"
     ]
     findings += _ambiguous(project, definitions)
-    findings += _wrong(found, {each.name for each in definitions})
+    findings += _wrong(found, {each.name for each in definitions}, whole=chosen is None)
     # Each instance of a template has the flaw of its template: the first one is enough.
     unique = {_what(each): each for each in findings[::-1]}
     return Linted(sorted(unique.values(), key=_order), list(faults.values()))
@@ -97,8 +98,14 @@ def _flaws(
             yield everything[0], flaw
 
 
-def _wrong(found: Definitions, names: Collection[str]) -> Iterator[Finding]:
-    """What `validate` refuses in queries: no level silences it."""
+def _wrong(found: Definitions, names: Collection[str], *, whole: bool) -> Iterator[Finding]:
+    """What `validate` refuses in queries and their unit tests: no level silences it.
+
+    With `whole`, also in tests of which the dataset is not known.
+    """
+    for error in unit_tests_of(found)[1]:
+        if error.dataset in names or (whole and error.dataset is None):
+            yield _of_error(error, error.dataset)
     for name, errors in wrong_queries(found).items():
         yield from (_of_error(each, name) for each in errors if name in names)
 

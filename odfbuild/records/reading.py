@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odfbuild.store.committed import CommittedSlice
 
 BATCH_ROWS = 65_536
+_BUFFER = 1 << 20
 
 
 def read(
@@ -39,18 +40,21 @@ def read(
 
 def read_backwards(
     stored: Stored, names: Sequence[str], condition: pc.Expression | None
-) -> Iterator[list[pa.RecordBatch]]:
-    """The same by row groups, the newest first; records of each in order of offset."""
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The same by row groups, the newest first; records of each in order of offset.
+
+    Each has to be read before the next one is asked for.
+    """
     if condition is None:
         for each in reversed(stored.slices):
             with _opened(each) as file:
                 for group in reversed(range(file.num_row_groups)):
-                    yield list(_plain(file, stored, names, BATCH_ROWS, [group]))
+                    yield _plain(file, stored, names, BATCH_ROWS, [group])
         return
     for each in reversed(_that_may_fit(stored, condition)):
         groups = _fragment(each).split_by_row_group(condition, stored.schema)
         for part in reversed(groups):
-            yield list(_filtered(part, stored, names, condition, BATCH_ROWS))
+            yield _filtered(part, stored, names, condition, BATCH_ROWS)
 
 
 def type_of(stored: Stored, condition: pc.Expression) -> pa.DataType:
@@ -142,7 +146,8 @@ def _layout() -> tuple[Any, Any]:
 def _opened(each: CommittedSlice) -> pq.ParquetFile:
     """The file of a slice; `IntegrityError` E0815 when it is no Parquet file."""
     try:
-        return pq.ParquetFile(each.file)
+        # Pages are read as they are needed, not all of a row group at once.
+        return pq.ParquetFile(each.file, buffer_size=_BUFFER, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise IntegrityError(
             f"data object {each.data.physical_hash} of '{each.store.name}' is no Parquet file",

@@ -6,6 +6,7 @@ offsets do. Memory is that of a few row groups, however many records there are.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -101,7 +102,7 @@ class Records:
         missing = count
         backwards = read_backwards(self.stored, names, self._condition(filter))
         for batches in backwards if count > 0 else ():
-            rows = pa.Table.from_batches(batches, shown)
+            rows = pa.Table.from_batches(_last(batches, missing), shown)
             rows = rows.slice(max(0, rows.num_rows - missing))
             found[:0] = rows.to_batches()
             missing -= rows.num_rows
@@ -226,3 +227,15 @@ def _first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordB
         missing -= batch.num_rows
         if missing <= 0:
             return
+
+
+def _last(batches: Iterable[pa.RecordBatch], count: int) -> deque[pa.RecordBatch]:
+    """The last batches that hold `count` records together; the others are let go of."""
+    kept: deque[pa.RecordBatch] = deque()
+    rows = 0
+    for batch in batches:
+        kept.append(batch)
+        rows += batch.num_rows
+        while rows - kept[0].num_rows >= count:
+            rows -= kept.popleft().num_rows
+    return kept

@@ -116,10 +116,10 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     The caller has claimed the dataset. `IntegrityError` when its chain is damaged: nothing is
     garbage then.
     """
-    heads = store.references().values()
-    if not heads:
+    references = store.references()
+    if not references:
         return
-    kept = reachable(store, *heads)
+    kept = reachable(store, *references.values())
     kinds: tuple[tuple[Literal["blocks", "data", "checkpoints"], Kind, frozenset[Multihash]], ...]
     kinds = (
         ("blocks", "block", kept.blocks),
@@ -135,6 +135,9 @@ def find_in_dataset(store: DatasetStore, before: float) -> Iterator[Garbage]:
     for place in (store.path, *(store.path / name for name in FOLDERS)):
         for staged in place.glob(f"{PENDING}*"):
             yield from _aged(store.name, "staging", staged, before)
+    for file in (store.path / "info" / "branches").glob("*"):
+        if file.name not in references:  # a branch whose creation or deletion was cut off
+            yield from _aged(store.name, "staging", file, before)
 
 
 def find_unfinished(workspace: Workspace, before: float) -> Iterator[Garbage]:

@@ -84,13 +84,16 @@ class Unfinished:
 def unfinished(workspace: Workspace) -> Unfinished | None:
     """The promotion that was killed; `None` while it is going on, or its branch was deleted."""
     manifest = read_manifest(workspace.state)
-    if manifest is None or workspace.holders(manifest.after):
+    if manifest is None or not _counts(manifest, workspace) or workspace.holders(manifest.after):
         return None
     stores = {name: workspace.dataset(name) for name in manifest.after}
-    if not any(store.branch_head(manifest.branch) for store in stores.values()):
-        return None
     moved = {n for n, store in stores.items() if str(store.main_head()) == manifest.after[n]}
     return Unfinished(manifest.branch, frozenset(manifest.after), frozenset(moved))
+
+
+def _counts(manifest: Manifest, workspace: Workspace) -> bool:
+    """Whether anything is left of the branch; otherwise nobody can finish its promotion."""
+    return any(workspace.dataset(n).branch_head(manifest.branch) for n in manifest.after)
 
 
 _ATTEMPTS = 50
@@ -113,4 +116,6 @@ def consistent_heads(workspace: Workspace) -> dict[str, bytes]:
             break
         before = now
     manifest, heads = before
-    return heads if manifest is None else manifest.undone(heads)
+    if manifest is None or not _counts(manifest, workspace):
+        return heads
+    return manifest.undone(heads)

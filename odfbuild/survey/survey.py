@@ -254,6 +254,8 @@ def _asked_for(
     plan_request: PlanRequest, found: Survey, left_out: Collection[str]
 ) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
     """The datasets that options let rebuild, delete and correct; raises where that cannot be."""
+    if not (plan_request.rebuilds or plan_request.deletions or plan_request.corrections):
+        return frozenset(), (), frozenset()  # who reads what takes all chains to tell
     from odfbuild.plan.changes.correct import to_correct
     from odfbuild.plan.changes.delete import to_delete
     from odfbuild.plan.changes.rebuild import to_rebuild
@@ -390,10 +392,11 @@ def _pins(
     plan: Plan, projections: Mapping[str, Projection]
 ) -> tuple[tuple[str, Multihash | None], ...]:
     """Heads of inputs that were not selected."""
-    heads = {name.lower(): projection.head for name, projection in projections.items()}
+    aliases = {name.lower(): name for name in projections}
     inside = {dataset.name for dataset in plan.datasets} | {each.name for each in plan.external}
     outside = {name for dataset in plan.datasets for name in dataset.inputs} - inside
-    return tuple((name, heads.get(name.lower())) for name in sorted(outside))
+    found = ((name, aliases.get(name.lower())) for name in sorted(outside))
+    return tuple((name, projections[alias].head if alias else None) for name, alias in found)
 
 
 class _BlockReader:

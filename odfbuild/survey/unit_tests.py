@@ -25,8 +25,11 @@ def unit_tests_of(found: Definitions) -> tuple[list[UnitTest], list[OdfbuildErro
         return tests, wrong
     known = KnownColumns(found.project.definitions, found.projections)
     definitions = {each.folded: each for each in found.project.definitions}
+    faulty = {name.lower() for name in found.faults}
     for test in tests:
         definition = definitions.get(test.dataset.lower())
+        if definition is None and test.dataset.lower() in faulty:
+            continue  # what is wrong with the definition is told elsewhere
         if definition is None:
             wrong.append(_no_dataset(test, [each.name for each in found.project.definitions]))
         elif (transform := transform_of(definition)) is None:

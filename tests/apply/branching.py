@@ -28,7 +28,11 @@ class CountingEngine(PlainEngine):
 
     def transform(self, task: TransformTask) -> Any:
         self.steps[task.dataset] += 1
-        self.records[task.dataset] += sum(each.last - each.first + 1 for each in task.inputs)
+        self.records[task.dataset] += sum(
+            each.last - each.first + 1
+            for each in task.inputs
+            if each.first is not None and each.last is not None
+        )
         return super().transform(task)
 
     def ingest(self, task: IngestTask) -> Any:

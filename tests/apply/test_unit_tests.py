@@ -167,6 +167,17 @@ def test_all_that_is_wrong_with_tests_is_told_at_once_with_its_place(
             assert help in found
 
 
+def test_lint_tells_what_is_wrong_with_tests_of_the_chosen_datasets(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    tiny.derive("other", "SELECT event_time, id, value FROM source")
+    wrong = TEN_TIMES.replace("{id: 1, value: 1}", "{idd: 1}")
+    put(tiny, wrong)
+    put(tiny, wrong, file="datasets/o.test.yaml", head=HEAD.replace("derived", "other"))
+    assert odfbuild("lint").out.count("E1245") == 2
+    assert odfbuild("lint", "other").out.count("E1245") == 1
+
+
 def test_values_that_do_not_fit_their_columns_are_told_at_once(
     tiny: Tiny, odfbuild: Program
 ) -> None:

@@ -16,7 +16,8 @@ import yaml
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.report.github import ANNOTATIONS, error_commands, outputs
 from tests.apply.in_process import Program
-from tests.apply.tiny import Tiny
+from tests.apply.tiny import NO_JVM, Tiny
+from tests.cli.clones import git, identify, share
 from tests.cli.service import Service
 
 ROOT = Path(__file__).parents[2]
@@ -253,6 +254,65 @@ def test_the_action_plans_and_comments(
     ]
     assert outputs_in(github["GITHUB_OUTPUT"])["plan_file"] == str(tmp_path / "odfbuild-plan.json")
     assert run_action(environment | {"COMMAND": "destroy"}, tiny.root.parent).returncode == 64
+
+
+@pytest.mark.spark
+def test_the_action_builds_a_pull_request_in_a_branch_and_promotes_it_after_the_merge(
+    github: dict[str, Path], tiny: Tiny, service: Service, tmp_path: Path
+) -> None:
+    checkout, origin = tiny.root.parent, tmp_path / "origin.git"
+    (checkout / ".gitignore").write_text(".odfbuild*\n")
+    share(tiny, "../../storage")
+    git(checkout, "init", "-q", "-b", "main")
+    identify(checkout)
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "Definitions")
+    git(tmp_path, "clone", "-q", "--bare", str(checkout), str(origin))
+    git(checkout, "remote", "add", "origin", str(origin))
+    git(checkout, "checkout", "-q", "-b", "topic")
+    environment = {
+        "COMMAND": "branch",
+        "ARGUMENTS": "",
+        "PROJECT": "data project",
+        "BRANCH": "pr-7",
+        "COMMENT": "true",
+        "COMMIT": "true",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_API_URL": service.address,
+        "GITHUB_HEAD_REF": "topic",
+    }
+    done = run_action(environment, checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    bodies = [each["body"] for each in service.comments]
+    assert [each.splitlines()[0] for each in bodies] == [
+        "<!-- odfbuild:tiny:default -->",
+        "<!-- odfbuild:tiny:default:data -->",
+    ]
+    assert "### Plan: 2 to create" in bodies[0]
+    assert "| `derived` | 3 added" in bodies[1]
+    pushed = git(origin, "ls-tree", "-r", "--name-only", "topic").splitlines()
+    assert [each for each in pushed if "/refs/" in each] == [
+        "data project/chains/derived/refs/pr-7",
+        "data project/chains/root/refs/pr-7",
+    ]
+
+    # Another machine, after the merge.
+    merged = tmp_path / "merged"
+    git(tmp_path, "clone", "-q", str(origin), str(merged))
+    identify(merged)
+    git(merged, "merge", "-q", "--no-ff", "-m", "Merge it", "origin/topic")
+    git(merged, "push", "-q")
+    promote = {**environment, "COMMAND": "promote", "GITHUB_HEAD_REF": "", **NO_JVM}
+    done = run_action(promote, merged)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pushed = git(origin, "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert [each for each in pushed if "/refs/" in each] == [
+        "data project/chains/derived/refs/head",
+        "data project/chains/root/refs/head",
+    ]
+    # A pull request that changed no dataset has no branch; one without a number has no name.
+    assert run_action(promote, merged).returncode == 0
+    assert run_action({**promote, "BRANCH": ""}, merged).returncode == 64
 
 
 @pytest.mark.spark

@@ -153,7 +153,7 @@ def test_pages_of_an_installed_wheel_have_the_libraries_that_it_was_built_with(
 
 @pytest.mark.parametrize(
     "words",
-    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"]],
+    [["apply", "-y"], ["validate", "--engine"], ["verify"], ["test"], ["test", "--unit"]],
     ids=" ".join,
 )
 def test_what_needs_spark_names_the_extra_and_the_command(

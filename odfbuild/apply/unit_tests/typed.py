@@ -92,7 +92,7 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
         (t.is_decimal, lambda value: _checked(_decimal(value), kind)),
         (lambda each: t.is_string(each) or t.is_large_string(each), _text),
         (t.is_timestamp, lambda value: _moment(value, kind)),
-        (t.is_date, lambda value: date.fromisoformat(_text(value))),
+        (t.is_date, _date),
         (t.is_time, lambda value: time.fromisoformat(_text(value))),
         (is_uuid, lambda value: UUID(_text(value)).bytes),
         (_is_binary, lambda value: _checked(b64decode(_text(value), validate=True), kind)),
@@ -177,6 +177,13 @@ def _moment(value: Any, kind: pa.DataType) -> datetime:
     if kind.tz is None:
         return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _date(value: Any) -> date:
+    try:
+        return datetime.fromisoformat(_text(value)).date()
+    except ValueError:
+        raise _wrong(value, "a date such as 2013-01-02") from None
 
 
 def _nested(value: Any, form: type, wanted: str) -> Any:
