@@ -10,6 +10,7 @@ import pytest
 
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
+from tests.cli.test_locks import held
 
 OTHER = QUERY.replace("value * 10", "value * 20")
 
@@ -237,3 +238,20 @@ def test_gc_lets_closed_branches_go_after_the_period_of_the_project(
     assert "E0334" in refused.err
     assert odfbuild.ok("gc", "-y", "--json").data["branches"] == ["pr-1"]
     assert listed(odfbuild) == []
+
+
+def test_a_branch_that_another_process_appends_to_is_not_deleted(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    begin(tiny, odfbuild)
+    before = files(tiny.root / "chains")
+    with held(tiny.root, "derived"):
+        said = odfbuild("branch", "delete", "pr-1", "-y", "--lock-timeout", "0")
+        assert said.code == 9
+        assert "derived" in said.err
+        assert files(tiny.root / "chains") == before
+        assert (
+            "skipped, another process holds its lock"
+            in odfbuild.ok("gc", "-y", "--lock-timeout", "0").out
+        )
+    odfbuild.ok("branch", "delete", "pr-1", "-y")

@@ -151,3 +151,18 @@ def test_every_page_can_be_read_without_scripts(browser: Browser, site: Path) ->
 def test_pages_have_no_more_than_500_kilobytes(site: Path) -> None:
     assert max(each.stat().st_size for each in site.rglob("*.html")) < 500_000
     assert (ROOT / "vendored" / "LICENSES.txt").read_text().count("MIT") >= 4
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_records_size_and_watermark_are_plotted_over_blocks(
+    browser: Browser, site: Path, width: int
+) -> None:
+    with opened(browser, site, width) as window:
+        window.go("datasets/us.bts.flights.html")
+        window.page.locator("#growth").scroll_into_view_if_needed()
+        window.page.locator(".plot canvas").nth(2).wait_for()
+        said = [each.get_attribute("aria-label") for each in window.page.locator(".plot").all()]
+        assert [each.partition(" by block")[0] for each in said] == ["Records", "Size", "Watermark"]
+        assert "to 80,789 at block" in said[0]
+        assert window.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert window.serious() == []

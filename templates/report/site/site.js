@@ -343,7 +343,7 @@
       const axis = { stroke: color("text"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line") } };
       const plot = new uPlot({
         width: box.clientWidth, height: 180, scales: { x: { time: false } },
-        axes: [{ ...axis, values: (_, all) => all.map((n) => (Number.isInteger(n) ? `#${n}` : "")) }, { ...axis, size: title === "Watermark" ? 120 : 80, values: (_, all) => all.map(text) }],
+        axes: [{ ...axis, values: (_, all) => all.map((n) => (Number.isInteger(n) ? `#${n}` : "")) }, { ...axis, size: title === "Watermark" ? 140 : 80, values: (_, all) => all.map(text) }],
         series: [{ label: "Block", value: (_, n) => (n === null ? "" : `#${n}`) }, { label: title, stroke: color("accent"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: points.length < 60, size: 5 }, value: (_, n) => text(n) }],
       }, [blocks, values], box);
       new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 180 })).observe(place);
