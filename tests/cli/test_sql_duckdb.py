@@ -198,6 +198,19 @@ def test_a_shell_without_a_terminal_answers_what_it_is_given(tiny: Tiny) -> None
     assert said.returncode == 1
 
 
+def test_a_wrong_command_of_the_shell_is_told_with_what_it_may_mean(odfbuild: Program) -> None:
+    wrong = b".colums root\n.columns derivd\n.columns\n.columns ROOT;\n.help"
+    said = odfbuild("shell", "--engine", "duckdb", stdin=wrong)
+    assert "error[E0376]: there is no command '.colums'" in said.err
+    assert "did you mean '.columns'?" in said.err
+    assert "error[E0580]: there is no dataset 'derivd'" in said.err
+    assert "did you mean 'derived'?" in said.err
+    assert "error[E0580]: `.columns` needs the name of a dataset" in said.err
+    assert said.out.splitlines()[-6] == "value"
+    assert said.out.splitlines()[-1].startswith(".quit")
+    assert said.code == 1
+
+
 def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny) -> None:
     main, side = pty.openpty()
     code = "from odfbuild.cli.main import main\nmain()"
