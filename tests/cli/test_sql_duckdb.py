@@ -148,6 +148,25 @@ def test_a_wrong_question_is_told_with_its_place_and_a_way_out(
     assert not (odfbuild.root / "stolen.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("query", "told", "way_out"),
+    [
+        ("SELECT valeu FROM derived", "there is no column 'valeu'", "did you mean 'value'?"),
+        ("SELECT d.valeu FROM derived d", "there is no column 'valeu'", "did you mean 'value'?"),
+        ("SELECT far FROM root", "there is no column 'far'", "the columns are: offset, op"),
+        ('SELECT id FROM root WHERE id = "UA"', "there is no column 'UA'", "single quotes: 'UA'"),
+        ("SELECT * FROM `city.people-now`", "DuckDB cannot answer", "write names in double quotes"),
+    ],
+)
+def test_a_wrong_name_in_a_question_is_told_with_the_right_one(
+    odfbuild: Program, query: str, told: str, way_out: str
+) -> None:
+    said = odfbuild("sql", "--engine", "duckdb", query)
+    assert "error[E1206]" in said.err
+    assert told in said.err
+    assert way_out in said.err.partition("help: ")[2]
+
+
 def test_a_question_keeps_to_the_limits_of_the_project(
     odfbuild: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
