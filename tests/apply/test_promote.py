@@ -104,6 +104,18 @@ def test_a_promotion_waits_in_a_file_that_apply_carries_out(project: Branching) 
     project.program.ok("apply", "-y", "promotion.json")
     assert project.heads() == wanted
     project.is_settled()
+    again = project.program("apply", "-y", "promotion.json")
+    assert again.code == 5
+    assert "plan it again: `odfbuild promote pr-1 -o FILE`" in " ".join(again.err.split())
+    assert "--exclude" not in again.err
+
+
+def test_a_dataset_that_is_not_in_the_branch_cannot_be_selected(project: Branching) -> None:
+    project.change()
+    project.apply("-b", BRANCH)
+    said = project.program("promote", BRANCH, "-s", "root", "--dry-run")
+    assert "error[E0212]" in said.err
+    assert "only the plan is searched: '" in said.err
 
 
 def test_a_saved_promotion_is_lost_when_a_head_or_the_branch_moved(project: Branching) -> None:

@@ -186,7 +186,7 @@ def test_the_comment_shows_three_changed_records_of_the_changed_query(
     text = shown["md"]
     assert text.startswith("<!-- odfbuild:nycflights:default -->\n")
     assert len(text) < 65_536
-    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    assert "15,519 of 23,023 common records changed" in text.replace("\\", "")
     for time, airport, carrier, flight, delay in CHANGED_RECORDS:
         key = f"event_time={time}, airport={airport}, carrier={carrier}, flight={flight}"
         assert f"| `~` | `{key}` | `dep_delay {delay} → 0` |" in text
@@ -208,7 +208,7 @@ def test_the_page_shows_three_changed_records_of_the_changed_query(shown: dict[s
 
 def test_the_comment_shows_no_record_unless_odfbuild_yaml_says_so(shown: dict[str, str]) -> None:
     text = shown["hidden"]
-    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    assert "15,519 of 23,023 common records changed" in text.replace("\\", "")
     for time, _, _, _, _ in CHANGED_RECORDS:
         assert time not in text
     assert "`show` in odfbuild.yaml does not let them out" in text
