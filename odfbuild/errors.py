@@ -253,7 +253,7 @@ class RecordsError(OdfbuildError):
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:
     """The error for an absent optional library; `extra` is its name in `pip install`."""
     return EnvironmentProblem(
-        f"{purpose} need a library that is not installed",
+        f"{purpose} need the extra '{extra}', which is not installed",
         code="E0903",
         help=f"run `pip install 'odfbuild[{extra}]'`",
     )

@@ -126,6 +126,22 @@ class Looking(Base):
         records = records_of(workspace, existing(workspace, name))
         return Dataset(self.config(), workspace, records, self._start_engine)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether `project[name]` has records.
+
+        >>> "derived" in project
+        True
+        """
+        return name in self.workspace().readable()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all datasets that have a chain.
+
+        >>> list(project)
+        ['derived', 'root']
+        """
+        return iter(sorted(self.workspace().readable()))
+
     def status(self) -> ProjectStatus:
         """What is stale, changed or locked, and what failed in the last run."""
         from odfbuild.inspect.status import project_status

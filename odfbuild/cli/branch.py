@@ -45,7 +45,9 @@ def show(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(metavar="BRANCH", autocompletion=complete.branches, help="Its name."),
+        typer.Argument(
+            metavar="BRANCH", autocompletion=complete.branches, help="Name of the branch."
+        ),
     ],
     *,
     form: ReportFormOptions,

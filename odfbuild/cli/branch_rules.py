@@ -22,8 +22,10 @@ class Rule(Enum):
     BEGINS = "works in the branch, which need not exist yet"
     READS = "reads datasets as they are in the branch"
     APPENDS = "appends to the branch"
-    HEADS = "refuses it, because it works on heads"
-    FILES = "refuses it, because it does not read datasets"
+    HEADS = "works on heads"
+    WHOLE = "works on the whole project"
+    PROMOTES = "takes the name of the branch as its argument"
+    FILES = "does not read datasets"
 
 
 _COMMANDS = {
@@ -36,10 +38,11 @@ _COMMANDS = {
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (
-        "promote, serve, gc, lock list, lock break, engine deprecate, doctor",
-        "key import, branch list, branch show, branch delete",
+        "serve, engine deprecate, key import",
         "git install, git check, git anchor, git commit",
     ),
+    Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
+    Rule.PROMOTES: ("promote",),
     Rule.FILES: ("init, fmt, show, schema, migrate, version, ci comment",),
 }
 

@@ -22,7 +22,8 @@ from odfbuild.cli.questions import (
     understood,
 )
 from odfbuild.engine.settings import AnsweredBy
-from odfbuild.errors import OdfbuildError, missing_extra
+from odfbuild.errors import OdfbuildError, PlanError, QueryError, missing_extra
+from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.engine.lazy import LazyEngine
@@ -36,6 +37,7 @@ A question ends with a semicolon: SELECT * FROM name LIMIT 10;
 .columns NAME    columns of a dataset
 .help            this text
 .quit            the end, as Ctrl-D"""
+_COMMANDS = (".datasets", ".columns", ".help", ".quit")
 _WORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "JOIN", "LEFT JOIN"),
     *("ON", "USING", "AS", "AND", "OR", "NOT", "IN", "IS NULL", "IS NOT NULL", "BETWEEN", "LIKE"),
@@ -114,12 +116,25 @@ def _answer(
 
 def _command(text: str, columns: Columns) -> str:
     verb, _, rest = text.strip().partition(" ")
-    name = next((each for each in columns if each.lower() == rest.strip().lower()), None)
+    asked = rest.strip().rstrip(";")
+    if verb == ".help":
+        return HELP
     if verb == ".datasets":
         return "\n".join(columns)
-    if verb == ".columns" and name is not None:
-        return "\n".join(columns[name])
-    return HELP
+    if verb != ".columns":
+        raise PlanError(
+            f"there is no command '{verb}'",
+            code="E0376",
+            help=did_you_mean(verb, _COMMANDS, "`.help` lists the commands"),
+        )
+    name = next((each for each in columns if each.lower() == asked.lower()), None)
+    if name is None:
+        raise QueryError(
+            f"there is no dataset '{asked}'" if asked else "`.columns` needs the name of a dataset",
+            code="E0580",
+            help=did_you_mean(asked, list(columns), "`.datasets` lists the datasets"),
+        )
+    return "\n".join(columns[name])
 
 
 def _columns(state: Context) -> Columns:

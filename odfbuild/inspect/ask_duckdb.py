@@ -23,10 +23,12 @@ from odfbuild.engine.facts import valid_at as true_at
 from odfbuild.engine.settings import EngineSettings, default_memory, in_force
 from odfbuild.errors import Location, OdfbuildError, QueryError, RecordsError
 from odfbuild.inspect.ask import QueryOptions, Question, Sources, as_asked, at_heads
+from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.records.duckdb_views import connect, literal, quote
 from odfbuild.records.pin import View
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder
+from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,10 +60,11 @@ def answered_by_duckdb(
     """
     settings = in_force(settings)
     name = options.get("name", "query")
+    sources = sources or at_heads(workspace, question)
     with scratch_folder(workspace.cache, "query") as folder:
         memory = _size(settings.memory or default_memory())
         with connect(memory_limit=memory, temp_directory=str(folder / "spill")) as connection:
-            _show(connection, workspace, sources or at_heads(workspace, question), options)
+            _show(connection, workspace, sources, options)
             limit = Timer(settings.step_seconds or 0, connection.interrupt)
             if settings.step_seconds is not None:
                 limit.start()
@@ -70,7 +73,7 @@ def answered_by_duckdb(
             except OdfbuildError as error:
                 raise as_asked(error, question, name) from None
             except _errors() as error:
-                told = _told(error, settings, memory, question.sql)
+                told = _told(error, settings, memory, question.sql, sources)
                 raise as_asked(told, question, name) from None
             finally:
                 limit.cancel()
@@ -179,7 +182,9 @@ def _errors() -> tuple[type[Exception], ...]:
     return (duckdb.Error, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
-def _told(error: Exception, settings: EngineSettings, memory: str, sql: str) -> OdfbuildError:
+def _told(
+    error: Exception, settings: EngineSettings, memory: str, sql: str, sources: Sources
+) -> OdfbuildError:
     """What DuckDB says, as an error of ours with its place in the query."""
     kind, said = type(error).__name__, str(error)
     first = re.sub(r"^[\w ]+ Error: ", "", said.split("\n", maxsplit=1)[0])
@@ -205,6 +210,16 @@ def _told(error: Exception, settings: EngineSettings, memory: str, sql: str) -> 
             notes=(first,),
             help="name the dataset to read; `odfbuild ls` lists them",
         )
+    column = re.search(r'^Referenced column "(.+)" not found| a column named "(.+)"', first)
+    if column is not None:
+        return _no_column(column[1] or column[2], place, sources)
+    if _quotes(place) == "`":
+        return RecordsError(
+            f"DuckDB cannot answer: {first}",
+            code="E1206",
+            location=place,
+            help=f"write names in double quotes, or names of datasets without quotes; {_SPARK}",
+        )
     hint = re.search(r"^(?:Did you mean|Candidate bindings): .*", said, re.M)
     return RecordsError(
         f"DuckDB cannot answer: {first}",
@@ -213,6 +228,26 @@ def _told(error: Exception, settings: EngineSettings, memory: str, sql: str) -> 
         notes=(hint[0],) if hint else (),
         help=f"the dialect is DuckDB's (docs/sql.md lists differences); {_SPARK}",
     )
+
+
+def _no_column(name: str, place: Location | None, sources: Sources) -> RecordsError:
+    schemas = [each.state.schema for each in sources.values() if each.state.schema]
+    columns = [field.name for schema in schemas for field in read_schema(schema)]
+    otherwise = f"the columns are: {', '.join(dict.fromkeys(columns))}"
+    text = f"text is in single quotes: '{name}'" if _quotes(place) == '"' else None
+    return RecordsError(
+        f"there is no column '{name}'",
+        code="E1206",
+        location=place,
+        help=text or did_you_mean(name, columns, otherwise),
+    )
+
+
+def _quotes(place: Location | None) -> str:
+    """The first character of what is wrong."""
+    if place is None or place.snippet is None or place.column is None:
+        return ""
+    return place.snippet[place.column - 1 : place.column]
 
 
 def _place(said: str, sql: str) -> Location | None:

@@ -20,8 +20,13 @@ class Start:
 
     def __str__(self) -> str:
         """In words."""
-        place = "branch" if self.in_branch else "head"
-        return f"after block #{self.sequence_number} {self.block.short} of the {place}"
+        return f"after {self.place}"
+
+    @property
+    def place(self) -> str:
+        """The block, and whose it is."""
+        owner = "branch" if self.in_branch else "head"
+        return f"block #{self.sequence_number} {self.block.short} of the {owner}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def build_plan(
     refusals: Mapping[str, OdfbuildError] | None = None,
     left_out: Collection[str] = (),
     rebuilt: Collection[str] = (),
-    deleted: Sequence[str] = (),
+    deleted: Mapping[str, Sequence[str]] | None = None,
     place_of: Callable[[Definition], Place] = FileOnly,
     memory: Memory | None = None,
     engine_version: str = "",
@@ -76,13 +76,13 @@ def build_plan(
     knows for them. Datasets that are `left_out` stay as they are, and their readers are planned
     accordingly; those that are `rebuilt` (in lower case, as `to_rebuild` gives them) begin anew,
     those that are `corrected` (by `to_correct`) follow a changed query now, and chains that are
-    `deleted` (in the order of `to_delete`) go. `engine_version` is the
-    release that would compute: another one than recorded is said, and no reason to run. `due` are
-    roots whose watermark the clock moves. `memory` gives what was decided last time and learns what
-    is decided now. What is wrong with datasets (`faults`, by name: also of definitions and chains
-    that cannot be read) refuses these, and those that need them; so does what comes `unforeseen`
-    while one is decided. `place_of_check` knows where checks are declared. `others` tells
-    which datasets belong to others.
+    `deleted` (in the order of `to_delete`, with the branches that they are in) go.
+    `engine_version` is the release that would compute: another one than recorded is said, and no
+    reason to run. `due` are roots whose watermark the clock moves. `memory` gives what was decided
+    last time and learns what is decided now. What is wrong with datasets (`faults`, by name: also
+    of definitions and chains that cannot be read) refuses these, and those that need them; so does
+    what comes `unforeseen` while one is decided. `place_of_check` knows where checks are declared.
+    `others` tells which datasets belong to others.
     """
     declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
@@ -121,7 +121,7 @@ def build_plan(
         for name in projections
         if name.lower() not in planner.decided and name not in left_out
     }
-    gone = {name: without.pop(name) for name in deleted}
+    gone = [(name, without.pop(name), branches) for name, branches in (deleted or {}).items()]
     pinned: tuple[PinnedDataset, ...] = ()
     if others and (without or declared or left_out):
         from odfbuild.plan.external import pinned_datasets
@@ -140,7 +140,7 @@ def build_plan(
         # All that decides about changes would be imported by every plan: a tenth of its time.
         from odfbuild.plan.changes.delete import as_deletion
 
-        planned += [as_deletion(name, state) for name, state in gone.items()]
+        planned += [as_deletion(*each) for each in gone]
     published: tuple[Publication, ...] = ()
     if project.config.publish:
         from odfbuild.plan.external import publications

@@ -184,7 +184,7 @@ class _Decider:
                 f"'{name}' cannot be promoted: the branch was computed over part of the inputs",
                 code="E1120",
                 notes=(f"it was built with {given.limit}",),
-                help=f"build a branch without it: `odfbuild apply -b {branch}-all`",
+                help=f"build a branch from all records: `odfbuild apply -b {branch}-all`",
                 dataset=name,
             )
         if given.main is None and given.base is not None:

@@ -29,7 +29,7 @@ def connect(database: str = ":memory:", **config: Any) -> duckdb.DuckDBPyConnect
     try:
         import duckdb
     except ModuleNotFoundError:
-        raise missing_extra("duckdb", "questions, and states after retractions,") from None
+        raise missing_extra("duckdb", "DuckDB queries, and states after retractions,") from None
 
     made = duckdb.connect(database, config={"autoinstall_known_extensions": False, **config})
     made.execute("SET TimeZone = 'UTC'")

@@ -10,6 +10,7 @@ from odfbuild.plan.explain import BlockPosition, Cause, DatasetStatus, Explanati
 from odfbuild.report.blame import commit_to_data
 from odfbuild.report.errors import error_to_data, render_error
 from odfbuild.report.forms.words import paint
+from odfbuild.report.outcome import result_word
 from odfbuild.report.plan.view import reason_line
 from odfbuild.survey.runs import PastRun
 from odfbuild.wording import count
@@ -84,7 +85,7 @@ def _ending(result: Mapping[str, Any] | None) -> str:
     if result is None:
         return "not part of that run"
     added = f"{count(result['records'], 'record')} in {count(result['blocks'], 'block')}"
-    parts = [result["status"], *([added] if result["blocks"] else [])]
+    parts = [result_word(result["status"]), *([added] if result["blocks"] else [])]
     return " ".join(parts) + (f": {result['because']}" if result["because"] else "")
 
 

@@ -55,6 +55,12 @@ def closing_lines(outcome: ApplyOutcome) -> str:
     return "\n".join([*lines, f"Apply: {', '.join(told)}."])
 
 
+def result_word(status: str) -> str:
+    """What a status in the log of a run is called everywhere but in JSON."""
+    words = {known.value: word for known, word in _WORDS.items()}
+    return words.get(status, status)
+
+
 def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
     """The same as plain values."""
     return {

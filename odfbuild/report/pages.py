@@ -11,6 +11,7 @@ from odfbuild.report.forms.html import render_page
 from odfbuild.report.forms.words import size
 from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.freshness import DatasetAge, spelled
+from odfbuild.report.outcome import result_word
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -25,7 +26,13 @@ def render_pages(
     at: str,
 ) -> str:
     """The page; `status` says how datasets stand by a plan, `ages` how old they are at `at`."""
-    filters: dict[str, Any] = {"count": count, "size": size, "age": spelled, "made_by": _made_by}
+    filters: dict[str, Any] = {
+        "count": count,
+        "size": size,
+        "age": spelled,
+        "made_by": _made_by,
+        "result_word": result_word,
+    }
     return render_page(
         "pages.html.j2", filters, project=project, pages=pages, status=status, ages=ages, at=at
     )

@@ -170,6 +170,10 @@ class Workspace:
         """Names of all branches."""
         return {branch for _, branch in self.in_branches()}
 
+    def branches_of(self, alias: str) -> list[str]:
+        """The branches that a dataset is in."""
+        return sorted(set(references(str(self.dataset(alias).folder))) - {HEAD})
+
     def in_branches(self) -> Iterator[tuple[str, str]]:
         """Datasets in branches, with the name of the branch, by alias."""
         for name in sorted(_folders(self.state)):

@@ -93,7 +93,7 @@ def approve(saved: SavedPlan, config: Config) -> Approved:
         if dataset.renamed_from is not None and dataset.renamed_from.lower() in heads:
             heads.setdefault(dataset.name.lower(), heads[dataset.renamed_from.lower()])
     found = moved(saved.plan, heads)
-    stale = {name: _refusal(name, gone, workspace) for name, gone in found.items()}
+    stale = {name: _refusal(name, gone, workspace, saved.plan) for name, gone in found.items()}
     datasets = tuple(
         _refused(d, stale[d.name]) if d.name in stale else d for d in saved.plan.datasets
     )
@@ -141,7 +141,9 @@ def _refused(dataset: DatasetPlan, error: StaleHeadError) -> DatasetPlan:
     return replace(dataset, actions=(Action.REFUSE,), changes=(), pending=None, refusal=error)
 
 
-def _refusal(name: str, gone: tuple[MovedHead, ...], workspace: Workspace) -> StaleHeadError:
+def _refusal(
+    name: str, gone: tuple[MovedHead, ...], workspace: Workspace, plan: Plan
+) -> StaleHeadError:
     first = gone[0]
     what = (
         f"'{name}' moved" if first.name == name else f"the input '{first.name}' of '{name}' moved"
@@ -151,7 +153,10 @@ def _refusal(name: str, gone: tuple[MovedHead, ...], workspace: Workspace) -> St
         code="E0701",
         dataset=name,
         notes=tuple(_who(each, workspace) for each in gone),
-        help=f"plan it again: `odfbuild plan -s {name}`; "
+        help=f"plan it again: `odfbuild promote {plan.promotes} -o FILE`, unless `odfbuild branch "
+        "list` shows that the branch is promoted"
+        if plan.promotes
+        else f"plan it again: `odfbuild plan -s {name}`; "
         f"the others can be applied with `--exclude {name}`",
     )
 

@@ -95,7 +95,7 @@ def _over(limit: Limit | None) -> str:
 def no_branch(limit: Limit) -> BranchError:
     """The error for a limit outside of branches."""
     return BranchError(
-        f"{limit} needs a branch: what is computed over part of the inputs is no head",
+        f"{limit} needs a branch: heads are computed from all records",
         code="E1109",
         help="add --branch NAME",
     )

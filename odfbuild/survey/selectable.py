@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import GraphError
 from odfbuild.graph.selection import Matcher, Selectable, Selection, labelled, paths_of, select
 from odfbuild.odf.model import DatasetKind, SetInfo
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.model import Action, DatasetPlan, Plan, ReasonCode
 from odfbuild.project.source import TEMPLATE_SUFFIX
+from odfbuild.wording import named
 
 if TYPE_CHECKING:
     from odfbuild.graph.dag import Graph
@@ -85,7 +87,10 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
     )
     inputs = {d.name: d.inputs for d in plan.datasets}
     catalogue = _catalogue(facts, inputs, config.selectors, lambda: plan)
-    return select(_with_history(catalogue, config), selection)
+    try:
+        return select(_with_history(catalogue, config), selection)
+    except GraphError as error:
+        raise error.changed(notes=(f"only the plan is searched: {named(plan.names)}",)) from None
 
 
 def _catalogue(

@@ -204,7 +204,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
             probed.refusals,
             left_out,
             rebuilt,
-            deleted,
+            {name: workspace.branches_of(name) for name in deleted},
             places,
             fresh,
             engine_version(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,26 @@ def test_a_plan_with_a_deletion_is_saved_shown_and_applied(tiny: Tiny, applied: 
     applied.ok("apply", "p", "-y")
     assert files_left(tiny, "second") == []
     assert applied("apply", "p", "-y").code == 5
+
+
+def test_a_plan_says_which_branches_lose_a_dataset_that_is_deleted(
+    tiny: Tiny, applied: Program
+) -> None:
+    tiny.derive("second", QUERY.replace("10", "7"), source="derived")
+    for branch in ("pr-2", "pr-1"):
+        applied.ok("apply", "-y", "-b", branch)
+    said = "3 records and their history are removed, also from the branches 'pr-1', 'pr-2'"
+    undefine(tiny, "second")
+    applied.ok("plan", "--allow", "delete:second", "-o", "p")
+    plan = json.loads((tiny.root / "p").read_text())
+    assert plan["datasets"][-1]["reasons"][0]["message"].endswith(said)
+    for form in ("--md", "--format=html", "--format=text"):
+        assert said in html.unescape(applied.ok("show", "p", form).out)
+    applied.ok("branch", "delete", "pr-2", "-y")
+    one = applied.ok("plan", "--allow", "delete:second").out
+    assert "are removed, also from the branch 'pr-1'\n" in one
+    applied.ok("apply", "-y", "p")
+    assert applied("branch", "show", "pr-1").code == 1
 
 
 def test_readers_go_first_and_are_never_left_behind(tiny: Tiny, applied: Program) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from odfbuild.odf.model import AddData, ExecuteTransform
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.survey.moving_heads import consistent_heads
 from odfbuild.verify.integrity import verify_integrity
 from tests.apply.branching import BRANCH, Branching, changed
@@ -103,6 +104,18 @@ def test_a_promotion_waits_in_a_file_that_apply_carries_out(project: Branching) 
     project.program.ok("apply", "-y", "promotion.json")
     assert project.heads() == wanted
     project.is_settled()
+    again = project.program("apply", "-y", "promotion.json")
+    assert again.code == 5
+    assert "plan it again: `odfbuild promote pr-1 -o FILE`" in " ".join(again.err.split())
+    assert "--exclude" not in again.err
+
+
+def test_a_dataset_that_is_not_in_the_branch_cannot_be_selected(project: Branching) -> None:
+    project.change()
+    project.apply("-b", BRANCH)
+    said = project.program("promote", BRANCH, "-s", "root", "--dry-run")
+    assert "error[E0212]" in said.err
+    assert "only the plan is searched: '" in said.err
 
 
 def test_a_saved_promotion_is_lost_when_a_head_or_the_branch_moved(project: Branching) -> None:
@@ -136,8 +149,6 @@ def test_readers_of_a_rebuilt_history_see_the_old_one_until_all_of_it_is_new(
     assert project.heads() == before
     seen: list[dict[str, bytes]] = []
     space = project.tiny.workspace()
-    from odfbuild.store.dataset import DatasetStore
-
     swap = DatasetStore.swap_head
 
     def watched(self: DatasetStore, *given: Any) -> None:
@@ -158,25 +169,28 @@ class Killed(BaseException):
     """What ends a process at once."""
 
 
-def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished(
-    project: Branching, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from odfbuild.store.dataset import DatasetStore
-
-    old = {name: head.encode() for name, head in project.heads().items()}
-    changed(project)
-    wanted = project.in_branch()
+def cut_off(project: Branching, monkeypatch: pytest.MonkeyPatch, before: str = "derived") -> None:
+    """Kill a promotion when it is about to move the head of a dataset."""
     swap = DatasetStore.swap_head
 
-    def second_kills(self: DatasetStore, *given: Any) -> None:
-        if self.name == "derived":
+    def kills(self: DatasetStore, *given: Any) -> None:
+        if self.name == before:
             raise Killed
         swap(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DatasetStore, "swap_head", second_kills)
+        patch.setattr(DatasetStore, "swap_head", kills)
         with pytest.raises(Killed):
             project.program("promote", BRANCH, "-y")
+
+
+def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = {name: head.encode() for name, head in project.heads().items()}
+    changed(project)
+    wanted = project.in_branch()
+    cut_off(project, monkeypatch)
     assert project.heads() != wanted
     assert consistent_heads(project.tiny.workspace()) == old
     said = project.program("apply", "-y")
@@ -190,6 +204,54 @@ def test_nothing_is_applied_on_a_promotion_that_was_cut_off_until_it_is_finished
     project.promote()
     assert project.heads() == wanted
     project.is_settled()
+
+
+BOTH = "SELECT r.id, d.value FROM root r LEFT JOIN derived d ON d.id = r.id ORDER BY r.id"
+"""Shows whether both are from before the promotion, or only one of them."""
+
+
+def test_sql_reads_datasets_of_one_moment_while_a_promotion_moves_them(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="it answers without a JVM")
+
+    def ask(*arguments: str) -> list[tuple[int, int | None]]:
+        said = project.program.ok("sql", "--engine", "duckdb", "--json", *arguments)
+        return [(each["id"], each["value"]) for each in said.data]
+
+    before = [(1, 10), (2, 20), (3, 30)]
+    assert ask(BOTH, "--consistent") == before
+    changed(project)
+    cut_off(project, monkeypatch)
+    assert ask(BOTH) == [*before, (4, None)]
+    assert ask(BOTH, "--consistent") == before
+    project.promote()
+    after = [*before, (4, 400)]
+    assert ask(BOTH, "--consistent") == ask(BOTH) == after
+
+
+def test_sql_has_no_new_dataset_before_the_promotion_that_creates_it_is_over(
+    project: Branching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="it answers without a JVM")
+    changed(project)
+    project.tiny.derive("later", "SELECT event_time, id, value + 0 AS value FROM source", "extra")
+    project.apply("-b", BRANCH)
+    cut_off(project, monkeypatch, before="later")
+    ask = ("sql", "--engine", "duckdb", "--json", "SELECT id FROM extra")
+    said = project.program(*ask, "--consistent")
+    assert said.code == 1
+    assert "error[E0580]: 'extra' does not exist before the promotion that is going on" in said.err
+    assert "without --consistent" in said.err
+    assert len(project.program.ok(*ask).data) == 4
+    project.promote()
+    assert len(project.program.ok(*ask, "--consistent").data) == 4
+
+
+def test_one_moment_is_not_asked_for_twice(project: Branching) -> None:
+    said = project.program("sql", BOTH, "--consistent", "--as-of", "2024-01-01")
+    assert said.code == 64
+    assert "--as-of is one moment already" in said.err
 
 
 def test_a_part_of_a_branch_brings_its_inputs_and_leaves_the_rest(project: Branching) -> None:

@@ -1,8 +1,9 @@
 """Whatever a team does to a project: one apply, and all is as defined, whole and reproducible.
 
 Each step changes definitions and sources at random, or takes datasets back, rebuilds, collects,
-deletes the cache. After each the plan is empty; every few steps `verify` does all of history again,
-and derivatives that were never changed hold what ones hold that begin now.
+deletes the cache, promotes a change from a branch. After each the plan is empty; every few steps
+`verify` does all of history again, and derivatives that were never changed hold what ones hold that
+begin now.
 """
 
 from __future__ import annotations
@@ -62,18 +63,24 @@ def test_an_apply_ends_in_an_empty_plan_and_a_history_that_verifies(
 
 def settle(program: Program, walk: Walk) -> None:
     """Apply, with the consents that the program itself names, until nothing is left to do."""
-    said = program("apply", "-y")
-    allowed: list[str] = []
-    for _ in range(5):
-        if said.code == 0:
-            break
-        allowed += consents(said, walk)
-        said = program("apply", "-y", *allowed)
+    said, _ = with_consents(program, walk, "apply", "-y")
     assert said.code == 0, said.out + said.err
     check_estimates(program, walk)
     walk.waiting.clear()
     rest = program("plan", "--detailed-exitcode")
     assert rest.code == 0, rest.out
+
+
+def with_consents(program: Program, walk: Walk, *command: str) -> tuple[Said, list[str]]:
+    """Run a command with the consents that the program asks for, which are returned too."""
+    said = program(*command)
+    allowed: list[str] = []
+    for _ in range(5):
+        if said.code == 0:
+            break
+        allowed += consents(said, walk)
+        said = program(*command, *allowed)
+    return said, allowed
 
 
 def check_estimates(program: Program, walk: Walk) -> None:
@@ -151,6 +158,32 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
         name = walk.chance.choice(list(walk.datasets))
         program("apply", "-y", "-s", walk.chance.choice([name, f"+{name}", f"{name}+"]))
 
+    def change_in_a_branch() -> None:
+        settle(program, walk)  # so that the branch has its own change only
+        heads = Tiny(program.root).workspace().heads()
+        here, there = program.root / "datasets", program.root / "reviewed"
+        before = shutil.copytree(here, program.root / "before")
+        for _ in range(walk.chance.choice([1, 2])):
+            walk.chance.choice([walk.change_query, walk.describe, walk.add_derivative])()
+        said, allowed = with_consents(program, walk, "apply", "-y", "-b", "pr")
+        assert said.code == 0, said.out + said.err
+        assert Tiny(program.root).workspace().heads() == heads
+        if walk.chance.random() < 0.5:
+            here.rename(there)
+            before.rename(here)
+            walk.arrive()
+            program.ok("apply", "-y")  # the head goes on with the old definitions
+            walk.waiting.clear()
+            here.rename(before)
+            there.rename(here)
+        shutil.rmtree(before)
+        if "pr" in Tiny(program.root).workspace().branch_names():  # else all was drawn as it was
+            said, _ = with_consents(program, walk, "promote", "pr", "-y", *allowed)
+            assert said.code == 0, said.out + said.err
+        assert Tiny(program.root).workspace().branch_names() == set()
+        changes = program.ok("plan", "--json").data["summary"]
+        assert (changes["create"], changes["change"], changes["refuse"]) == (0, 0, 0), changes
+
     def collect() -> None:
         program.ok("gc", "-y", "--grace", "0")
 
@@ -161,6 +194,7 @@ def interventions(program: Program, walk: Walk) -> list[Any]:
         delete_what_nothing_defines,
         save_and_apply,
         apply_a_part,
+        change_in_a_branch,
         collect,
     ]
 

@@ -246,8 +246,9 @@ class Walk:
                     given["datasetRef"] = new
         for name in self.datasets:
             self._write(name)
-        if (self.root / "chains" / old).exists():
-            self._config["content"].setdefault("moved", {})[old] = new
+        origin = self._waiting_as(old) or old
+        if (self.root / "chains" / origin).exists():
+            self._moved[origin] = new
             self._configure()
         return f"rename {old} {new}"
 
@@ -259,9 +260,23 @@ class Walk:
         name = name or self.chance.choice(free)
         self._file(name).unlink()
         del self.datasets[name]
+        if (origin := self._waiting_as(name)) is not None:
+            del self._moved[origin]
+            self._configure()
         return f"remove {name}"
 
     # --- Writing ---
+
+    @property
+    def _moved(self) -> dict[str, str]:
+        """What the configuration says of renames."""
+        moved: dict[str, str] = self._config["content"].setdefault("moved", {})
+        return moved
+
+    def _waiting_as(self, name: str) -> str | None:
+        """The name that a chain still has until the next apply renames it to `name`."""
+        found = (old for old, new in self._moved.items() if new == name)
+        return next((old for old in found if (self.root / "chains" / old).exists()), None)
 
     def _added(self) -> str:
         self.add_derivative()

@@ -52,6 +52,8 @@ def test_the_page_says_of_every_command_what_it_does_in_a_branch() -> None:
         Rule.READS: "read",
         Rule.APPENDS: "append",
         Rule.HEADS: "refuse",
+        Rule.WHOLE: "refuse",
+        Rule.PROMOTES: "refuse",
         Rule.FILES: "refuse",
     }
     assert sorted(told) == sorted(RULES)
@@ -71,8 +73,9 @@ def test_a_command_refuses_a_branch_that_there_is_not_or_that_it_cannot_work_in(
     program: Program, command: str
 ) -> None:
     said = program(*arguments(command), "-b", "nowhere")
-    refuses = RULES[command] in (Rule.HEADS, Rule.FILES)
+    refuses = RULES[command] not in (Rule.READS, Rule.APPENDS)
     assert f"error[{'E1103' if refuses else 'E1102'}]" in said.err
+    assert not refuses or f"it {RULES[command].value}" in said.err
     assert said.code == 1
 
 

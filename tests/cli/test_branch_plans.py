@@ -80,6 +80,14 @@ def test_a_plan_says_after_which_blocks_its_datasets_go_on_in_all_forms(bench: B
             assert f"after block {place}" in said.replace("\\", "")
 
 
+def test_a_plan_of_a_rebuild_says_which_history_it_replaces(bench: Bench) -> None:
+    block = bench.heads()["derived"].decode()
+    said = bench("plan", "-b", "pr-1", "--allow", "rebuild:derived+")
+    assert "instead of the history up to block #" in said
+    assert f"{block[-8:]} of the head" in said
+    assert "      after block" not in said
+
+
 def test_a_new_dataset_is_in_the_branch_only(bench: Bench) -> None:
     bench.derive("new", QUERY, "made")
     bench("apply", "-y", "-b", "pr-1")

@@ -60,7 +60,7 @@ def test_a_changed_query_is_computed_and_compared_with_the_chain_and_commits_not
     assert "1 changed query reads" in said.err and "all of it (limit 256.0 MB)" in said.err
     for line in (
         "~ derived  committed → changed query",
-        "0 added, 0 removed, 3 of 3 common ones changed (100 %); 3 → 3 records",
+        "0 added, 0 removed, 3 of 3 common records changed (100 %); 3 → 3 records",
         "by event_time (the first columns that are unique together)",
         "value  3 changed, 100 %",
         "value: from 10 to 30 → from 10101 to 30303",
@@ -176,7 +176,7 @@ def test_a_plan_in_a_branch_shows_what_the_branch_has_computed(
     monkeypatch.setattr(PlainEngine, "transform", None)
     said = odfbuild.ok("plan", "--data", "-b", "pr-1")
     assert "~ derived  head → pr-1" in said.out
-    assert "3 of 3 common ones changed" in said.out
+    assert "3 of 3 common records changed" in said.out
 
 
 def test_a_key_that_was_asked_for_has_to_be_there(odfbuild: Program, built: Tiny) -> None:
@@ -213,7 +213,7 @@ def test_no_value_of_a_dataset_that_is_not_let_out_is_in_any_form_for_others(
     others = ("json", "md", "html") if command[0] == "plan" else ("md", "html")
     for form in others:
         assert str(VALUE) not in shown[form] and "2024-01-0" not in shown[form]
-        assert "3 of 3 common ones changed (100 %)" in shown[form]
+        assert "3 of 3 common records changed (100 %)" in shown[form]
         assert "does not let them out" in shown[form]
     saved = built.root / "plan.json"
     odfbuild.ok("plan", "--data", "-o", str(saved))
@@ -228,7 +228,7 @@ def test_the_log_of_a_job_is_for_others(
     for command in ("diff", "plan"):
         for form in ("text", "json"):
             said = odfbuild.ok(command, "--data", "--format", form).out
-            assert str(VALUE) not in said and "3 of 3 common ones changed" in said
+            assert str(VALUE) not in said and "3 of 3 common records changed" in said
 
 
 @pytest.mark.parametrize("form", ["md", "html"])

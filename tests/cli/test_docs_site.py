@@ -240,6 +240,21 @@ def test_values_are_shown_of_datasets_that_are_let_out_and_of_no_others(
     assert holding(told) == set()
 
 
+def test_pages_call_a_result_what_apply_calls_it(tiny: Tiny, odfbuild: Program) -> None:
+    tiny.arrive(2)
+    odfbuild.ok("plan", "-s", "root", "-o", "plan.json")
+    odfbuild.ok("apply", "-y", "plan.json")
+    assert ", 1 conflict." in odfbuild("apply", "-y", "plan.json").out
+    odfbuild.ok("docs", "build", "-o", "conflict")
+    odfbuild.ok("docs", "build", "--single-page", "-o", "conflict.html")
+    site = tiny.root / "conflict"
+    newest = max((site / "runs").iterdir())
+    pages = newest, site / "datasets" / "root.html", site / "index.html"
+    for page in (*pages, tiny.root / "conflict.html"):
+        assert "conflict" in Html(page).text
+        assert "lost" not in Html(page).text
+
+
 def test_a_run_that_failed_shows_its_code_and_no_value(tiny: Tiny, odfbuild: Program) -> None:
     secret = "7770777x"
     file = tiny.root / "data" / "1.csv"

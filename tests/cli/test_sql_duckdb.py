@@ -148,6 +148,25 @@ def test_a_wrong_question_is_told_with_its_place_and_a_way_out(
     assert not (odfbuild.root / "stolen.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("query", "told", "way_out"),
+    [
+        ("SELECT valeu FROM derived", "there is no column 'valeu'", "did you mean 'value'?"),
+        ("SELECT d.valeu FROM derived d", "there is no column 'valeu'", "did you mean 'value'?"),
+        ("SELECT far FROM root", "there is no column 'far'", "the columns are: offset, op"),
+        ('SELECT id FROM root WHERE id = "UA"', "there is no column 'UA'", "single quotes: 'UA'"),
+        ("SELECT * FROM `city.people-now`", "DuckDB cannot answer", "write names in double quotes"),
+    ],
+)
+def test_a_wrong_name_in_a_question_is_told_with_the_right_one(
+    odfbuild: Program, query: str, told: str, way_out: str
+) -> None:
+    said = odfbuild("sql", "--engine", "duckdb", query)
+    assert "error[E1206]" in said.err
+    assert told in said.err
+    assert way_out in said.err.partition("help: ")[2]
+
+
 def test_a_question_keeps_to_the_limits_of_the_project(
     odfbuild: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +215,19 @@ def test_a_shell_without_a_terminal_answers_what_it_is_given(tiny: Tiny) -> None
     assert said.stdout.splitlines() == ["n", "3", version, *columns, "id", " 3", version]
     assert "error[E1206]" in said.stderr
     assert said.returncode == 1
+
+
+def test_a_wrong_command_of_the_shell_is_told_with_what_it_may_mean(odfbuild: Program) -> None:
+    wrong = b".colums root\n.columns derivd\n.columns\n.columns ROOT;\n.help"
+    said = odfbuild("shell", "--engine", "duckdb", stdin=wrong)
+    assert "error[E0376]: there is no command '.colums'" in said.err
+    assert "did you mean '.columns'?" in said.err
+    assert "error[E0580]: there is no dataset 'derivd'" in said.err
+    assert "did you mean 'derived'?" in said.err
+    assert "error[E0580]: `.columns` needs the name of a dataset" in said.err
+    assert said.out.splitlines()[-6] == "value"
+    assert said.out.splitlines()[-1].startswith(".quit")
+    assert said.code == 1
 
 
 def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny) -> None:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from git import Actor, Repo
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
-from odfbuild.engine.contract import Engine
+from odfbuild import Project
+from odfbuild.engine.contract import (
+    Engine,
+    EngineResult,
+    IngestTask,
+    TransformResult,
+    TransformTask,
+)
+from odfbuild.odf.chain.projection import Projection
 from tests.report.golden import assert_golden
 
 from .odfbuild_project import ExampleProject
@@ -175,7 +186,7 @@ def test_the_comment_shows_three_changed_records_of_the_changed_query(
     text = shown["md"]
     assert text.startswith("<!-- odfbuild:nycflights:default -->\n")
     assert len(text) < 65_536
-    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    assert "15,519 of 23,023 common records changed" in text.replace("\\", "")
     for time, airport, carrier, flight, delay in CHANGED_RECORDS:
         key = f"event_time={time}, airport={airport}, carrier={carrier}, flight={flight}"
         assert f"| `~` | `{key}` | `dep_delay {delay} → 0` |" in text
@@ -197,7 +208,7 @@ def test_the_page_shows_three_changed_records_of_the_changed_query(shown: dict[s
 
 def test_the_comment_shows_no_record_unless_odfbuild_yaml_says_so(shown: dict[str, str]) -> None:
     text = shown["hidden"]
-    assert "15,519 of 23,023 common ones changed" in text.replace("\\", "")
+    assert "15,519 of 23,023 common records changed" in text.replace("\\", "")
     for time, _, _, _, _ in CHANGED_RECORDS:
         assert time not in text
     assert "`show` in odfbuild.yaml does not let them out" in text
@@ -236,3 +247,71 @@ def test_apply_does_exactly_what_was_reviewed(
     for name in set(CHANGED) - {"nyc.flights.late"}:
         assert f"error[E0701]: '{name}' moved since the plan was made" in again.out
     assert project.heads() == after
+
+
+Read = tuple[str, str, int, int]
+"""A dataset, the alias of its input, and the first and the last offset that are read of it."""
+
+
+class Counting:
+    """An engine that notes what it computes: files, and which offsets of inputs it reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.ingested: list[str] = []
+        self.read: Counter[Read] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def transform(self, task: TransformTask) -> TransformResult:
+        for each in task.inputs:
+            if each.first is not None and each.last is not None:
+                self.read[task.dataset, each.alias, each.first, each.last] += 1
+        return self._engine.transform(task)
+
+    def ingest(self, task: IngestTask) -> EngineResult:
+        self.ingested.append(Path(task.source_name).name)
+        return self._engine.ingest(task)
+
+
+def chains(project: ExampleProject, branch: str | None = None) -> Mapping[str, Projection]:
+    """The datasets, on the head or in a branch."""
+    return Project(project.root, branch=branch).workspace().projections()
+
+
+def test_spark_computes_each_record_once_for_branch_and_head_together(
+    spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    applied = ExampleProject.applied(tmp_path_factory)
+    copy = applied.copy(tmp_path_factory.mktemp("counted") / "project")
+    engine = Counting(spark_engine)
+    project = replace(copy, engine=cast(Engine, engine))
+    before = chains(project)
+    project.edit("departures/nyc.departures.morning.yaml", "AND 959", "AND 1059")
+    project.edit("departures/by-airport.yaml.j2", "[EWR, JFK, LGA]", "[EWR, JFK, LGA, BOS]")
+    project.edit("roots/us.bts.flights.yaml", "description: ", "description: Reviewed. ")
+    project.next_month()
+
+    project.ok("apply", "-b", "pr-12", "--auto-approve")
+    after = chains(project, "pr-12")
+    new = after["us.bts.flights"].records - before["us.bts.flights"].records
+    assert (new, len(before), len(after)) == (28_330, 18, 19)
+    assert engine.ingested == ["2013-04.csv.gz"]
+    names = {str(state.dataset_id): name for name, state in after.items()}
+    expected: Counter[Read] = Counter()
+    for name, state in after.items():
+        for each in state.transform.inputs if state.transform else ():
+            source = names[str(each.dataset_ref)]
+            known = before[source].records if name in before else 0
+            if known < after[source].records:
+                expected[name, each.alias or source, known, after[source].records - 1] = 1
+    assert engine.read == expected
+    assert ("nyc.departures.bos", "flights", 0, after["us.bts.flights"].records - 1) in expected
+
+    project.ok("promote", "pr-12", "--auto-approve")
+    said = project.ok("apply", "--auto-approve")
+    assert "No changes" in said.text
+    assert engine.read == expected
+    assert engine.ingested == ["2013-04.csv.gz"]
+    assert {n: s.head for n, s in chains(project).items()} == {n: s.head for n, s in after.items()}

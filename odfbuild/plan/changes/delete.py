@@ -6,7 +6,7 @@ while a dataset that stays has consumed its records.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -56,12 +56,14 @@ def to_delete(
     return tuple(states[name][0] for name in order)
 
 
-def as_deletion(name: str, state: Projection) -> DatasetPlan:
-    """The plan of a chain that goes."""
+def as_deletion(name: str, state: Projection, branches: Sequence[str] = ()) -> DatasetPlan:
+    """The plan of a chain that goes, also from the `branches` that it is in."""
+    noun = "branch" if len(branches) == 1 else "branches"
+    also = f", also from the {noun} {named(branches)}" if branches else ""
     asked = Reason(
         code=ReasonCode.DELETE,
         message=f"--allow delete is given: {count(state.records, 'record')} and their history "
-        "are removed",
+        f"are removed{also}",
     )
     return DatasetPlan(
         name=name,

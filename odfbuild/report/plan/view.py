@@ -203,7 +203,7 @@ def _row(
             *_mode(dataset),
             *_vintage(dataset),
             *(_windows(windows) if windows else ()),
-            *((str(start),) if start else ()),
+            *((_start(action, start),) if start else ()),
         ),
         then=(then, _amount(dataset)) if then else None,
         files=dataset.pending.files if dataset.pending else (),
@@ -242,6 +242,11 @@ def _what(dataset: DatasetPlan, action: Action | None) -> str:
     if waiting:
         return waiting[0]
     return "cosmetic: only white space or comments changed in SQL; nothing is appended"
+
+
+def _start(action: Action | None, start: Start) -> str:
+    rebuilt = action is Action.REBUILD
+    return f"instead of the history up to {start.place}" if rebuilt else str(start)
 
 
 def _promotion(dataset: DatasetPlan) -> str:

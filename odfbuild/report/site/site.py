@@ -16,6 +16,7 @@ from odfbuild.project.resources import template_text
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.forms.words import lasting, size
 from odfbuild.report.freshness import spelled
+from odfbuild.report.outcome import result_word
 from odfbuild.report.site.dataset import dataset_page
 from odfbuild.report.site.paths import dataset_path, list_path, run_path
 from odfbuild.report.site.standing import Standing
@@ -93,6 +94,7 @@ class Site:
             "lasting": lasting,
             "link": _link,
             "run_path": run_path,
+            "result_word": result_word,
         }
         text = render_page(
             f"site/{template}",

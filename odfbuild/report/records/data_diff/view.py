@@ -113,7 +113,7 @@ def _summary(found: DataDiff) -> str:
     parts = [f"{found.added:,} added", f"{found.removed:,} removed"]
     if found.key is not None:
         rate = f" ({share(found.changed, found.common)})" if found.changed else ""
-        parts.append(f"{found.changed:,} of {found.common:,} common ones changed{rate}")
+        parts.append(f"{found.changed:,} of {found.common:,} common records changed{rate}")
     return f"{', '.join(parts)}; {found.old_records:,} → {count(found.new_records, 'record')}"
 
 
