@@ -1,8 +1,8 @@
 """Commands and groups of commands, as Typer makes them, with what is the same for all of ours.
 
-Values that nobody gave are not converted, nor is text where text is asked for: Typer converts by
-pydantic, whose import takes longer than most commands run. A long option with a single dash is
-refused. Lists of commands have their whole first sentences.
+Values that nobody gave are not converted, nor is text where text is asked for, nor the name of a
+choice: Typer converts by pydantic, whose import takes longer than most commands run. A long option
+with a single dash is refused. Lists of commands have their whole first sentences.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _unless_default(parameter: Any) -> Any:
     convert = parameter.process_value
 
     def process(ctx: Any, value: Any) -> Any:
-        if _is_plain_text(parameter, value):
+        value = _chosen(parameter, value)
+        if _is_plain_text(parameter, value) or isinstance(value, Enum):
             return parameter.callback(ctx, parameter, value) if parameter.callback else value
         # A default that is computed is of its type already.
         is_own = value is parameter.default or callable(parameter.default)
@@ -104,6 +105,13 @@ def _unless_default(parameter: Any) -> Any:
         return parameter.callback(ctx, parameter, value) if parameter.callback else value
 
     return process
+
+
+def _chosen(parameter: Any, value: Any) -> Any:
+    """The member of the enumeration that one choice among several names; else the value."""
+    kind = parameter.type_descriptor
+    members = {each.value: each for each in kind.choices or () if isinstance(each, Enum)}
+    return members.get(value, value) if isinstance(value, str) and not kind.is_list else value
 
 
 def _is_plain_text(parameter: Any, value: Any) -> bool:
