@@ -146,7 +146,6 @@ bench: $(VENV)/.example $(BENCH_ENV)/.installed $(BENCH_ENV)-sqlmesh/.installed 
 	$(BIN)/python benchmarks/chains.py
 	$(BIN)/python benchmarks/sharing.py
 	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/looking.py example_project
 	$(BIN)/python benchmarks/ingest.py --duckdb $(BENCH_ENV)/bin/python
 	$(BIN)/python benchmarks/merge.py --duckdb $(BENCH_ENV)/bin/python $(MERGE_BENCH_ARGS)
 	$(BIN)/python benchmarks/plan.py --dbt $(BENCH_ENV)/bin/dbt \
