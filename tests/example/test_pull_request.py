@@ -110,17 +110,30 @@ def test_the_comment_renders_as_a_table_and_folded_details(branch: ExampleProjec
 
 
 class _Page(HTMLParser):
-    """Which elements stand open at the end, and what the page would fetch."""
+    """Which elements stand open at the end, what the page would fetch, and its dead links."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
         self.fetched: list[str] = []
+        self._ids: set[str] = set()
+        self._links: set[str] = set()
+
+    @property
+    def dead(self) -> set[str]:
+        """Links to places of the page that are not there."""
+        return self._links - self._ids
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in ("meta", "link", "br", "img"):
             self.open.append(tag)
-        self.fetched += [str(value) for key, value in attrs if key in ("src", "href")]
+        for key, value in attrs:
+            if key == "id":
+                self._ids.add(f"#{value}")
+            elif key == "href" and str(value).startswith("#"):
+                self._links.add(str(value))
+            elif key in ("src", "href"):
+                self.fetched.append(str(value))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -130,6 +143,7 @@ def test_the_page_is_whole_and_needs_nothing_else(branch: ExampleProject) -> Non
     page = _Page()
     page.feed(branch.ok("show", "plan.json", "--format", "html").out)
     assert page.open == page.fetched == []
+    assert not page.dead
 
 
 def test_the_file_is_of_the_published_schema(branch: ExampleProject) -> None:
@@ -199,6 +213,7 @@ def test_the_page_shows_three_changed_records_of_the_changed_query(shown: dict[s
     page = _Page()
     page.feed(text)
     assert page.open == page.fetched == []
+    assert not page.dead
     for time, airport, carrier, flight, delay in CHANGED_RECORDS:
         key = f"event_time={time}, airport={airport}, carrier={carrier}, flight={flight}"
         row = text[text.index(f"<code>{key}</code>") :]
