@@ -87,11 +87,13 @@ def _build_folder(
 ) -> int:
     from odfbuild.cli.output_folder import write_folder
     from odfbuild.project.resources import site_libraries
+    from odfbuild.store.collector import paused_collector
     from odfbuild.wording import count
 
     folder = out or _cache(state) / "site"
     libraries = site_libraries()
-    with _site(found, names, moment, libraries) as site:
+    # Pages of thousands of datasets leave little that only the collector finds, and it looks often.
+    with _site(found, names, moment, libraries) as site, paused_collector():
         written = write_folder(folder, site.files())
         faults = site.pages.faults
     if as_json:
