@@ -41,7 +41,7 @@ COMPILE = $(BIN)/python -m compileall -q odfbuild
 # The sets of packages share one environment: what is locked fits odfbuild's own needs too.
 $(VENV)/.example: $(VENV)/.made $(SOURCES)
 	@echo "Installing odfbuild with a Java runtime into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,jre,tables,delta]'
 	@$(COMPILE)
 	@touch $@
 

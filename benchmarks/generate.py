@@ -96,7 +96,7 @@ def write_dbt(nodes: list[Node], root: Path) -> None:
         described[f"{kind}/{node.folder}"].append(node)
         if node.layer:
             refs = ["{{ ref('" + "_".join(source.words) + "') }}" for source in node.inputs]
-            _write(root / kind / node.folder / f"{name}.sql", _query(node, refs))
+            _write(root / kind / node.folder / f"{name}.sql", query(node, refs))
         else:
             _write(root / kind / node.folder / f"{name}.csv", _csv(node))
     for folder, members in described.items():
@@ -115,15 +115,15 @@ def write_sqlmesh(nodes: list[Node], root: Path) -> None:
     columns = ", ".join(f"{column} {sql}" for column, _, sql in COLUMNS)
     for node in nodes:
         name = "_".join(node.words)
-        kind, query = "VIEW", ""
+        kind, text = "VIEW", ""
         if node.layer:
-            query = "\n" + _query(node, [f"bench.{'_'.join(input.words)}" for input in node.inputs])
+            text = "\n" + query(node, [f"bench.{'_'.join(input.words)}" for input in node.inputs])
         else:
             file = f"seeds/{node.folder}/{name}.csv"
             kind = f"SEED (path '$root/{file}')"
             _write(root / file, _csv(node))
         head = f"MODEL (\n  name bench.{name},\n  kind {kind},\n  columns ({columns})\n);\n"
-        _write(root / "models" / node.folder / f"{name}.sql", head + query)
+        _write(root / "models" / node.folder / f"{name}.sql", head + text)
 
 
 def write_snakemake(nodes: list[Node], root: Path) -> None:
@@ -159,7 +159,8 @@ WRITERS = {
 }
 
 
-def _query(node: Node, tables: list[str]) -> str:
+def query(node: Node, tables: list[str]) -> str:
+    """What a dataset is derived by, from the relations called `tables`."""
     columns = ", ".join(column for column, _, _ in COLUMNS)
     least = node.number % 97
     parts = [f"SELECT {columns}\nFROM {table}\nWHERE amount >= {least}" for table in tables]
@@ -210,7 +211,7 @@ def _derivative(node: Node, name: str) -> str:
     inputs = "\n".join(
         f"        - datasetRef: {input}\n          alias: {input}" for input in names
     )
-    query = _query(node, [f"`{input}`" for input in names]).replace("\n", "\n          ").rstrip()
+    text = query(node, [f"`{input}`" for input in names]).replace("\n", "\n          ").rstrip()
     return f"""\
 kind: DatasetSnapshot
 version: 1
@@ -225,7 +226,7 @@ content:
         kind: Sql
         engine: spark
         query: |
-          {query}
+          {text}
     - kind: SetInfo
       description: Derivative {name}
       keywords:

@@ -20,7 +20,7 @@ _HOME = {
         *("EventChange", "Pending", "ColumnEffect"),
     ),
     "odfbuild.plan.explain": ("Explanation",),
-    "odfbuild.survey.outcome": ("ApplyOutcome", "DatasetOutcome", "Status"),
+    "odfbuild.survey.outcome": ("ApplyOutcome", "DatasetOutcome", "Status", "TableOutcome"),
     "odfbuild.repository.outcome": ("Transfer", "TransferStatus"),
     "odfbuild.verify.check": ("Verdict",),
     "odfbuild.verify.finding": ("Finding",),
@@ -29,7 +29,7 @@ _HOME = {
         *("OdfbuildError", "Errors", "Location", "ProjectError", "GraphError", "PlanError"),
         *("IngestError", "QueryError", "CheckError", "ChainError", "StaleHeadError"),
         *("IntegrityError", "EnvironmentProblem", "EngineProblem", "RepositoryError"),
-        *("BranchError", "RecordsError"),
+        *("BranchError", "RecordsError", "TableError", "EngineError"),
     ),
     "odfbuild.version": ("__version__",),
 }

@@ -5,6 +5,7 @@ from odfbuild.api.dataset import Dataset as Dataset
 from odfbuild.errors import BranchError as BranchError
 from odfbuild.errors import ChainError as ChainError
 from odfbuild.errors import CheckError as CheckError
+from odfbuild.errors import EngineError as EngineError
 from odfbuild.errors import EngineProblem as EngineProblem
 from odfbuild.errors import EnvironmentProblem as EnvironmentProblem
 from odfbuild.errors import Errors as Errors
@@ -19,6 +20,7 @@ from odfbuild.errors import QueryError as QueryError
 from odfbuild.errors import RecordsError as RecordsError
 from odfbuild.errors import RepositoryError as RepositoryError
 from odfbuild.errors import StaleHeadError as StaleHeadError
+from odfbuild.errors import TableError as TableError
 from odfbuild.graph.dag import Graph as Graph
 from odfbuild.plan.explain import Explanation as Explanation
 from odfbuild.plan.model import Action as Action
@@ -35,6 +37,7 @@ from odfbuild.repository.outcome import TransferStatus as TransferStatus
 from odfbuild.survey.outcome import ApplyOutcome as ApplyOutcome
 from odfbuild.survey.outcome import DatasetOutcome as DatasetOutcome
 from odfbuild.survey.outcome import Status as Status
+from odfbuild.survey.outcome import TableOutcome as TableOutcome
 from odfbuild.verify.check import Verdict as Verdict
 from odfbuild.verify.finding import Finding as Finding
 from odfbuild.version import __version__ as __version__

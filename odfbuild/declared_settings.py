@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from odfbuild.odf.introspect import camel
@@ -87,7 +87,8 @@ def read(form: Any, data: Any) -> Any:
     if origin is Literal:
         _require(not isinstance(data, bool) and data in inner)
     elif origin in (Union, UnionType):
-        return read(inner[0], data)
+        one, other = _alternatives(inner)
+        return read(one if other is None or isinstance(data, dict) else other, data)
     elif origin is tuple:
         _require(isinstance(data, list))
         return tuple(read(inner[0], each) for each in data)
@@ -166,13 +167,22 @@ def schema_of(form: Any, *, only: tuple[str, ...] = ()) -> Schema:
         one = {"const": inner[0]}
         return one if len(inner) == 1 else {"type": "string", "enum": list(inner)}
     if origin in (Union, UnionType):
-        return schema_of(inner[0])
+        one, other = _alternatives(inner)
+        if other is None:
+            return schema_of(one)
+        return {"if": {"type": "object"}, "then": schema_of(one), "else": schema_of(other)}
     if origin is tuple:
         return {"type": "array", "items": schema_of(inner[0])}
     if origin is Mapping:
         values = schema_of(inner[1])
         return {"type": "object", **({"additionalProperties": values} if values else {})}
     return {} if form is Any else {"type": _NAMES[form]}
+
+
+def _alternatives(forms: tuple[Any, ...]) -> tuple[Any, Any | None]:
+    """What data is read as: one form, or an object and what else it may be."""
+    forms = tuple(each for each in forms if each is not NoneType)
+    return forms[0], forms[1] if len(forms) > 1 else None
 
 
 def _object(settings: Mapping[str, Any], required: set[str]) -> Schema:

@@ -13,7 +13,9 @@
     ├── EnvironmentProblem  E09xx  Java, Spark, permissions, disk            exit 1
     ├── RepositoryError     E10xx  a repository cannot give or take a dataset  exit 1
     ├── BranchError         E11xx  a branch cannot be used or promoted       exit 1
-    └── RecordsError        E12xx  records cannot be shown as asked          exit 1
+    ├── RecordsError        E12xx  records cannot be shown as asked          exit 1
+    ├── TableError          E13xx  a table cannot be published or read       exit 1
+    └── EngineError         E14xx  an engine, or an address for one, fails   exit 1
 
 An error carries fields, not only text: what, where (`Location`), why (`notes`), and the command
 or edit that corrects it (`help`). Several errors of one project travel together in `Errors`.
@@ -35,6 +37,7 @@ __all__ = [
     "BranchError",
     "ChainError",
     "CheckError",
+    "EngineError",
     "EngineProblem",
     "EnvironmentProblem",
     "Errors",
@@ -51,6 +54,7 @@ __all__ = [
     "RecordsError",
     "RepositoryError",
     "StaleHeadError",
+    "TableError",
     "together",
 ]
 
@@ -248,6 +252,14 @@ class BranchError(OdfbuildError):
 
 class RecordsError(OdfbuildError):
     """Committed records cannot be shown as they were asked for."""
+
+
+class TableError(OdfbuildError):
+    """A table cannot be published, or is not what odfbuild published."""
+
+
+class EngineError(OdfbuildError):
+    """An engine that runs as a program of its own cannot be reached, served or believed."""
 
 
 def missing_extra(extra: str, purpose: str) -> EnvironmentProblem:

@@ -5,6 +5,7 @@ Planning needs none of them, so they come with the extra `spark` only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
@@ -66,6 +67,9 @@ def require_pyarrow(what: str) -> None:
     """Raise `EnvironmentProblem` E0903 where the library that reads records is missing."""
     if find_spec("pyarrow") is None:
         raise missing_extra("duckdb", what)
+    # PyArrow imports NumPy, whose threads would wait for work in a loop, for as much CPU as the
+    # import takes. They are the same threads afterwards, and sleep until there is work.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def needs_engine(method: Callable[P, R]) -> Callable[P, R]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from odfbuild.api.base import Base
 from odfbuild.errors import together
-from odfbuild.survey.definitions import read_definitions
 
 if TYPE_CHECKING:
     from odfbuild.authoring.new import NewFile
@@ -42,6 +41,7 @@ class Authoring(Base):
         from odfbuild.authoring.new import begin
         from odfbuild.authoring.new import write as write_file
         from odfbuild.authoring.new_request import NewDatasetRequest
+        from odfbuild.survey.definitions import read_definitions
 
         found = read_definitions(self._folder, self._given)
         wanted = NewDatasetRequest(

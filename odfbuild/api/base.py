@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -89,12 +90,22 @@ class Base:
         return [existing(workspace, each) for each in datasets] or workspace.aliases()
 
     def _start_engine(self, expected_bytes: int = 0) -> Engine:
+        from odfbuild.engine.remote.start import Place, start_engines
+        from odfbuild.engine.resident.find import engine_for
         from odfbuild.engine.shared import lend
-        from odfbuild.engine.spark.engine import start_engine
 
         config = self.config()
         settings = replace(config.engine, expected_bytes=expected_bytes)
-        return lend(self, start_engine, settings, config.reach)
+        start = partial(engine_for, config.root)
+        ingest = config.ingest
+        place = Place(
+            config.root, config.cache, ingest.container_runtime, ingest.container_arguments
+        )
+
+        def built_in() -> Engine:
+            return lend(self, start, settings, config.reach)
+
+        return start_engines(config.engines, place, built_in)
 
     def _survey(
         self,
@@ -104,6 +115,7 @@ class Base:
         rebuild: Sequence[str] = (),
         delete: Sequence[str] = (),
         correct: Sequence[str] = (),
+        rewrite: Sequence[str] = (),
         *,
         of_branch: bool = False,
         limit: Limit | None = None,
@@ -116,6 +128,7 @@ class Base:
             rebuilds=tuple(map(Consent.parse, rebuild)),
             corrections=tuple(map(Consent.parse, correct)),
             deletions=tuple(map(Consent.parse, delete)),
+            rewrites=tuple(rewrite),
             of_branch=of_branch,
             limit=limit,
         )

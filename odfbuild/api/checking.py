@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from odfbuild.api.base import Base
 from odfbuild.extras import needs_engine
-from odfbuild.store import transfer
-from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in
 
 if TYPE_CHECKING:
     from odfbuild.apply.unit_tests.run import Outcome
     from odfbuild.engine.audit import Violation
+    from odfbuild.store.transfer import StoredObject
     from odfbuild.verify.check import Verdict
 
 
@@ -34,8 +33,8 @@ class Checking(Base):
 
         With `integrity`, no step is recomputed and no engine is started. `since` is the end of a
         hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed;
-        `recursive` also verifies all upstream datasets. `signatures` of the result tell who vouches
-        for which dataset.
+        `recursive` also verifies all upstream datasets. Published tables are compared, too.
+        `signatures` of the result tell who vouches for which dataset.
 
         >>> project.verify(integrity=True).findings
         ()
@@ -52,13 +51,19 @@ class Checking(Base):
             raise ValueError("since needs exactly one dataset")
         after = block_in(workspace.dataset(names[0]), since) if since else None
         shown(Verdict)
-        return verify(
+        verdict = verify(
             workspace,
             names,
             logical=logical,
             extent=Extent(since=after, sample=sample),
             factory=None if integrity else self._start_engine,
         )
+        config = self.config()
+        if not config.tables:
+            return verdict
+        from odfbuild.inspect.tables import with_tables
+
+        return with_tables(verdict, config, workspace, names, records=not integrity)
 
     @overload
     def test(
@@ -107,5 +112,7 @@ class Checking(Base):
 
         `PlanError` E0373 when the project has no storage.
         """
+        from odfbuild.store.transfer import survey
+
         workspace = self.workspace()
-        return transfer.survey(workspace, self._named(workspace, datasets))
+        return survey(workspace, self._named(workspace, datasets))

@@ -232,10 +232,11 @@ class Dataset:
         return made.sql(f"SELECT {', '.join(map(quote, self.columns))} FROM {quote(self.name)}")
 
     def provenance(
-        self, record: int | Mapping[str, Any], *, recursive: bool = True
+        self, record: int | Mapping[str, Any], *, recursive: bool = True, columns: bool = False
     ) -> TracedRecords:
         """Where a record comes from: the records of its inputs, `recursive` down to the files.
 
+        With `columns`, also which columns of the inputs its columns are made of.
         `record` is its offset, or a row such as `to_arrow().to_pylist()` gives; of several equal
         records, the newest is traced. Starts Spark, which recomputes the step that made it. Raises
         `RecordsError` E1248 for a row that is not there.
@@ -248,7 +249,7 @@ class Dataset:
         require_engine("`provenance()`")
         shown(TracedRecords)
         offset = record if isinstance(record, int) else self._offset_of(record)
-        extent = Extent(recursive=recursive)
+        extent = Extent(recursive=recursive, columns=columns)
         trees, _ = trace(self._workspace, self.name, [offset], self._start_engine, extent)
         return trees[0]
 

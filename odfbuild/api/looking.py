@@ -15,7 +15,6 @@ from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.model import Plan
 from odfbuild.store.branches import Limit
-from odfbuild.survey.definitions import look_at_definitions, read_definitions
 from odfbuild.survey.names import existing
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from odfbuild.inspect.late import Late
     from odfbuild.inspect.proof import VerifiedProof
     from odfbuild.inspect.status import ProjectStatus
+    from odfbuild.inspect.tables import TableFacts
     from odfbuild.inspect.vintage import Vintage
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
@@ -60,12 +60,15 @@ class Looking(Base):
 
     def _repr_html_(self) -> str:
         from odfbuild.report.notebook import project_html
+        from odfbuild.survey.definitions import look_at_definitions
 
         found = look_at_definitions(self._folder, self._given)
         return project_html(found.project.config.name, found.projections, found.graph)
 
     def definitions(self) -> dict[str, DatasetSnapshot]:
         """All definitions by name, templates rendered; raises `Errors` with all that is wrong."""
+        from odfbuild.survey.definitions import read_definitions
+
         found = read_definitions(self._folder, self._given)
         return {each.name: each.snapshot for each in found.project.definitions}
 
@@ -79,6 +82,8 @@ class Looking(Base):
         >>> sorted(networkx.descendants(dag, "root"))
         ['derived']
         """
+        from odfbuild.survey.definitions import read_definitions
+
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
             attributes["state"] = found.projections.get(name)
@@ -223,6 +228,7 @@ class Looking(Base):
         require_pyarrow("questions") if by is AnsweredBy.DUCKDB else require_engine("`sql()`")
         from odfbuild.inspect.ask import answered, at_heads, at_moment, understand
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
+        from odfbuild.project.tables.declared import declared_tables
         from odfbuild.report.records.answer import read_answer
 
         workspace = self.workspace()
@@ -231,13 +237,14 @@ class Looking(Base):
             sources = at_heads(workspace, question)
         else:
             sources = at_moment(workspace, question, PointInTime(timestamp(as_of)))
+        tables = declared_tables(config, question.datasets)
         options: QueryOptions = {
             "history": history,
             "limit": limit,
             "valid_at": None if valid_at is None else timestamp(valid_at),
         }
         with (
-            answered_by_duckdb(workspace, question, config.engine, sources, **options)
+            answered_by_duckdb(workspace, question, config.engine, sources, tables, **options)
             if by is AnsweredBy.DUCKDB
             else answered(workspace, question, self._start_engine, sources, **options)
         ) as found:
@@ -255,18 +262,24 @@ class Looking(Base):
 
     @needs_engine
     def provenance(
-        self, dataset: str, records: Sequence[int] | str, *, recursive: bool = False
+        self,
+        dataset: str,
+        records: Sequence[int] | str,
+        *,
+        recursive: bool = False,
+        columns: bool = False,
     ) -> list[TracedRecords]:
         """Which records of its inputs records were made of, `recursive` down to the roots.
 
-        `records` are offsets, or a condition in SQL.
+        `records` are offsets, or a condition in SQL. With `columns`, each result also has
+        `columns`: which columns of which inputs its own are made of.
         """
         from odfbuild.inspect.provenance import trace
         from odfbuild.verify.provenance import Extent, TracedRecords
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
-        extent = Extent(recursive=recursive)
+        extent = Extent(recursive=recursive, columns=columns)
         shown(TracedRecords)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
@@ -303,6 +316,7 @@ class Looking(Base):
         rebuild: Sequence[str] = (),
         correct: Sequence[str] = (),
         delete: Sequence[str] = (),
+        rewrite: Sequence[str] = (),
         refresh: bool = False,
         sample: str | None = None,
         since: datetime | None = None,
@@ -311,7 +325,8 @@ class Looking(Base):
 
         `rebuild` names derivatives to compute again, `delete` chains to delete that nothing
         defines any more; with their readers when `+` follows. `correct` names changelogs whose
-        records are to follow a changed query now. With `refresh` repositories are asked what is
+        records are to follow a changed query now, `rewrite` published tables to replace although
+        somebody else changed them. With `refresh` repositories are asked what is
         new of datasets of others, for `Plan.news`. In a branch, `sample` (such as `10%`) and
         `since` (an event time) let derivatives read part of their inputs.
 
@@ -326,6 +341,7 @@ class Looking(Base):
             rebuild,
             delete,
             correct,
+            rewrite,
             of_branch=True,
             limit=Limit.parse(sample, None if since is None else str(timestamp(since))),
         )
@@ -334,6 +350,22 @@ class Looking(Base):
 
             found = with_news(found)
         return found.plan
+
+    def tables(
+        self, select: Sequence[str] = (), exclude: Sequence[str] = ()
+    ) -> dict[str, TableFacts]:
+        """The published tables of datasets, by name: what each holds, and what it lacks.
+
+        Asks the places where the tables are. `lacks` is empty where a table is up to date; `state`
+        is `None` where it was not published yet.
+        """
+        from odfbuild.inspect.tables import look_at
+        from odfbuild.project.tables.declared import declared_tables
+
+        names = self.datasets(select, exclude)
+        config, workspace = self.config(), self._on_heads("tables")
+        found = declared_tables(config, names)
+        return {each.name: look_at(config, workspace, each) for each in found}
 
     def load_plan(self, file: str | Path) -> Plan:
         """A saved plan; `PlanError` when it is none or was changed."""
@@ -360,6 +392,7 @@ class Looking(Base):
     def lint(self, *datasets: str) -> list[Finding]:
         """Errors and warnings of `odfbuild lint` for these datasets, or all; changes nothing."""
         from odfbuild.authoring.linting import lint
+        from odfbuild.survey.definitions import look_at_definitions
 
         found = look_at_definitions(self._folder, self._given)
         if not datasets:

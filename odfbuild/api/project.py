@@ -16,15 +16,12 @@ from odfbuild.api.base import timestamp
 from odfbuild.api.branches import Branches
 from odfbuild.api.checking import Checking
 from odfbuild.api.keys import Keys
-from odfbuild.api.listener import CallbackListener
 from odfbuild.api.logged import Logged, LoggedTransfers
 from odfbuild.api.looking import Looking
 from odfbuild.errors import OdfbuildError
 from odfbuild.extras import needs_engine
-from odfbuild.store import transfer
 from odfbuild.store.claims import Waiting
 from odfbuild.store.lock_holders import LOCK_TIMEOUT
-from odfbuild.store.transfer import StoredObject
 from odfbuild.survey.names import block_in, existing
 
 if TYPE_CHECKING:
@@ -34,8 +31,9 @@ if TYPE_CHECKING:
     from odfbuild.gitops.publish import MovedDataset
     from odfbuild.plan.model import Plan
     from odfbuild.repository.outcome import Transfer
+    from odfbuild.store.transfer import StoredObject
     from odfbuild.survey.approved import Approved
-    from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome
+    from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, TableOutcome
     from odfbuild.survey.survey import Survey
 
 
@@ -111,6 +109,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         listener: Listener | None,
         publish: bool,
     ) -> ApplyOutcome:
+        from odfbuild.api.listener import CallbackListener
         from odfbuild.apply.options import ApplyOptions
         from odfbuild.apply.publish import publish as published
         from odfbuild.apply.recorded import apply_recorded
@@ -133,6 +132,26 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         )
         outcome = apply_recorded(found, options)
         return published(found, outcome, LoggedTransfers()) if publish else outcome
+
+    def rebuild_tables(self, *tables: str) -> tuple[TableOutcome, ...]:
+        """Write published tables (default: all) anew from their datasets, whoever changed them.
+
+        Readers keep the present state until the new one is complete. `TableError` E1311 for a name
+        that no table has.
+        """
+        from odfbuild.apply.tables import publish_table
+        from odfbuild.project.tables.declared import declared_tables
+        from odfbuild.table.planned import no_such_table
+
+        config, workspace = self.config(), self._on_heads("rebuild_tables")
+        found = {each.name.lower(): each for each in declared_tables(config, workspace.aliases())}
+        for name in tables:
+            if name.lower() not in found:
+                raise no_such_table(name, [each.name for each in found.values()])
+        wanted = [found[name.lower()] for name in tables] or found.values()
+        return tuple(
+            publish_table(config, workspace, each, anew="it was asked for") for each in wanted
+        )
 
     def plan_promotion(
         self,
@@ -305,7 +324,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         history may be replaced. What fails with one dataset is part of its `Transfer`. In a branch,
         that is brought from where it was pushed to, and no head moves.
         """
-        from odfbuild.apply.transfers import pull_branch, pull_datasets
+        from odfbuild.apply.transfers import pull_datasets
         from odfbuild.project.load import read_project
         from odfbuild.repository.branch_requests import BranchRequest
         from odfbuild.repository.fetch_on_demand import workspace_of
@@ -315,34 +334,26 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         if self._given.branch is not None:
             if name is not None or to is not None:
                 raise ValueError("a branch is pulled as it is, without name and to")
-            of_branch = BranchRequest(
+            request: PullRequest | BranchRequest = BranchRequest(
                 branch=self._given.branch,
                 names=references or None,
                 repository=repository,
                 data=data,
                 allow=allow,
             )
-            return pull_branch(
-                project.config,
-                project.definitions,
-                workspace_of(project.config),
-                of_branch,
-                dry_run=dry_run,
-                waiting=Waiting(seconds=lock_timeout),
-                watcher=LoggedTransfers(),
+        else:
+            request = PullRequest(
+                references=references or None,
+                repository=repository,
+                name=name,
+                to=to,
+                data=data,
+                allow=allow,
             )
-        request = PullRequest(
-            references=references or None,
-            repository=repository,
-            name=name,
-            to=to,
-            data=data,
-            allow=allow,
-        )
         return pull_datasets(
             project.config,
             project.definitions,
-            self.workspace(),
+            workspace_of(project.config),
             request,
             dry_run=dry_run,
             waiting=Waiting(seconds=lock_timeout),
@@ -363,39 +374,39 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         be called there, `allow` names the datasets whose history there may be replaced. What fails
         with one dataset is part of its `Transfer`. In a branch, that is published beside the heads.
         """
-        from odfbuild.apply.transfers import push_branch, push_datasets
+        from odfbuild.apply.transfers import push_datasets
         from odfbuild.repository.branch_requests import BranchRequest
         from odfbuild.repository.requests import PushRequest, own_datasets
 
+        if self._given.branch is not None and name is not None:
+            raise ValueError("a branch is pushed beside the heads, without name")
         workspace = self.workspace()
+        names = [existing(workspace, each) for each in datasets]
         if self._given.branch is not None:
-            if name is not None:
-                raise ValueError("a branch is pushed beside the heads, without name")
-            of_branch = BranchRequest(
-                branch=self._given.branch,
-                names=[existing(workspace, each) for each in datasets] or None,
-                repository=repository,
-                allow=allow,
+            request: PushRequest | BranchRequest = BranchRequest(
+                branch=self._given.branch, names=names or None, repository=repository, allow=allow
             )
-            return push_branch(
-                self.config(), workspace, of_branch, dry_run=dry_run, watcher=LoggedTransfers()
-            )
-        names = [existing(workspace, each) for each in datasets] or own_datasets(workspace)
-        request = PushRequest(names=names, repository=repository, name=name, allow=allow)
+        else:
+            names = names or own_datasets(workspace)
+            request = PushRequest(names=names, repository=repository, name=name, allow=allow)
         return push_datasets(
             self.config(), workspace, request, dry_run=dry_run, watcher=LoggedTransfers()
         )
 
     def push_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that only this clone has to the storage; returns them."""
-        copied = transfer.pushable(self.objects(*datasets))
-        transfer.push(self.workspace(), copied)
+        from odfbuild.store.transfer import push, pushable
+
+        copied = pushable(self.objects(*datasets))
+        push(self.workspace(), copied)
         return copied
 
     def pull_objects(self, *datasets: str) -> tuple[StoredObject, ...]:
         """Copy objects that this clone lacks from the storage; returns them."""
-        copied = transfer.pullable(self.objects(*datasets))
-        transfer.pull(self.workspace(), copied)
+        from odfbuild.store.transfer import pull, pullable
+
+        copied = pullable(self.objects(*datasets))
+        pull(self.workspace(), copied)
         return copied
 
     def commit_chains(

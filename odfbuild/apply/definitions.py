@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from odfbuild.engine.translate.named import NO_ENGINES, Engines, is_remote_release
 from odfbuild.engine.translate.runnable import is_spark, release_for
 from odfbuild.errors import PlanError
 from odfbuild.odf.identity import DatasetAlias, DatasetId
@@ -13,30 +14,37 @@ from odfbuild.store.workspace import Workspace
 
 
 def resolve_changes(
-    item: DatasetPlan, workspace: Workspace, engine_version: str
+    item: DatasetPlan, workspace: Workspace, engine_version: str, engines: Engines = NO_ENGINES
 ) -> tuple[MetadataEvent, ...]:
     """The events to append, with inputs named by DID now that all of them have chains.
 
     Transformations say which release of the engine will compute them (`engine_version`).
     """
     return tuple(
-        _resolved(change.after, item.name, workspace, engine_version) for change in item.changes
+        _resolved(change.after, item.name, workspace, engine_version, engines)
+        for change in item.changes
     )
 
 
 def _resolved(
-    event: MetadataEvent, dataset: str, workspace: Workspace, engine_version: str
+    event: MetadataEvent,
+    dataset: str,
+    workspace: Workspace,
+    engine_version: str,
+    engines: Engines = NO_ENGINES,
 ) -> MetadataEvent:
     if not isinstance(event, SetTransform):
         return event
     inputs = tuple(_resolved_input(i, dataset, workspace) for i in event.inputs)
-    return pinned(replace(event, inputs=inputs), dataset, engine_version)
+    return pinned(replace(event, inputs=inputs), dataset, engine_version, engines)
 
 
-def pinned(event: SetTransform, dataset: str, engine_version: str) -> SetTransform:
-    """The transformation with the release of the engine; `PlanError` if it asks for another one."""
+def pinned(
+    event: SetTransform, dataset: str, engine_version: str, engines: Engines = NO_ENGINES
+) -> SetTransform:
+    """The transformation with the release of its engine; `PlanError` if it asks for another one."""
     wanted = event.transform.version
-    release = release_for(event.transform, engine_version)
+    release = release_for(event.transform, engine_version, engines)
     if not release:
         return event
     if wanted is not None and not release.startswith(wanted):
@@ -49,7 +57,9 @@ def pinned(event: SetTransform, dataset: str, engine_version: str) -> SetTransfo
     return replace(event, transform=replace(event.transform, version=release))
 
 
-def by_another_engine(event: SetTransform | None, engine_version: str) -> SetTransform | None:
+def by_another_engine(
+    event: SetTransform | None, engine_version: str, engines: Engines = NO_ENGINES
+) -> SetTransform | None:
     """The transformation to append when the one in force was pinned to another release.
 
     `None` when it is the same, or the chain says none of an engine that is Spark.
@@ -57,8 +67,9 @@ def by_another_engine(event: SetTransform | None, engine_version: str) -> SetTra
     if event is None:
         return None
     recorded = event.transform.version
-    release = release_for(event.transform, engine_version)
-    if release in ("", recorded) or (recorded is None and is_spark(event.transform)):
+    release = release_for(event.transform, engine_version, engines)
+    untold = recorded is None and is_spark(event.transform) and not is_remote_release(release)
+    if untold or release in ("", recorded):
         return None
     return replace(event, transform=replace(event.transform, version=release))
 

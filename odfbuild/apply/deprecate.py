@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from odfbuild.apply.definitions import by_another_engine
 from odfbuild.engine.contract import EngineFactory
+from odfbuild.engine.translate.named import NO_ENGINES, Engines
 from odfbuild.engine.translate.runnable import release_for
 from odfbuild.odf.model import SetTransform
 from odfbuild.odf.timestamp import Timestamp
@@ -35,7 +36,9 @@ class Deprecated:
     block: int | None = None
 
 
-def older_releases(workspace: Workspace, name: str, engine_version: str) -> tuple[str, ...]:
+def older_releases(
+    workspace: Workspace, name: str, engine_version: str, engines: Engines = NO_ENGINES
+) -> tuple[str, ...]:
     """Releases of the engine that a chain names, but for the present one; oldest first."""
     state = workspace.projection(name)
     if state is None or state.transform is None:
@@ -48,7 +51,7 @@ def older_releases(workspace: Workspace, name: str, engine_version: str) -> tupl
     older = [
         each.version
         for each in reversed(found)
-        if each.version not in (None, release_for(each, engine_version))
+        if each.version not in (None, release_for(each, engine_version, engines))
     ]
     return tuple(dict.fromkeys(filter(None, older)))
 
@@ -59,12 +62,13 @@ def deprecate(
     factory: EngineFactory,
     engine_version: str,
     waiting: Waiting = NOT_WAITING,
+    engines: Engines = NO_ENGINES,
 ) -> tuple[tuple[Deprecated, ...], Verdict]:
     """Verify those of `names` that older releases computed, and record what could be reproduced.
 
     Raises `StaleHeadError` if another process has locked one of them.
     """
-    releases = {name: older_releases(workspace, name, engine_version) for name in names}
+    releases = {name: older_releases(workspace, name, engine_version, engines) for name in names}
     todo = [name for name in names if releases[name]]
     if not todo:
         return (), Verdict(())
@@ -72,7 +76,12 @@ def deprecate(
         for name in todo:
             if name in claim.held:
                 raise held_elsewhere(name, claim.held[name])
-        verdict = verify(workspace, todo, factory=factory)
+        verdict = verify(
+            workspace,
+            todo,
+            factory=factory,
+            by=lambda transform: release_for(transform, engine_version, engines),
+        )
         wrong = {finding.dataset for finding in verdict.findings}
         done = []
         for name in todo:
@@ -80,14 +89,14 @@ def deprecate(
             reproduced = not wrong & {name, *inputs_ever(workspace, name)}
             found = Deprecated(name=name, releases=releases[name], reproduced=reproduced)
             if reproduced:
-                found = replace(found, block=_record(workspace, name, engine_version))
+                found = replace(found, block=_record(workspace, name, engine_version, engines))
             done.append(found)
     return tuple(done), verdict
 
 
-def _record(workspace: Workspace, name: str, engine_version: str) -> int | None:
+def _record(workspace: Workspace, name: str, engine_version: str, engines: Engines) -> int | None:
     state = workspace.projection(name)
-    event = by_another_engine(state.transform, engine_version) if state else None
+    event = by_another_engine(state.transform, engine_version, engines) if state else None
     if state is None or event is None:
         return None
     moment = max(Timestamp.now(), state.system_time)

@@ -15,14 +15,28 @@ import pyarrow as pa
 
 from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import Engine, TransformTask, Vocabulary, vocabulary_of
+from odfbuild.engine.contract import (
+    Engine,
+    Told,
+    TransformResult,
+    TransformTask,
+    Vocabulary,
+    vocabulary_of,
+)
 from odfbuild.engine.event_windows import count_late, windows_of
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import WINDOWS, Choice
-from odfbuild.engine.request import StepInput, is_computed, key_of, transform_task
-from odfbuild.errors import ChainError, PlanError
+from odfbuild.engine.request import (
+    StepInput,
+    checkpoint_of_engine,
+    is_computed,
+    key_of,
+    transform_task,
+)
+from odfbuild.engine.slice import dataset_schema
+from odfbuild.errors import ChainError, EngineError, PlanError
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.chain.step import interval_between, next_step, output_watermark
+from odfbuild.odf.chain.step import interval_between, next_step, output_watermark, told_watermark
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -34,6 +48,8 @@ from odfbuild.odf.model import (
     TransformInput,
     TransformSql,
 )
+from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.plan.changes.equality import unpinned
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
@@ -151,13 +167,17 @@ def stage_transform(
     vocab = vocabulary_of(state.vocab)
     steps = [each.step for each in inputs]
     derived = Derived()
-    data = None
+    data = told = None
     if is_computed(state, inputs):
         base = transaction.base
         store = transaction.workspace.dataset(transaction.alias)
         history = (store, base.head) if base else None
-        task = transform_task(transaction.alias, state, inputs, scratch, history)
+        now = transaction.system_time
+        task = transform_task(transaction.alias, state, inputs, scratch, history, now)
         result = engine().transform(task)
+        told = result.told
+        if told is not None:
+            _check_columns(transaction, result, vocab)
         staged = stage_slice(transaction, result, vocab, scratch)
         data = staged.data if staged else None
         notes = (_other_than_planned(task.transform, result.choice), result.note)
@@ -167,11 +187,19 @@ def stage_transform(
     advances = any(step.advances for step in steps)
     if data is None and not advances and not state.query_waits:
         return derived
-    watermark = output_watermark(state.watermark, [step.watermark for step in steps])
+    promised = [step.watermark for step in steps]
+    watermark = output_watermark(state.watermark, promised)
+    if told is not None:
+        watermark, wrong = told_watermark(state.watermark, told.watermark, promised)
+        derived = replace(derived, note="; ".join(filter(None, (derived.note, wrong))))
     event_inputs = tuple(step.as_event() for step in steps)
-    checkpoint = None
     limit = transaction.workspace.limit
-    if limit is not None or (data is None and (watermark is None or not advances)):
+    checkpoint = _kept(transaction, told) if told is not None else None
+    if checkpoint is not None and limit is not None:
+        raise _state_of_a_part(transaction)
+    if checkpoint is not None:
+        pass
+    elif limit is not None or (data is None and (watermark is None or not advances)):
         # The records are what the changed query gives, too: that nobody does it again.
         query = None if advances else state.transform_sequence_number
         said: dict[str, object] = {} if query is None else {"query": query}
@@ -189,6 +217,54 @@ def stage_transform(
         )
     )
     return derived
+
+
+def _check_columns(transaction: Transaction, result: TransformResult, vocab: Vocabulary) -> None:
+    """Raise `EngineError` E1444 when a program gives other columns for the query of the last step.
+
+    A changed query may add some.
+    """
+    state, base = transaction.state, transaction.base
+    if result.schema is None or state.schema is None or state.transform is None:
+        return
+    before = base.transform if base is not None and not base.query_waits else None
+    if before is None or unpinned(before) != unpinned(state.transform):
+        return
+    from odfbuild.engine.remote.accused import Accused
+    from odfbuild.engine.remote.checks import other_columns
+
+    differences = other_columns(schema_of(state.schema), dataset_schema(result.schema, vocab))
+    if differences:
+        transform = state.transform.transform
+        accused = Accused(transform.engine, transform.version or "", transaction.alias)
+        raise accused.broken("the result has other columns than the dataset", "E1444", *differences)
+
+
+def _kept(transaction: Transaction, told: Told) -> Checkpoint | None:
+    """The checkpoint of a program: the new one, or the one before where it wrote none."""
+    state = transaction.state
+    if told.checkpoint is not None:
+        hash, size = physical_hash(told.checkpoint)
+        transaction.add_checkpoint(told.checkpoint, hash)
+        return Checkpoint(physical_hash=hash, size=size)
+    if transaction.base is None or state.last_checkpoint is None:
+        return None
+    store = transaction.workspace.dataset(transaction.alias)
+    before = checkpoint_of_engine(store, state)
+    if before is None:
+        return None
+    return Checkpoint(physical_hash=state.last_checkpoint, size=before.stat().st_size)
+
+
+def _state_of_a_part(transaction: Transaction) -> EngineError:
+    return EngineError(
+        f"'{transaction.alias}' cannot be computed from a part of its inputs: its engine keeps "
+        "state of its own, which would be that of the part",
+        code="E1448",
+        dataset=transaction.alias,
+        help="use a branch without --sample and --since, or leave it out: --exclude "
+        f"{transaction.alias}",
+    )
 
 
 def _sampled(inputs: Sequence[StepInput]) -> list[str]:
@@ -247,8 +323,8 @@ def validated_schema(
     transform: SetTransform,
     inputs: tuple[StepInput, ...],
     vocab: Vocabulary,
-) -> pa.Schema:
-    """Result schema of a transformation from its inputs' schemas alone."""
+) -> pa.Schema | None:
+    """Result schema of a transformation from its inputs' schemas alone, if that tells it."""
     return engine.validate(
         dataset,
         transform.transform,

@@ -5,7 +5,7 @@ Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behavi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from odfbuild.engine.contract import (
     Drift,
     DuplicateKeys,
     Engine,
+    EngineResult,
     IngestTask,
     InputSlices,
     OnSchemaChange,
@@ -134,19 +135,30 @@ def stage_polled(
     fetched: Fetched,
     scratch: Path,
     config: Config,
+    ready: EngineResult | None = None,
 ) -> Ingested:
-    """Prepare a fetched file and stage it; returns what came of it."""
+    """Prepare a fetched file and stage it; returns what came of it.
+
+    `ready` is what the engine gave for it already, if it was read together with others.
+    """
     rule = rule_of(config.watermarks, transaction.alias)
     if fetched.file is None:
         _add_event(transaction, None, fetched.state, rule, _recorded(fetched.content))
         return Ingested(note=fetched.note)
+    arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
+    return stage_ingest(transaction, get_engine(), arrival, scratch, ready)
+
+
+def _arrival(
+    transaction: Transaction, fetched: Fetched, file: Path, scratch: Path, config: Config
+) -> Arrival:
     source = transaction.state.polling_source
     if source is None:
         raise AssertionError("only a dataset with a polling source is polled")
-    steps = source.prepare or ()
     place, settings = config.root, config.ingest
-    file, name = prepare(steps, fetched.file, fetched.display_name, scratch, place, settings)
-    arrival = Arrival(
+    steps = source.prepare or ()
+    file, name = prepare(steps, file, fetched.display_name, scratch, place, settings)
+    return Arrival(
         source=source,
         file=file,
         display_name=name,
@@ -157,41 +169,53 @@ def stage_polled(
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
         shapefile_encoding=settings.shapefile_encoding(transaction.alias),
-        watermark=rule,
+        watermark=rule_of(config.watermarks, transaction.alias),
     )
-    return stage_ingest(transaction, get_engine(), arrival, scratch)
+
+
+def read_together(
+    transaction: Transaction,
+    get_engine: Callable[[], Engine],
+    batch: Sequence[Fetched],
+    folders: Sequence[Path],
+    config: Config,
+) -> Sequence[EngineResult | None]:
+    """What the engine makes of several files in one job; nothing where they go one by one.
+
+    Whatever is wrong with one of them is found, and told, when it is ingested alone.
+    """
+    alone = [None] * len(batch)
+    engine = get_engine() if len(batch) > 1 else None
+    source = transaction.state.polling_source
+    together = getattr(engine, "ingest_together", None)
+    if together is None or source is None or source.prepare:
+        return alone
+    tasks = []
+    for fetched, scratch in zip(batch, folders, strict=True):
+        if fetched.file is None:
+            return alone
+        arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
+        tasks.append(_task(transaction, arrival, scratch))
+    return together(tasks) or alone
 
 
 def stage_ingest(
-    transaction: Transaction, engine: Engine, arrival: Arrival, scratch: Path
+    transaction: Transaction,
+    engine: Engine,
+    arrival: Arrival,
+    scratch: Path,
+    ready: EngineResult | None = None,
 ) -> Ingested:
     """Read and merge a file, add the resulting events; returns what came of it.
 
-    Adds nothing when the file holds nothing new and the state of the source is the same.
+    `ready` is what the engine gave for it already. Adds nothing when the file holds nothing new and
+    the state of the source is the same.
     """
-    state = transaction.state
     source = arrival.source
     refuse_other_kind(arrival.file, source.read, arrival.display_name, transaction.alias)
-    vocab = vocabulary_of(state.vocab)
-    task = IngestTask(
-        dataset=transaction.alias,
-        file=arrival.file,
-        source_name=arrival.display_name,
-        read=source.read,
-        preprocess=source.preprocess,
-        merge=source.merge,
-        vocab=vocab,
-        history=transaction.workspace.committed(transaction.alias, transaction.base),
-        history_schema=schema_of(state.schema) if state.schema else None,
-        event_time=arrival.event_time or transaction.system_time,
-        scratch=scratch,
-        skip_bad_records=arrival.skip_bad_records,
-        on_schema_change=arrival.on_schema_change,
-        duplicate_keys=arrival.duplicate_keys,
-        shapefile_encoding=arrival.shapefile_encoding,
-    )
+    vocab = vocabulary_of(transaction.state.vocab)
     try:
-        result = engine.ingest(task)
+        result = ready or engine.ingest(_task(transaction, arrival, scratch))
         may_grow = arrival.on_schema_change == "append_new_columns"
         counts_until = arrival.watermark.counts_until(transaction.system_time)
         staged = stage_slice(
@@ -209,6 +233,27 @@ def stage_ingest(
     notes = (result.note, cut, _ahead(staged.ahead) if staged and staged.ahead else "")
     note = "; ".join(filter(None, notes))
     return Ingested(records, result.skipped, result.drift, result.warnings, note)
+
+
+def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTask:
+    state, source = transaction.state, arrival.source
+    return IngestTask(
+        dataset=transaction.alias,
+        file=arrival.file,
+        source_name=arrival.display_name,
+        read=source.read,
+        preprocess=source.preprocess,
+        merge=source.merge,
+        vocab=vocabulary_of(state.vocab),
+        history=transaction.workspace.committed(transaction.alias, transaction.base),
+        history_schema=schema_of(state.schema) if state.schema else None,
+        event_time=arrival.event_time or transaction.system_time,
+        scratch=scratch,
+        skip_bad_records=arrival.skip_bad_records,
+        on_schema_change=arrival.on_schema_change,
+        duplicate_keys=arrival.duplicate_keys,
+        shapefile_encoding=arrival.shapefile_encoding,
+    )
 
 
 def stage_by_clock(transaction: Transaction, rule: WatermarkRule) -> str:
@@ -305,6 +350,8 @@ def validate_source(
         columns = get_engine().validate(
             transaction.alias, source.preprocess, [given], vocab, preprocess=True
         )
+    if columns is None:
+        return
     if vocab.event_time not in columns.names:
         columns = columns.append(schema_of(state.schema).field(vocab.event_time))
     ensure_schema(transaction, columns, vocab)

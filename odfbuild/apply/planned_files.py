@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from odfbuild.errors import StaleHeadError
+from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import Fetched
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
 from odfbuild.plan.model import DatasetPlan
+from odfbuild.store.remote import scheme_of
+
+_FILES = 500
+"""Of a batch, which are read in one job."""
+_BYTES = 4 << 20
+"""Of their sources: larger files gain nothing by company."""
 
 
 def as_planned(item: DatasetPlan, step: FetchStep, found: Iterable[Fetched]) -> Iterator[Fetched]:
@@ -31,6 +37,30 @@ def as_planned(item: DatasetPlan, step: FetchStep, found: Iterable[Fetched]) -> 
         waiting.pop(0)
     if waiting:
         raise _changed(item.name, waiting[0], "nothing")
+
+
+def in_batches(step: FetchStep, found: Iterable[Fetched]) -> Iterator[Sequence[Fetched]]:
+    """Files that may be looked at together; what they raise comes after those before.
+
+    Only files of a folder: taking the next one from another source says that the last is committed.
+    The first is alone, because what comes of it may decide how others are read.
+    """
+    batch: list[Fetched] = []
+    local = isinstance(step, FetchStepFilesGlob) and scheme_of(step.path) is None
+    most, size = 1, 0
+    try:
+        for fetched in found:
+            batch.append(fetched)
+            size += fetched.file.stat().st_size if fetched.file is not None and local else 0
+            if len(batch) >= most or size >= _BYTES:
+                yield batch
+                batch, size, most = [], 0, _FILES if local else 1
+    except (OdfbuildError, OSError):
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
 
 
 def _changed(name: str, planned: str, found: str) -> StaleHeadError:

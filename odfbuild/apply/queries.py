@@ -21,6 +21,8 @@ import pyarrow as pa
 from odfbuild.apply.ingest import declared_columns
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary, vocabulary_of
 from odfbuild.engine.slice import dataset_schema
+from odfbuild.engine.translate.named import NO_ENGINES, Engines
+from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Errors, OdfbuildError, QueryError, together
 from odfbuild.graph.dag import dag_of, generations
 from odfbuild.ingest.unexpected_errors import unforeseen
@@ -129,13 +131,14 @@ def check_queries(
     projections: Mapping[str, Projection],
     get_engine: Callable[[], Engine],
     known: KnownQueries,
+    engines: Engines = NO_ENGINES,
 ) -> Checked:
     """Check the queries of `subjects` over the schemas that their inputs will have.
 
     An input that is no subject is taken as its chain says. `get_engine` is called only when there
     is something new to check.
     """
-    run = _Check(projections, get_engine, known)
+    run = _Check(projections, get_engine, known, engines)
     by_name = {each.name: each for each in subjects}
     layers = generations(
         dag_of({each.name: [i for i in each.inputs if i in by_name] for each in by_name.values()})
@@ -165,7 +168,9 @@ class _Check:
         projections: Mapping[str, Projection],
         get_engine: Callable[[], Engine],
         known: KnownQueries,
+        engines: Engines,
     ) -> None:
+        self.engines = engines
         self.states = {name.lower(): state for name, state in projections.items()}
         self.names = {state.dataset_id: name for name, state in self.states.items()}
         self.get_engine = get_engine
@@ -252,6 +257,8 @@ class _Check:
         if event.preprocess is not None:
             given = InputSlices(alias="input", schema=columns, vocab=vocab)
             columns = self._ask(name, event.preprocess, [given], vocab, preprocess=True)
+            if columns is None:
+                return None
         if vocab.event_time not in columns.names:
             columns = columns.append(pa.field(vocab.event_time, _MILLIS_UTC))
         return columns
@@ -272,11 +279,15 @@ class _Check:
         vocab: Vocabulary,
         *,
         preprocess: bool,
-    ) -> pa.Schema:
-        key = _key(query, inputs, vocab, preprocess)
+    ) -> pa.Schema | None:
+        computed_by = release_for(query, "", self.engines)
+        key = _key(query, inputs, vocab, preprocess, computed_by)
         found = self.known.get(key)
         if found is None:
             found = self.get_engine().validate(name, query, inputs, vocab, preprocess=preprocess)
+            if found is None:
+                self.unknown.add(name)
+                return None
             self.known.put(key, found)
         self.right.append(name)
         return found
@@ -305,10 +316,14 @@ def _vocabulary(events: Iterable[MetadataEvent], state: Projection | None) -> Vo
 
 
 def _key(
-    query: TransformSql, inputs: Sequence[InputSlices], vocab: Vocabulary, preprocess: bool
+    query: TransformSql,
+    inputs: Sequence[InputSlices],
+    vocab: Vocabulary,
+    preprocess: bool,
+    computed_by: str = "",
 ) -> bytes:
-    """A digest of all that the answer depends on, but for the engine."""
-    parts: list[Any] = [repr(query), repr(vocab), preprocess]
+    """A digest of all that the answer depends on, but for the built-in engine."""
+    parts: list[Any] = [repr(query), repr(vocab), preprocess, computed_by]
     # As bytes, which are never cut and hold what a text of a schema may leave out.
     parts += [
         (each.alias, repr(each.vocab), each.schema.serialize().to_pybytes()) for each in inputs

@@ -41,6 +41,13 @@ def apply_recorded(
         from odfbuild.apply.promote import promote
 
         outcome = promote(found, logged)
+    if found.plan.tables:
+        from odfbuild.apply.tables import publish_tables
+
+        stopped = options.cancel.is_set
+        tables = publish_tables(config, found.workspace, found.plan, outcome, stopped)
+        log.published(tables)
+        outcome = replace(outcome, tables=tables, interrupted=stopped())
     log.ended(found.plan, digest, outcome, workspace)
     record_protection(found.plan, config, workspace)
     return outcome

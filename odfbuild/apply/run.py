@@ -17,12 +17,13 @@ from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import (
     fetch_context,
     keep_side_cars,
+    read_together,
     stage_by_clock,
     stage_polled,
     validate_source,
 )
 from odfbuild.apply.options import ApplyOptions, to_do
-from odfbuild.apply.planned_files import as_planned
+from odfbuild.apply.planned_files import as_planned, in_batches
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
@@ -31,12 +32,18 @@ from odfbuild.engine.contract import StepProgress, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
-from odfbuild.ingest.fetch import fetch
+from odfbuild.ingest.fetch import Fetched, fetch
 from odfbuild.ingest.fetch.inbox import put_away_inbox, rename_inbox
 from odfbuild.ingest.read_marks import ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.chain.step import is_due
-from odfbuild.odf.model import AddPushSource, DatasetKind, SetPollingSource, SetTransform
+from odfbuild.odf.model import (
+    AddPushSource,
+    DatasetKind,
+    MetadataEvent,
+    SetPollingSource,
+    SetTransform,
+)
 from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays, takes_engine
@@ -153,7 +160,8 @@ class _Run:
         if subjects:
             known = KnownQueries(self.project.config.cache, self.options.engine_version)
             projections = self.workspace.readable()
-            checked = check_queries(subjects, projections, self.engine.get, known)
+            engines = self.project.config.engines
+            checked = check_queries(subjects, projections, self.engine.get, known, engines)
             self.wrong = checked.errors
 
     def is_wrong(self, name: str) -> bool:
@@ -233,10 +241,14 @@ class _Run:
             base, replaces = project(store, onto, None), base.head
         audit = self.audits.of(item.name, progress.warn)
         transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
-        transaction.add(*resolve_changes(item, self.workspace, self.options.engine_version))
+        transaction.add(*self._resolved(item))
         if item.kind is DatasetKind.Root:
             return self._ingest(item, transaction, folder, progress)
         return self._derive(item, transaction, folder, progress)
+
+    def _resolved(self, item: DatasetPlan) -> tuple[MetadataEvent, ...]:
+        engines = self.project.config.engines
+        return resolve_changes(item, self.workspace, self.options.engine_version, engines)
 
     def _delete(self, item: DatasetPlan) -> None:
         """Delete a chain that, since the plan was made, nothing else has come to count on."""
@@ -261,23 +273,9 @@ class _Run:
                 polling_state(transaction.state),
                 fetch_context(transaction, config, folder),
             )
-            for number, fetched in enumerate(as_planned(item, source.fetch, found)):
-                scratch = folder / f"file-{number}"
-                scratch.mkdir()
-                looked = look_at(source.fetch, fetched)
-                came = stage_polled(transaction, self.engine.get, fetched, scratch, config)
-                progress.add(transaction.commit(), came.records)
-                progress.skip(came.skipped)
-                progress.tolerate(came.drift)
-                progress.warn(*came.warnings)
-                note = came.note or note
-                shutil.rmtree(scratch, ignore_errors=True)
-                base = self.workspace.projection(item.name)
-                if looked is not None and base is not None:
-                    ReadMarks(config.cache, base.dataset_id).add(looked)
-                transaction = begin(
-                    self.workspace, item.name, item.kind, base, audit=transaction.audit
-                )
+            for batch in in_batches(source.fetch, as_planned(item, source.fetch, found)):
+                transaction, more = self._ingest_batch(item, transaction, batch, folder, progress)
+                note = more or note
             if progress.records:
                 keep_side_cars(self.workspace, item.name, source.merge)
         for event in transaction.events:
@@ -286,6 +284,35 @@ class _Run:
         note = stage_by_clock(transaction, rule_of(config.watermarks, item.name)) or note
         progress.add(transaction.commit())
         return note if progress.blocks else "the source has no new data"
+
+    def _ingest_batch(
+        self,
+        item: DatasetPlan,
+        transaction: Transaction,
+        batch: Sequence[Fetched],
+        folder: Path,
+        progress: Progress,
+    ) -> tuple[Transaction, str]:
+        """One transaction for each file; gives the next one, and the last note."""
+        config, note = self.project.config, ""
+        source = transaction.state.polling_source
+        # Before they are read: an edit that comes later is told by the next plan.
+        looks = [look_at(source.fetch, each) if source else None for each in batch]
+        folders = [Path(tempfile.mkdtemp(prefix="file-", dir=folder)) for _ in batch]
+        ready = read_together(transaction, self.engine.get, batch, folders, config)
+        for fetched, looked, scratch, result in zip(batch, looks, folders, ready, strict=True):
+            came = stage_polled(transaction, self.engine.get, fetched, scratch, config, result)
+            progress.add(transaction.commit(), came.records)
+            progress.skip(came.skipped)
+            progress.tolerate(came.drift)
+            progress.warn(*came.warnings)
+            note = came.note or note
+            shutil.rmtree(scratch, ignore_errors=True)
+            base = self.workspace.projection(item.name)
+            if looked is not None and base is not None:
+                ReadMarks(config.cache, base.dataset_id).add(looked)
+            transaction = begin(self.workspace, item.name, item.kind, base, audit=transaction.audit)
+        return transaction, note
 
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
@@ -303,7 +330,11 @@ class _Run:
         ):
             scratch = Path(tempfile.mkdtemp(prefix="step-", dir=folder))
             # What another release computes is said by the chain from here on.
-            release = by_another_engine(transaction.state.transform, self.options.engine_version)
+            release = by_another_engine(
+                transaction.state.transform,
+                self.options.engine_version,
+                self.project.config.engines,
+            )
             transaction.add(*([release] if release else []))
             derived = stage_transform(transaction, self.engine.get, inputs, scratch)
             progress.add(transaction.commit(), derived.records)
@@ -331,7 +362,8 @@ class _Run:
             return
         vocab = vocabulary_of(state.vocab)
         result = validated_schema(self.engine.get(), item.name, state.transform, inputs, vocab)
-        ensure_schema(transaction, result, vocab)
+        if result is not None:
+            ensure_schema(transaction, result, vocab)
 
 
 def _short(head: object) -> str:

@@ -26,7 +26,7 @@ from odfbuild.plan.document import dataset_reasons, pending_data
 from odfbuild.plan.model import DatasetPlan, Plan
 from odfbuild.store.machine_key import seal
 from odfbuild.store.workspace import Workspace
-from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status, TableOutcome
 from odfbuild.survey.runs import SEAL, last_seconds, run_folders
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class LogEvent(StrEnum):
     NODE_FAIL = "node.fail"
     CHECK_FAIL = "check.fail"
     CAS_LOST = "cas.lost"
+    TABLE = "table"
     SUMMARY = "summary"
 
 
@@ -103,7 +104,7 @@ class RunLog:
                 LogEvent.ENGINE_START,
                 "warning" if about.lacking else "info",
                 None,
-                f"Spark runs on {about.master}; sandbox: {about.fences}",
+                f"{about.name} on {about.master}; sandbox: {about.fences}",
                 engine_version=about.version,
                 not_fenced=list(about.lacking),
             )
@@ -173,6 +174,24 @@ class RunLog:
         )
         self._listener.finished(outcome)
 
+    def published(self, tables: Iterable[TableOutcome]) -> None:
+        """What became of published tables."""
+        for each in tables:
+            level = "error" if each.error else "info"
+            message = each.because or each.status.value
+            self._write(
+                LogEvent.TABLE,
+                level,
+                each.dataset,
+                message,
+                table=each.name,
+                status=each.status.value,
+                partitions=each.partitions,
+                records=each.records,
+                seconds=round(each.seconds, 3),
+                code=each.error.code if each.error else None,
+            )
+
     def ended(self, plan: Plan, digest: str, outcome: ApplyOutcome, workspace: Workspace) -> None:
         """Write the results of the run."""
         self._pulse.end()
@@ -189,6 +208,7 @@ class RunLog:
             "interrupted": outcome.interrupted,
             "exit_code": outcome.exit_code,
             "datasets": [_result(each, planned[each.name], workspace) for each in outcome.datasets],
+            **({"tables": [_table(each) for each in outcome.tables]} if outcome.tables else {}),
             "summary": counts,
         }
         _write_results(self.folder, results)
@@ -265,6 +285,19 @@ def _write_results(folder: Path, results: Mapping[str, Any]) -> None:
         (folder / "run_results.json").write_text(text, encoding="utf-8")
         sealed = seal(folder.name, text.encode())
         (folder / SEAL).write_bytes(sealed or b"")
+
+
+def _table(outcome: TableOutcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "dataset": outcome.dataset,
+        "status": outcome.status.value,
+        "because": outcome.because or None,
+        "partitions": outcome.partitions,
+        "records": outcome.records,
+        "seconds": round(outcome.seconds, 3),
+        "error": outcome.error.code if outcome.error else None,
+    }
 
 
 def _result(outcome: DatasetOutcome, plan: DatasetPlan, workspace: Workspace) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from odfbuild.graph.dag import dag_of
-
 Result = TypeVar("Result")
 
 
@@ -31,9 +29,13 @@ def run_graph(
     `failed`, each descendant gets `skip(name, culprit)` instead. Once it is `stopped` no new task
     starts; names that never started are missing from the result. `work` must not raise.
     """
-    names = set(order)
-    waiting = dag_of({name: [i for i in inputs.get(name, ()) if i in names] for name in order})
-    ready = deque(name for name in order if not waiting.in_degree(name))
+    readers: dict[str, list[str]] = {name: [] for name in order}
+    # Without networkx, whose import takes as long as a small apply.
+    missing = {name: {each for each in inputs.get(name, ()) if each in readers} for name in order}
+    for name, found in missing.items():
+        for each in found:
+            readers[each].append(name)
+    ready = deque(name for name in order if not missing[name])
     results: dict[str, Result] = {}
     culprits: dict[str, str] = {}
     running: dict[Future[Result], str] = {}
@@ -42,12 +44,11 @@ def run_graph(
         results[name] = result
         if failed(result):
             culprits.setdefault(name, name)
-        readers = list(waiting.successors(name))
-        waiting.remove_node(name)
-        for reader in readers:
+        for reader in readers[name]:
+            missing[reader].discard(name)
             if name in culprits:
                 culprits.setdefault(reader, culprits[name])
-            if not waiting.in_degree(reader):
+            if not missing[reader]:
                 ready.append(reader)
 
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="apply") as pool:

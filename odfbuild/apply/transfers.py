@@ -27,14 +27,20 @@ def pull_datasets(
     config: Config,
     definitions: Iterable[Definition],
     workspace: Workspace,
-    request: PullRequest,
+    request: PullRequest | BranchRequest,
     *,
     dry_run: bool = False,
     waiting: Waiting = NOT_WAITING,
     watcher: Watcher | None = None,
 ) -> tuple[Transfer, ...]:
-    """Carry out a request to pull; raises only what is wrong with the request itself."""
+    """Carry out a request to pull; raises only what is wrong with the request itself.
+
+    No head moves when a branch is pulled.
+    """
     with Remotes(config.root, config.repositories) as remotes:
+        if isinstance(request, BranchRequest):
+            held = branch_pulls(config, definitions, workspace, remotes, request)
+            return pull_branches(workspace, held, dry_run=dry_run, waiting=waiting, watcher=watcher)
         wanted = pulls_of(config, definitions, workspace, remotes, request)
         for each in wanted:
             if each.replace:
@@ -46,46 +52,19 @@ def pull_datasets(
     return found
 
 
-def pull_branch(
-    config: Config,
-    definitions: Iterable[Definition],
-    workspace: Workspace,
-    request: BranchRequest,
-    *,
-    dry_run: bool = False,
-    waiting: Waiting = NOT_WAITING,
-    watcher: Watcher | None = None,
-) -> tuple[Transfer, ...]:
-    """Pull a branch; raises only what is wrong with the request itself. No head moves."""
-    with Remotes(config.root, config.repositories) as remotes:
-        wanted = branch_pulls(config, definitions, workspace, remotes, request)
-        return pull_branches(workspace, wanted, dry_run=dry_run, waiting=waiting, watcher=watcher)
-
-
-def push_branch(
-    config: Config,
-    workspace: Workspace,
-    request: BranchRequest,
-    *,
-    dry_run: bool = False,
-    watcher: Watcher | None = None,
-) -> tuple[Transfer, ...]:
-    """Push a branch; raises only what is wrong with the request itself."""
-    with Remotes(config.root, config.repositories) as remotes:
-        wanted = branch_pushes(config, workspace, remotes, request)
-        return push_branches(workspace, wanted, dry_run=dry_run, watcher=watcher)
-
-
 def push_datasets(
     config: Config,
     workspace: Workspace,
-    request: PushRequest,
+    request: PushRequest | BranchRequest,
     *,
     dry_run: bool = False,
     watcher: Watcher | None = None,
 ) -> tuple[Transfer, ...]:
     """Carry out a request to push; raises only what is wrong with the request itself."""
     with Remotes(config.root, config.repositories) as remotes:
+        if isinstance(request, BranchRequest):
+            held = branch_pushes(config, workspace, remotes, request)
+            return push_branches(workspace, held, dry_run=dry_run, watcher=watcher)
         wanted = pushes_of(config, remotes, request)
         return push(workspace, wanted, dry_run=dry_run, watcher=watcher)
 

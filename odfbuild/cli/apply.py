@@ -15,10 +15,12 @@ from odfbuild.cli.github import tell_outcome
 from odfbuild.cli.options import (
     AllowOption,
     ApproveOption,
+    JobsOption,
     JsonOptions,
     LimitOptions,
     LockTimeoutOption,
     PlanOrSelection,
+    PublishOption,
     UncacheableOption,
     approved,
     waiting,
@@ -63,16 +65,7 @@ def apply(
     ] = None,
     as_json: JsonOptions,
     auto_approve: ApproveOption = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            envvar="ODFBUILD_JOBS",
-            help="Number of datasets to run at once (default: number of cores).",
-        ),
-    ] = None,
+    jobs: JobsOption = None,
     keep_going: Annotated[
         bool,
         typer.Option(
@@ -89,14 +82,7 @@ def apply(
             "--log-format", envvar="ODFBUILD_LOG_FORMAT", help="Format of progress messages."
         ),
     ] = LogFormat.text,
-    publish: Annotated[
-        bool,
-        typer.Option(
-            "--publish/--no-publish",
-            envvar="ODFBUILD_PUBLISH",
-            help="Push to repositories afterwards as `publish` in odfbuild.yaml says, or not.",
-        ),
-    ] = True,
+    publish: PublishOption = True,
 ) -> int:
     """Apply a plan: run and commit only what is out of date.
 
@@ -144,11 +130,19 @@ def carry_out(
     todo = any(item.actions or item.refusal or item.promoted for item in made.datasets)
     if not _confirmed(console, made, auto_approve, todo=todo, as_json=as_json):
         return 1
+    if found.plan.branch is not None and found.project.config.tables:
+        console.note("A branch publishes no tables.")
     outcome = (
         _apply(state, found, jobs, logs, lock_timeout, as_json, fail_fast=fail_fast)
-        if todo
+        if todo or made.tables
         else _nothing(found)
     )
+    if outcome.tables and not as_json:
+        from odfbuild.report.outcome import render_tables
+
+        told = render_tables(outcome.tables, color=console.color)
+        if told:
+            console.result(told)
     if publish and made.publications:
         outcome = _published(console, found, outcome, as_json=as_json)
     if as_json:
@@ -301,13 +295,20 @@ def _apply(
 
     state = replace(state, console=replace(state.console, verbosity=-1)) if logs else state
     console = state.console
+    from odfbuild.plan.model import takes_engine
+
     cache, names = found.project.config.cache, list(to_do(found.plan))
     with (
         listener_for(console, names, cache=cache, as_json=as_json) as listener,
         cancel_on_interrupt(console, listener.abort) as cancel,
     ):
         options = ApplyOptions(
-            factory=partial(state.start_engine, found.plan.waiting_bytes, told=told),
+            factory=partial(
+                state.start_engine,
+                found.plan.waiting_bytes,
+                told=told,
+                needed=any(map(takes_engine, found.plan.datasets)),
+            ),
             engine_version=engine_version(),
             listener=listener,
             locate=found.locate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.defaults import Group
 from odfbuild.cli.options import (
     ApproveOption,
+    BranchArgument,
     JsonOptions,
     LockTimeoutOption,
     approved,
@@ -43,12 +45,7 @@ def list_(context: typer.Context, *, form: ReportFormOptions) -> int:
 @branch.command("show")
 def show(
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="BRANCH", autocompletion=complete.branches, help="Name of the branch."
-        ),
-    ],
+    name: BranchArgument,
     *,
     form: ReportFormOptions,
 ) -> int:
@@ -130,6 +127,9 @@ def delete(
         older_than=None if older_than is None else _age(older_than),
         fetch=fetch,
     )
+    if not found and not as_json:
+        console.result(f"{_none(names, closed, older_than)}: nothing to delete.")
+        return 0
     planned = plan_deletion(config, workspace, [each.name for each in found])
     if found and not as_json:
         console.result(render_deletion(planned, found))
@@ -143,6 +143,15 @@ def delete(
     else:
         console.result(f"Deleted {count(len(found), 'branch', 'branches')}.")
     return 0
+
+
+def _none(names: Sequence[str] | None, closed: bool, older_than: str | None) -> str:
+    """That no branch is what was asked for."""
+    which = "None of these branches" if names else "No branch"
+    asked = ["is closed"] if closed else []
+    if older_than is not None:
+        asked.append(f"has been without a change for {older_than}")
+    return f"{which} {' and '.join(asked)}"
 
 
 def _age(text: str) -> timedelta:

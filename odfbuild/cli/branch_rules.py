@@ -34,16 +34,19 @@ _COMMANDS = {
         "status, ls, graph, explain, diff, drift, render, log, blame, tail, sql, corrections",
         "freshness, decode, test, verify, provenance, lint, validate, import, new, docs build",
         "watermark show, watermark late, storage status, storage push, storage pull",
-        "docs serve, key status, key export, push, shell",
+        "docs serve, key status, key export, push, shell, engine start",
     ),
     Rule.APPENDS: ("ingest, reset, watermark set",),
     Rule.HEADS: (
-        "serve, engine deprecate, key import",
+        "serve, engine deprecate, key import, table ls, table show, table rebuild, table gc",
         "git install, git check, git anchor, git commit",
     ),
     Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
     Rule.PROMOTES: ("promote",),
-    Rule.FILES: ("init, fmt, show, schema, migrate, version, ci comment",),
+    Rule.FILES: (
+        "init, fmt, show, schema, migrate, version, ci comment",
+        "engine serve, engine status, engine stop",
+    ),
 }
 
 RULES = {

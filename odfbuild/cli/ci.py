@@ -40,7 +40,8 @@ def comment(
         raise PlanError(
             f"{file} cannot be read: {reason}",
             code="E0360",
-            help="`odfbuild plan -o FILE` saves a plan",
+            help=f"write it first, by `odfbuild plan --md > {file}` or `odfbuild plan -o {file}`, "
+            f"or for records by `odfbuild diff --data --md > {file}`",
         ) from None
     if not text.startswith(MARKER):
         from odfbuild.report.plan.markdown import render_markdown

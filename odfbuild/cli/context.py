@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine
+    from odfbuild.engine.settings import EngineSettings
     from odfbuild.graph.selection import Selection
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.plan.model import Plan
@@ -124,24 +126,45 @@ class Context:
         """Say that Spark is being started, if a plan is sure to need it; whether it was said."""
         from odfbuild.plan.model import takes_engine
 
-        said = self.console.watched and any(map(takes_engine, plan.datasets))
+        if not (self.console.watched and any(map(takes_engine, plan.datasets))):
+            return False
+        config = self.config()
+        expected = replace(config.engine, expected_bytes=plan.waiting_bytes)
+        return self._tell_of_start(config, expected)
+
+    def start_engine(
+        self, expected_bytes: int = 0, *, told: bool = False, needed: bool = False
+    ) -> Engine:
+        """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds.
+
+        Where programs are engines, too, it waits until it is asked, unless it is sure to be
+        `needed`. A person who watches is told when it starts, unless that was done.
+        """
+        from odfbuild.engine.remote.start import Place, start_engines
+        from odfbuild.engine.resident.find import engine_for
+
+        config = self.config()
+        settings = replace(config.engine, expected_bytes=expected_bytes)
+
+        def start() -> Engine:
+            if not told:
+                self._tell_of_start(config, settings)
+            return engine_for(config.root, settings, config.reach)
+
+        ingest = config.ingest
+        place = Place(
+            config.root, config.cache, ingest.container_runtime, ingest.container_arguments
+        )
+        return start_engines(config.engines, place, start, needed=needed)
+
+    def _tell_of_start(self, config: Config, settings: EngineSettings) -> bool:
+        """Say that Spark is being started, unless it runs already; whether it was said."""
+        from odfbuild.engine.resident.find import is_warm
+
+        said = self.console.watched and not is_warm(config.root, settings, config.reach)
         if said:
             self.console.note(STARTING)
         return said
-
-    def start_engine(self, expected_bytes: int = 0, *, told: bool = False) -> Engine:
-        """Start Spark as `odfbuild.yaml` says, for that much input; takes seconds.
-
-        A person who watches is told, unless that was done.
-        """
-        if self.console.watched and not told:
-            self.console.note(STARTING)
-        from dataclasses import replace
-
-        from odfbuild.engine.spark.engine import start_engine
-
-        config = self.config()
-        return start_engine(replace(config.engine, expected_bytes=expected_bytes), config.reach)
 
     def workspace(self) -> Workspace:
         """The chains of the project, whatever its definitions say."""

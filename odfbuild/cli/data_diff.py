@@ -33,6 +33,7 @@ def for_this_output(found: Comparison, config: Config) -> Comparison:
     return for_others(found, config) if in_job else found
 
 
+OF_RECORDS = "it is about records: add --data"
 LimitBytesOption = Annotated[
     str | None,
     typer.Option(
@@ -43,6 +44,15 @@ LimitBytesOption = Annotated[
         "of larger inputs only the newest records are read (default: 256MB).",
     ),
 ]
+
+
+def refuse_limit_bytes(context: typer.Context, why: str) -> None:
+    """Wrong usage where `--limit-bytes` limits nothing; its variable counts for where it does."""
+    source = context.get_parameter_source("limit_bytes")
+    if source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(why, param_hint="--limit-bytes")
+
+
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 

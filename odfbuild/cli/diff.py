@@ -9,11 +9,13 @@ import typer
 from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.cli.data_diff import (
+    OF_RECORDS,
     LimitBytesOption,
     between_moments,
     for_others,
     for_this_output,
     limit_of,
+    refuse_limit_bytes,
     with_branch,
     with_chains,
 )
@@ -95,17 +97,33 @@ def diff(
     if data:
         if as_of is not None:
             raise typer.BadParameter("with --data, say --from", param_hint="--as-of")
+        if detail:
+            raise typer.BadParameter("it is about definitions: remove --data", param_hint="--full")
+        if since is not None or state.given.branch is not None:
+            refuse_limit_bytes(context, "it limits changed queries: remove --from and --branch")
         from dataclasses import replace
 
         selection = replace(selection, select=(*words, *selection.select))
-        columns = [each.strip() for each in (key or "").split(",") if each.strip()]
-        return _data(state, selection, form, since, until, columns, limit_bytes)
+        return _data(state, selection, form, since, until, _columns(key), limit_bytes)
+    refuse_limit_bytes(context, OF_RECORDS)
     for name, given in {"--from": since, "--to": until, "--key": key}.items():
         if given is not None:
-            raise typer.BadParameter("it is about records: add --data", param_hint=name)
+            raise typer.BadParameter(OF_RECORDS, param_hint=name)
     if form not in (PlanForm.text, PlanForm.json):
-        raise typer.BadParameter("definitions are text or JSON", param_hint="--format")
+        raise typer.BadParameter(
+            "definitions are text or JSON; add --data to compare records", param_hint="--format"
+        )
     return _definitions(state, words, selection, as_of, as_json=form is PlanForm.json, full=detail)
+
+
+def _columns(key: str | None) -> list[str]:
+    """The columns that `--key` names."""
+    found = [each.strip() for each in (key or "").split(",")]
+    if key is not None and not all(found):
+        raise typer.BadParameter(
+            "name columns, with commas between them, such as id,day", param_hint="--key"
+        )
+    return [each for each in found if each]
 
 
 def _data(

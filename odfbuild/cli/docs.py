@@ -71,6 +71,8 @@ def build(
         raise typer.BadParameter(
             f"'{out}' is no folder; add --single-page to write one page", param_hint="--out"
         )
+    if as_json and str(out) == "-":
+        raise typer.BadParameter("the page itself goes to stdout", param_hint="--json")
     names, found = choose(state.directory, selection, state.given)
     if single_page:
         return _build_page(state, found, names, moment, out, as_json)

@@ -74,6 +74,7 @@ def graph(
 
 def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[OdfbuildError]]:
     """The graph of what is defined, and what is wrong with the rest."""
+    from odfbuild.project.tables.declared import declared_tables
     from odfbuild.report.graph import GraphView
     from odfbuild.survey.definitions import look_at_definitions
 
@@ -89,6 +90,7 @@ def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[Odfb
         },
         inputs=read.graph.inputs,
         external=external,
+        tables=declared_tables(read.project.config, [*sorted(external), *shown]),
     )
     return view, read.faults_of(chosen)
 
@@ -97,10 +99,14 @@ def _events(state: Context, selection: Selection) -> int:
     import json
 
     from odfbuild.inspect.steps import newest_steps
-    from odfbuild.report.openlineage import run_events
+    from odfbuild.report.openlineage import run_events, table_events
+    from odfbuild.table.planned import published_tables
 
-    workspace = state.workspace()
-    steps = newest_steps(workspace, state.committed(workspace, selection))
-    for event in run_events(steps, state.config().name):
+    workspace, config = state.workspace(), state.config()
+    names = state.committed(workspace, selection)
+    steps = newest_steps(workspace, names)
+    events = run_events(steps, config.name)
+    published = published_tables(config, workspace, names)
+    for event in (*events, *table_events(published, config.name)):
         state.console.result(json.dumps(event, ensure_ascii=False))
     return 0

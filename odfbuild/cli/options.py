@@ -85,6 +85,24 @@ ApproveOption = Annotated[
         "--auto-approve", "-y", envvar="ODFBUILD_AUTO_APPROVE", help="Do not ask for approval."
     ),
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        envvar="ODFBUILD_JOBS",
+        help="Number of datasets to run at once (default: number of cores).",
+    ),
+]
+PublishOption = Annotated[
+    bool,
+    typer.Option(
+        "--publish/--no-publish",
+        envvar="ODFBUILD_PUBLISH",
+        help="Push to repositories afterwards as `publish` in odfbuild.yaml says, or not.",
+    ),
+]
 LockTimeoutOption = Annotated[
     float,
     typer.Option(
@@ -107,11 +125,11 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
-        metavar="rebuild|correct|delete:NAME",
+        metavar="rebuild|correct|delete|rewrite:NAME",
         envvar="ODFBUILD_ALLOW",
         help="Rebuild this derivative from the start, apply the changed query of this changelog to "
-        "existing records, or delete this orphaned chain; rebuild:NAME+ and delete:NAME+ include "
-        "all downstream datasets.",
+        "existing records, delete this orphaned chain, or replace this table that somebody else "
+        "changed; rebuild:NAME+ and delete:NAME+ include all downstream datasets.",
     ),
 ]
 AsOfOption = Annotated[
@@ -136,6 +154,10 @@ DatasetArgument = Annotated[
         metavar="DATASET", autocompletion=complete.datasets, help="Name of the dataset."
     ),
 ]
+BranchArgument = Annotated[
+    str,
+    typer.Argument(metavar="BRANCH", autocompletion=complete.branches, help="Name of the branch."),
+]
 NewestOption = Annotated[
     int | None, typer.Option("--limit", "-n", min=1, help="Show only the newest blocks.")
 ]
@@ -147,7 +169,7 @@ SelectionArgument = Annotated[
         help="Names or selections (default: all datasets).",
     ),
 ]
-SelectOption = Annotated[
+_SelectOption = Annotated[
     list[str] | None,
     typer.Option(
         "--select",
@@ -158,7 +180,7 @@ SelectOption = Annotated[
         help="Select datasets, such as '+name', 'tag:daily', 'state:modified+'.",
     ),
 ]
-ExcludeOption = Annotated[
+_ExcludeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--exclude",
@@ -168,7 +190,7 @@ ExcludeOption = Annotated[
         help="Exclude these datasets.",
     ),
 ]
-SelectorOption = Annotated[
+_SelectorOption = Annotated[
     list[str] | None,
     typer.Option(
         "--selector",
@@ -178,6 +200,12 @@ SelectorOption = Annotated[
         help="Select by a named selector of odfbuild.yaml.",
     ),
 ]
+SELECTING: dict[str, tuple[Any, Any]] = {
+    "select": (_SelectOption, None),
+    "exclude": (_ExcludeOption, None),
+    "selector": (_SelectorOption, None),
+}
+"""The options that select datasets."""
 
 
 def selection_of(
@@ -197,12 +225,7 @@ def selection_of(
 
 def selecting(argument: Any) -> dict[str, tuple[Any, Any]]:
     """The options that select datasets, and the argument that does, too."""
-    return {
-        "datasets": (argument, None),
-        "select": (SelectOption, None),
-        "exclude": (ExcludeOption, None),
-        "selector": (SelectorOption, None),
-    }
+    return {"datasets": (argument, None), **SELECTING}
 
 
 def _plan_or_selection(
@@ -334,6 +357,7 @@ def wishes_of(
         rebuilds=tuple(consent for what, consent in found if what == "rebuild"),
         corrections=tuple(consent for what, consent in found if what == "correct"),
         deletions=tuple(consent for what, consent in found if what == "delete"),
+        rewrites=tuple(consent.name for what, consent in found if what == "rewrite"),
         of_branch=True,
         limit=limit,
     )
@@ -343,10 +367,10 @@ def _consent(text: str) -> tuple[str, Consent]:
     from odfbuild.plan.changes.consent import Consent
 
     what, _, name = text.partition(":")
-    if what not in ("rebuild", "correct", "delete") or not name.strip("+"):
+    if what not in ("rebuild", "correct", "delete", "rewrite") or not name.strip("+"):
         raise typer.BadParameter(
             f"'{text}' is none of 'rebuild:NAME', 'rebuild:NAME+', 'correct:NAME', 'delete:NAME', "
-            "'delete:NAME+'",
+            "'delete:NAME+', 'rewrite:TABLE'",
             param_hint="--allow",
         )
     return what, Consent.parse(name)

@@ -9,11 +9,13 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.cli.data_diff import (
+    OF_RECORDS,
     LimitBytesOption,
     for_others,
     for_this_output,
     limit_of,
     of_plan,
+    refuse_limit_bytes,
 )
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.github import is_github, tell_errors, tell_plan
@@ -72,6 +74,8 @@ def plan(
     from odfbuild.plan.right_queries import MOST_NEW, new_of
     from odfbuild.survey.idle_patterns import idle_patterns
 
+    if not data:
+        refuse_limit_bytes(context, OF_RECORDS)
     state: Context = context.obj
     found = state.survey(wishes_of(selection, fetch_uncacheable, allow, limit))
     if refresh:
@@ -116,7 +120,7 @@ def plan(
     failed = records.errors if records is not None else ()
     state.console.error(*failed)
     if not made.applyable:
-        return max(each.refusal.exit_code for each in made.datasets if each.refusal)
+        return max(each.exit_code for each in made.refusals)
     if idle or failed:
         return 1
     return EXIT_CHANGES if detailed_exitcode and made.has_changes else 0

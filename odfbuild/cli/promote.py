@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfbuild.cli import complete
 from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_CHANGES
 from odfbuild.cli.option_groups import Together
 from odfbuild.cli.options import (
+    SELECTING,
     ApproveOption,
+    BranchArgument,
     DetailedExitcodeOption,
     DetailOption,
-    ExcludeOption,
+    JobsOption,
     LockTimeoutOption,
-    SelectOption,
-    SelectorOption,
+    PublishOption,
     selection_of,
     wishes_of,
 )
@@ -31,25 +31,13 @@ if TYPE_CHECKING:
 
 _Selected = Annotated[
     "Selection",
-    Together(
-        {
-            "select": (SelectOption, None),
-            "exclude": (ExcludeOption, None),
-            "selector": (SelectorOption, None),
-        },
-        lambda select, exclude, selector: selection_of(None, select, exclude, selector),
-    ),
+    Together(SELECTING, lambda *options: selection_of(None, *options)),
 ]
 
 
 def promote(
     context: typer.Context,
-    branch: Annotated[
-        str,
-        typer.Argument(
-            metavar="BRANCH", autocompletion=complete.branches, help="Name of the branch."
-        ),
-    ],
+    branch: BranchArgument,
     selection: _Selected,
     form: PlanFormOptions,
     *,
@@ -79,25 +67,9 @@ def promote(
     detail: DetailOption = False,
     detailed_exitcode: DetailedExitcodeOption = False,
     auto_approve: ApproveOption = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            envvar="ODFBUILD_JOBS",
-            help="Number of datasets to run at once (default: number of cores).",
-        ),
-    ] = None,
+    jobs: JobsOption = None,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
-    publish: Annotated[
-        bool,
-        typer.Option(
-            "--publish/--no-publish",
-            envvar="ODFBUILD_PUBLISH",
-            help="Push to repositories afterwards as `publish` in odfbuild.yaml says, or not.",
-        ),
-    ] = True,
+    publish: PublishOption = True,
 ) -> int:
     """Move the heads to what a branch has.
 
@@ -105,21 +77,19 @@ def promote(
     changes of the branch are replayed on top of it. On a terminal the plan is shown first and has
     to be confirmed. Afterwards the branch is gone: all of it is on the head.
     """
-    from odfbuild.cli.apply import carry_out
+    from odfbuild.cli.apply import carry_out, tell_part
     from odfbuild.survey.promotion import survey_promotion
 
     state: Context = context.obj
     console = state.console
     asked = wishes_of(selection, allow=allow)
-    if asked.corrections or asked.deletions:
+    if asked.corrections or asked.deletions or asked.rewrites:
         raise typer.BadParameter("a promotion takes `rebuild:NAME` only", param_hint="--allow")
     planning = dry_run or detailed_exitcode or out is not None
     if not planning and form in (PlanForm.md, PlanForm.html):
         raise typer.BadParameter("add --dry-run: this is a form of the plan", param_hint="--format")
     found, part = survey_promotion(state.config(), branch, asked.selection, asked.rebuilds)
     if part is not None:
-        from odfbuild.cli.apply import tell_part
-
         tell_part(console, part)
     if planning or not found.plan.applyable:
         return _show(state, found, form, out, detail, detailed_exitcode=detailed_exitcode)
@@ -160,5 +130,5 @@ def _show(
         console.note(f"Saved as {saved.digest}. To do exactly this: odfbuild apply {out}")
     tell_plan(console, saved, out, config)
     if not found.plan.applyable:
-        return max(each.refusal.exit_code for each in found.plan.datasets if each.refusal)
+        return max(each.exit_code for each in found.plan.refusals)
     return EXIT_CHANGES if detailed_exitcode and found.plan.has_changes else 0

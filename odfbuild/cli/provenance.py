@@ -46,13 +46,18 @@ def provenance(
     shown: Annotated[
         int, typer.Option("--show", min=0, help="Number of records to show for each input.")
     ] = 5,
+    columns: Annotated[
+        bool,
+        typer.Option("--columns", help="Also show the columns of inputs that columns are made of."),
+    ] = False,
     form: Annotated[ProvenanceForm, form_options(ProvenanceForm, "json")],
 ) -> int:
     """Show which input records a record was made from.
 
     Recomputes the step that made the record, with the query and schemas in force at its block. For
     some queries (LIMIT, a subquery in a condition) single input records cannot be identified; then
-    all records that the step read are listed, with the reason.
+    all records that the step read are listed, with the reason. --columns follows columns through
+    the query as Spark analyses it.
     """
     from odfbuild.inspect.provenance import trace
     from odfbuild.report.records.provenance import provenance_to_data, render_provenance
@@ -70,7 +75,7 @@ def provenance(
         name,
         where if where is not None else offsets or (),
         state.start_engine,
-        Extent(recursive=recursive, shown=shown),
+        Extent(recursive=recursive, shown=shown, columns=columns),
         limit,
     )
     if form is ProvenanceForm.json:

@@ -81,7 +81,7 @@ def pull(
     rewritten is refused unless `--allow reset:NAME` accepts it. With --branch, brings a branch of
     this project from the repository that it was pushed to; no head moves.
     """
-    from odfbuild.apply.transfers import pull_branch, pull_datasets
+    from odfbuild.apply.transfers import pull_datasets
     from odfbuild.project.load import read_project
     from odfbuild.repository.branch_requests import BranchRequest
     from odfbuild.repository.requests import PullRequest
@@ -91,32 +91,22 @@ def pull(
     if state.given.branch is not None:
         if name is not None or to is not None:
             raise typer.BadParameter("a branch is pulled as it is", param_hint="--as, --to")
-        of_branch = BranchRequest(
+        request: PullRequest | BranchRequest = BranchRequest(
             branch=state.given.branch,
             names=_names_in_branch(state, *wanted),
             repository=repository,
             data=not no_data,
             allow=allowed(allow),
         )
-        with watching(state.console) as watcher:
-            moved = pull_branch(
-                project.config,
-                project.definitions,
-                state.workspace(),
-                of_branch,
-                dry_run=dry_run,
-                waiting=waiting(state.console, lock_timeout),
-                watcher=watcher,
-            )
-        return report(state, moved, "Pull", dry_run=dry_run, as_json=as_json)
-    request = PullRequest(
-        references=_references(state, project, *wanted, in_repository=repository is not None),
-        repository=repository,
-        name=name,
-        to=to,
-        data=not no_data,
-        allow=allowed(allow),
-    )
+    else:
+        request = PullRequest(
+            references=_references(state, project, *wanted, in_repository=repository is not None),
+            repository=repository,
+            name=name,
+            to=to,
+            data=not no_data,
+            allow=allowed(allow),
+        )
     with watching(state.console) as watcher:
         transfers = pull_datasets(
             project.config,
@@ -127,7 +117,7 @@ def pull(
             waiting=waiting(state.console, lock_timeout),
             watcher=watcher,
         )
-    if not dry_run:
+    if not dry_run and state.given.branch is None:
         note_moved(state, transfers)
     if not transfers and not as_json:
         state.console.note(

@@ -44,7 +44,7 @@ def push(
     `--allow reset:NAME` says so. Without a selection: all datasets that were not pulled. With
     --branch, publishes the branch beside the heads: readers of the heads do not see it.
     """
-    from odfbuild.apply.transfers import push_branch, push_datasets
+    from odfbuild.apply.transfers import push_datasets
     from odfbuild.repository.branch_requests import BranchRequest
     from odfbuild.repository.requests import PushRequest
 
@@ -54,23 +54,19 @@ def push(
     branch = state.given.branch
     if branch is not None:
         _refuse_name(name)
-        of_branch = BranchRequest(
+        request: PushRequest | BranchRequest = BranchRequest(
             branch=branch,
             names=state.committed(workspace, selection) if selection else None,
             repository=repository,
             allow=allowed(allow),
         )
-        with watching(state.console) as watcher:
-            moved = push_branch(
-                state.config(), workspace, of_branch, dry_run=dry_run, watcher=watcher
-            )
-        return report(state, moved, "Push", dry_run=dry_run, as_json=as_json)
-    request = PushRequest(
-        names=_names(state, workspace, selection),
-        repository=repository,
-        name=name,
-        allow=allowed(allow),
-    )
+    else:
+        request = PushRequest(
+            names=_names(state, workspace, selection),
+            repository=repository,
+            name=name,
+            allow=allowed(allow),
+        )
     with watching(state.console) as watcher:
         transfers = push_datasets(
             state.config(), workspace, request, dry_run=dry_run, watcher=watcher

@@ -71,9 +71,11 @@ def answer(
 
         require_pyarrow("questions")
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
+        from odfbuild.project.tables.declared import declared_tables
 
-        settings = state.config().engine
-        return answered_by_duckdb(workspace, question, settings, sources, **options)
+        config = state.config()
+        tables = declared_tables(config, question.datasets)
+        return answered_by_duckdb(workspace, question, config.engine, sources, tables, **options)
     from odfbuild.inspect.ask import answered, asked_of
 
     if spark is not None:

@@ -102,20 +102,22 @@ def sql(
     """
     state: Context = context.obj
     if export is not None:
-        if any((query, file, valid_at, limit, out, format, as_json, prove)):
+        others = (valid_at, limit, out, format, as_json, prove, consistent, engine)
+        if query is not None or file is not None or any(others):
             raise typer.BadParameter(
                 "it writes all datasets, without a query; it goes with --history and --as-of",
                 param_hint="--export",
             )
         return _export(state, export, history, as_of)
-    if query is None and file is None and state.console.interactive:
+    if as_of and consistent:
+        raise typer.BadParameter("--as-of is one moment already", param_hint="--consistent")
+    of_query = any((consistent, valid_at, limit, out, format, as_json, prove))
+    if query is None and file is None and not of_query and state.console.interactive:
         from odfbuild.cli.shell import converse
 
         return converse(state, history=history, as_of=as_of, engine=engine)
     text, name = _query(query, file)
     workspace = state.workspace()
-    if as_of and consistent:
-        raise typer.BadParameter("--as-of is one moment already", param_hint="--consistent")
     by = engine_of(state, engine)
     question = understood(workspace, text, by)
     sources = sources_of(workspace, question, as_of, consistent=consistent)

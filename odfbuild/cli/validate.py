@@ -97,7 +97,9 @@ def _check(state: Context, found: Definitions) -> Checked:
     known = KnownQueries(found.workspace.cache, engine_version())
     engine = LazyEngine(state.start_engine)
     try:
-        return check_queries(subjects, found.projections, engine.get, known)
+        return check_queries(
+            subjects, found.projections, engine.get, known, found.project.config.engines
+        )
     finally:
         engine.stop()
 

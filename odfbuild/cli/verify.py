@@ -54,7 +54,7 @@ def verify(
     First checks the hashes of all blocks and data files, and the rules of the chain. Then
     recomputes every step of every derivative from its inputs, with the query and schemas in force
     at its block, and compares the records. Damaged datasets and those downstream are not
-    recomputed.
+    recomputed. Published tables are compared with their datasets.
     """
     from odfbuild.report.findings.verification import render_verdict, verdict_to_data
     from odfbuild.verify.check import verify as run_verification
@@ -83,6 +83,10 @@ def verify(
         extent=Extent(since=after, sample=sample),
         factory=None if integrity else state.start_engine,
     )
+    if state.config().tables:
+        from odfbuild.inspect.tables import with_tables
+
+        verdict = with_tables(verdict, state.config(), workspace, names, records=not integrity)
     if as_json:
         state.console.data(verdict_to_data(names, verdict))
     else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
+from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Choice
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     from odfbuild.engine.ranges import Ranges
     from odfbuild.errors import Location
-    from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, TransformSql
+    from odfbuild.odf.identity import DatasetId
+    from odfbuild.odf.model import MergeStrategy, ReadStep, SetVocab, SqlQueryStep, TransformSql
+    from odfbuild.odf.model.messages import Watermark
     from odfbuild.odf.timestamp import Timestamp
     from odfbuild.store.committed import Committed
 
@@ -67,14 +70,19 @@ def _no_files() -> tuple[Path, ...]:
     return ()
 
 
+def _no_checkpoint() -> Path | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSlices:
     """One input of a transformation: `slices` hold at least the records of `[first, last]`.
 
     `first`/`last` are inclusive offsets, `None` when there are no new records (`slices` is empty
     then); `schema` is the input's whole schema, system columns included. The watermark moved from
-    `watermark_before` to `watermark`. `earlier()` lists the slices of all records before `first`,
-    oldest first; it may read the whole chain.
+    `watermark_before` to `watermark`, by those that its blocks set (`watermarks`). `earlier()`
+    lists the slices of all records before `first`, oldest first; it may read the whole chain.
+    `dataset` and `dataset_id` tell which dataset it is.
     """
 
     alias: str
@@ -85,6 +93,9 @@ class InputSlices:
     last: int | None = None
     watermark_before: Timestamp | None = None
     watermark: Timestamp | None = None
+    watermarks: tuple[Watermark, ...] = ()
+    dataset: str = ""
+    dataset_id: DatasetId | None = None
     earlier: Callable[[], tuple[SliceFile, ...]] = _no_slices
 
     @property
@@ -98,7 +109,8 @@ class TransformTask:
     """Bring the result of `transform` up to what `inputs` hold now.
 
     `watermark_before` is that of the dataset itself, and `previous()` lists its data files, oldest
-    first.
+    first. An engine that is a program also gets the time of the step, the offset of its first
+    record, and by `checkpoint()` what its last step kept.
     """
 
     dataset: str
@@ -108,6 +120,10 @@ class TransformTask:
     scratch: Path
     watermark_before: Timestamp | None = None
     previous: Callable[[], tuple[Path, ...]] = _no_files
+    dataset_id: DatasetId | None = None
+    system_time: Timestamp | None = None
+    first_offset: int = 0
+    checkpoint: Callable[[], Path | None] = _no_checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +205,7 @@ class IngestTask:
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
     `event_time`. A record that does not fit the schema is an error, or with `skip_bad_records` left
-    out and counted.
+    out and counted. Where files are read together, `event_times` are those of all of them.
     """
 
     dataset: str
@@ -207,6 +223,7 @@ class IngestTask:
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
     shapefile_encoding: str | None = None
+    event_times: tuple[Timestamp, ...] = ()
 
     @property
     def another_way(self) -> str:
@@ -249,15 +266,37 @@ class EngineResult:
         return f"computed beside odfbuild, not by the server: {self.stayed}" if self.stayed else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a program that is an engine says beside the records: its watermark, and its state."""
+
+    watermark: Timestamp | None = None
+    checkpoint: Path | None = None
+
+
+class ReadsTogether(Protocol):
+    """An engine that can read several files in one job."""
+
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
+        """A result for each of several files that enter one dataset one after the other.
+
+        They are what `ingest` gives for each of them once those before are committed. `None`: they
+        have to be ingested one by one, also where that will raise an error.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResult(EngineResult):
     """The records of one step, the mode that made them, and why it is that one.
 
-    `read` are the data files of inputs that it read.
+    `read` are the data files of inputs that it read. `told` is what an engine that is a program
+    said; of the built-in one the coordinator knows it all.
     """
 
     choice: Choice
     read: frozenset[Path] = frozenset()
+    told: Told | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,13 +304,15 @@ class ProvenanceTask:
     """Tell where records of a step come from that was recorded in a chain.
 
     `step` is the request that made them, and `file` the slice that it gave, with `schema`. Each of
-    the sets of offsets in `asked` is a question of its own.
+    the sets of offsets in `asked` is a question of its own. With `columns`, also tell which columns
+    of the inputs its columns are made of.
     """
 
     step: TransformTask
     file: Path
     schema: pa.Schema
     asked: tuple[Ranges, ...]
+    columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +332,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where records come from, an origin for each question, and the mode that made them."""
+    """Where records come from, an origin for each question, and the mode that made them.
+
+    `lineage` tells of their columns, by aliases of the inputs; `None`: not asked, or not known.
+    """
 
     choice: Choice
     origins: tuple[Origin, ...]
+    lineage: Lineage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +348,8 @@ class QueryTask:
 
     They show what their records amount to, without system columns; with `history` all records. At
     most `limit` rows are wanted. With `repeatable`, the same rows must come whenever it is asked.
-    An input in `chosen` shows the records whose offsets are in that Parquet file, instead.
+    An input in `chosen` shows the records whose offsets are in that Parquet file, instead. `steps`
+    are views, each for the steps behind it and for `sql`.
     """
 
     sql: str
@@ -313,6 +359,7 @@ class QueryTask:
     limit: int | None = None
     repeatable: bool = False
     chosen: Mapping[str, Path] = field(default_factory=dict)
+    steps: tuple[SqlQueryStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +373,7 @@ class EngineInfo:
     version: str
     fences: str
     lacking: tuple[str, ...] = ()
+    name: str = "Spark runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,10 +401,10 @@ class Engine(Protocol):
         vocab: Vocabulary,
         *,
         preprocess: bool = False,
-    ) -> pa.Schema:
+    ) -> pa.Schema | None:
         """Result schema of a transformation (data and event time columns) from input schemas alone.
 
-        No slice of `inputs` is read.
+        No slice of `inputs` is read. `None` where only the first records can tell.
         Raises `Errors` of `QueryError`s, whose `location` is within the text of a query
         (`InDefinition.query`); the caller maps it to the project's file.
         `preprocess`: the one input is `input` and an event time column is not required.

@@ -54,6 +54,14 @@ class EventWindows:
         """The end of the last window that holds a time."""
         return (times - self.start) // self.slide * self.slide + self.start + self.length
 
+    def has_end_in(self, times: Any, after: float, upto: float) -> Any:
+        """Whether a window that holds a time ends in `(after, upto]`; for many times at once."""
+        ends = self.first_end(times)
+        if isfinite(after):
+            missing = (int(after) - ends) // self.slide + 1
+            ends = ends + missing.clip(min=0) * self.slide
+        return (ends <= upto) & (ends <= self.last_end(times))
+
     def _first_start(self, times: Any) -> Any:
         # The first multiple of `slide` behind the time minus the length.
         return ((times - self.length - self.start) // self.slide + 1) * self.slide + self.start
@@ -120,22 +128,49 @@ def count_late(files: Iterable[SliceFile], vocab: Vocabulary, windows: EventWind
     return sum(len(each.offsets) for each in late_records(files, vocab, windows))
 
 
-def count_open(
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Records that were read before a query with windows replaces another one.
+
+    `taken` are in a window of the new query that is still to close. `dropped` are in an open window
+    of the old query, which nobody closes, and in none of the new one. `repeated` are in a closed
+    window of the old query and in a longer or shorter one that the new query closes.
+    """
+
+    taken: int = 0
+    dropped: int = 0
+    repeated: int = 0
+
+    def __add__(self, other: Handover) -> Handover:
+        return Handover(
+            self.taken + other.taken, self.dropped + other.dropped, self.repeated + other.repeated
+        )
+
+
+def handover(
     files: Iterable[SliceFile],
     vocab: Vocabulary,
-    windows: EventWindows,
+    old: EventWindows | None,
+    new: EventWindows | None,
     reached: Timestamp | None,
-) -> int:
-    """How many records count in a window that the watermark of the result has not closed yet."""
-    total = 0
+) -> Handover:
+    """What becomes of the records of `files` where windows change, `reached` by the watermark."""
+    total = Handover()
+    closed = -inf if reached is None else reached.millis * 1000
     for file in files:
-        passed = max((each.millis for each in (reached, file.promised) if each), default=None)
+        promised = -inf if file.promised is None else file.promised.millis * 1000
+        passed = max(closed, promised)
         _, last = _span(file, vocab.event_time)
-        if passed is not None and last is not None and windows.last_end(last) <= passed * 1000:
+        if last is not None and not any(w and w.last_end(last) > passed for w in (old, new)):
             continue
         times = _times(_read(file, [vocab.event_time]), vocab.event_time)
-        is_open = windows.last_end(times) > (-inf if passed is None else passed * 1000)
-        total += int(is_open.sum())
+        no = times < -inf
+        taken = new.last_end(times) > passed if new else no
+        was_open = old.last_end(times) > passed if old else no
+        was_closed = old.has_end_in(times, promised, closed) if old and old != new else no
+        total += Handover(
+            int(taken.sum()), int((was_open & ~taken).sum()), int((was_closed & taken).sum())
+        )
     return total
 
 

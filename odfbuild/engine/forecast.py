@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from odfbuild.engine.mode import (
     AGGREGATION,
+    BY_CHECKPOINT,
     JOIN,
     OVER,
     PAIRS,
@@ -23,6 +24,7 @@ from odfbuild.engine.mode import (
     Mode,
 )
 from odfbuild.engine.sql_words import Word, closing, words_of
+from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.engine.translate.runnable import if_runnable, is_spark
 from odfbuild.odf.model import TransformSql
 
@@ -62,7 +64,12 @@ _OTHER_JOIN = re.compile("left|right|full|outer|semi|anti|natural|lateral|system
 
 
 def expected_mode(transform: TransformSql) -> Choice:
-    """The mode that the text of the queries speaks for, as long as the inputs only append."""
+    """The mode that the text of the queries speaks for, as long as the inputs only append.
+
+    Engines that are programs of their own decide themselves; the version names them.
+    """
+    if is_remote_release(transform.version):
+        return BY_CHECKPOINT
     ours = transform if is_spark(transform) else if_runnable(transform)
     if ours is None:
         return Choice(Mode.CHANGELOG, f"its query cannot be translated from {transform.engine}")

@@ -19,6 +19,8 @@ class Mode(Enum):
     """Appends what is final: windows that a watermark closed, pairs that new records make."""
     CHANGELOG = "changelog"
     """Computes over the whole history and appends how the result differs from the one before."""
+    CHECKPOINT = "checkpoint"
+    """A program that is an engine reads what is new, and what it kept in its own checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class Choice:
 RECORD_BY_RECORD = Choice(Mode.MAP, "every record is handled alone")
 WINDOWS = Choice(Mode.STREAM, "a window is final when the watermark passes its end")
 PAIRS = Choice(Mode.STREAM, "new records only make further pairs")
+
+BY_CHECKPOINT = Choice(
+    Mode.CHECKPOINT, "its engine keeps what it needs of earlier records in its checkpoint"
+)
 
 AGGREGATION = "aggregation (GROUP BY, COUNT, SUM …)"
 JOIN = "a join"

@@ -18,6 +18,7 @@ from odfbuild.odf.chain.step import InputStep, Interval, PromisedSlice
 from odfbuild.odf.model import ExecuteTransform, SetDataSchema, SetVocab
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit
 from odfbuild.store.dataset import DatasetStore
 
@@ -49,6 +50,9 @@ class StepInput:
             last=interval.end if interval else None,
             watermark_before=self.step.watermark_before,
             watermark=self.step.watermark,
+            watermarks=self.step.watermarks,
+            dataset=self.store.name,
+            dataset_id=self.step.dataset_id,
             earlier=cache(lambda: history_files(self.store, self.step.prev_block)),
         )
 
@@ -102,10 +106,12 @@ def transform_task(
     inputs: Sequence[StepInput],
     scratch: Path,
     history: tuple[DatasetStore, Multihash] | None,
+    system_time: Timestamp | None = None,
 ) -> TransformTask:
     """The request for the next step of a derivative that says `state` (transformation included).
 
     `history` is where its records so far are and the block that they end with, if there are any.
+    `system_time` is that of the block which is to record the step.
     """
     if state.transform is None:
         raise AssertionError("only a dataset with a transformation is derived")
@@ -119,7 +125,21 @@ def transform_task(
         previous=cache(
             lambda: tuple(each.path for each in (history_files(*history) if history else ()))
         ),
+        dataset_id=state.dataset_id,
+        system_time=system_time,
+        first_offset=0 if state.last_offset is None else state.last_offset + 1,
+        checkpoint=cache(lambda: checkpoint_of_engine(history[0], state) if history else None),
     )
+
+
+def checkpoint_of_engine(store: DatasetStore, state: Projection) -> Path | None:
+    """What an engine kept at the last step; `None` where nothing, or where odfbuild wrote it."""
+    from odfbuild.engine.step_limits import is_of_coordinator
+
+    if state.last_checkpoint is None:
+        return None
+    file = store.bring("checkpoints", state.last_checkpoint)
+    return None if is_of_coordinator(file) else file
 
 
 def history_files(store: DatasetStore, head: Multihash | None) -> tuple[SliceFile, ...]:

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from odfbuild.declared_settings import Fits, setting
 from odfbuild.engine.sql_words import Quote
 from odfbuild.errors import EngineProblem
 from odfbuild.values import dataclass
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class Sandbox(StrEnum):
@@ -30,6 +32,13 @@ class Sandbox(StrEnum):
     AUTO = "auto"
     REQUIRED = "required"
     OFF = "off"
+
+
+class Resident(StrEnum):
+    """Whether commands start an engine that stays for the next ones; they use one that runs."""
+
+    AUTO = "auto"
+    NEVER = "never"
 
 
 class AnsweredBy(StrEnum):
@@ -77,6 +86,14 @@ class EngineSettings:
     )
     conf: Mapping[str, str] = setting({}, "More settings of Spark, by name")
     sandbox: Sandbox = setting(Sandbox.AUTO, "Fences of the operating system around Spark")
+    resident: Resident = setting(
+        Resident.NEVER,
+        "Whether commands start an engine that stays for the next ones: auto, or never, where only "
+        "`odfbuild engine start` does",
+    )
+    idle_minutes: Annotated[float, Fits(exclusiveMinimum=0)] = setting(
+        30, "After how many minutes without work a resident engine ends"
+    )
     expected_bytes: int = 0
 
     @property
@@ -108,9 +125,34 @@ DEFAULTS = EngineSettings()
 
 
 def default_memory() -> str:
-    """Half of the machine's memory up to 4 GiB, as `memory` is written."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Half of the machine's memory, or of its container's, up to 4 GiB, as `memory` is written."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = min((machine, *_container_limits()))
     return f"{min(4096, total // 2 // (1 << 20))}m"
+
+
+_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""What a group of processes may take, in both versions of Linux's control groups."""
+
+
+def _container_limits() -> Iterator[int]:
+    for name in _LIMITS:
+        try:
+            yield int(Path("/sys/fs/cgroup", name).read_text())
+        except (OSError, ValueError):
+            continue  # it is not there, or `max`
+
+
+def bytes_of(size: str) -> int:
+    """The bytes of a `memory`, as the JVM reads it."""
+    unit = "kmgt".find(size[-1].lower()) + 1
+    return int(size[:-1] if unit else size) << 10 * unit
+
+
+def duckdb_memory(settings: EngineSettings) -> str:
+    """How much memory DuckDB may take, as it writes sizes; `settings` are those in force."""
+    memory = settings.memory or default_memory()
+    return f"{memory}B" if memory.isdigit() else f"{memory.upper()}iB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +166,12 @@ class FileAccess:
     write: tuple[Path, ...] = ()
 
 
-MASTER, MEMORY, STEP_SECONDS, SANDBOX = (
-    f"ODFBUILD_{name}" for name in ("SPARK_MASTER", "SPARK_MEMORY", "STEP_SECONDS", "SANDBOX")
+MASTER, MEMORY, STEP_SECONDS, SANDBOX, RESIDENT, IDLE_MINUTES = (
+    f"ODFBUILD_{name}"
+    for name in (
+        *("SPARK_MASTER", "SPARK_MEMORY", "STEP_SECONDS"),
+        *("SANDBOX", "RESIDENT", "IDLE_MINUTES"),
+    )
 )
 """Variables of the environment that go before `odfbuild.yaml`."""
 
@@ -144,37 +190,41 @@ def in_force(settings: EngineSettings) -> EngineSettings:
         settings,
         master=master,
         memory=os.environ.get(MEMORY) or settings.memory,
-        step_seconds=_step_seconds(os.environ.get(STEP_SECONDS)) or settings.step_seconds,
-        sandbox=_sandbox(os.environ.get(SANDBOX)) or settings.sandbox,
+        step_seconds=_number(STEP_SECONDS, "seconds") or settings.step_seconds,
+        sandbox=_choice(SANDBOX, Sandbox) or settings.sandbox,
+        resident=_choice(RESIDENT, Resident) or settings.resident,
+        idle_minutes=_number(IDLE_MINUTES, "minutes") or settings.idle_minutes,
     )
 
 
-def _step_seconds(text: str | None) -> float | None:
+def _number(variable: str, unit: str) -> float | None:
+    text = os.environ.get(variable)
     if not text:
         return None
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0
-    if seconds <= 0:
+        number = 0
+    if not number > 0:
         raise EngineProblem(
-            f"{STEP_SECONDS} is '{text}', which is no number of seconds",
+            f"{variable} is '{text}', which is no number of {unit}",
             code="E0544",
-            help=f"set it to a number above 0, or leave it out: unset {STEP_SECONDS}",
+            help=f"set it to a number above 0, or leave it out: unset {variable}",
         )
-    return seconds
+    return number
 
 
-def _sandbox(text: str | None) -> Sandbox | None:
+def _choice(variable: str, of: type[_Choice]) -> _Choice | None:
+    text = os.environ.get(variable)
     if not text:
         return None
     try:
-        return Sandbox(text)
+        return of(text)
     except ValueError:
         raise EngineProblem(
-            f"{SANDBOX} is '{text}', which is none of {', '.join(Sandbox)}",
+            f"{variable} is '{text}', which is none of {', '.join(of)}",
             code="E0905",
-            help=f"set it to one of them, or leave it out: unset {SANDBOX}",
+            help=f"set it to one of them, or leave it out: unset {variable}",
         ) from None
 
 

@@ -25,7 +25,7 @@ class _Kept:
     owner: object
     settings: EngineSettings
     reach: FileAccess
-    places: dict[Path, tuple[int, int] | None]
+    folders: dict[Path, tuple[int, int] | None]
     engine: Engine
     borrowers: int = 0
 
@@ -37,7 +37,7 @@ class _Kept:
             and mine == asked
             and (self.settings.for_long_work or not settings.for_long_work)
             and self.reach.write == reach.write
-            and all(self.places.get(each) == what for each, what in _places(reach).items())
+            and all(self.folders.get(each) == what for each, what in places(reach).items())
         )
 
 
@@ -73,7 +73,7 @@ def lend(owner: object, start: Start, settings: EngineSettings, reach: FileAcces
         if _kept is None:
             engine = start(settings, reach)
             # Folders that were not there are made by now.
-            _kept = _Kept(owner, settings, reach, _places(reach), engine)
+            _kept = _Kept(owner, settings, reach, places(reach), engine)
         _kept.borrowers += 1
         return cast(Engine, _Lent(_kept))
 
@@ -125,7 +125,7 @@ def _end() -> None:
         ended.engine.stop()
 
 
-def _places(reach: FileAccess) -> dict[Path, tuple[int, int] | None]:
+def places(reach: FileAccess) -> dict[Path, tuple[int, int] | None]:
     """What the names stand for: fences keep what was there, whatever has its name later."""
     return {each: _identity(each) for each in (*reach.read, *reach.write)}
 

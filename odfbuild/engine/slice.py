@@ -81,6 +81,12 @@ def dataset_schema(result: pa.Schema, vocab: Vocabulary) -> pa.Schema:
     )
 
 
+def committed(schema: pa.Schema) -> pa.Schema:
+    """`schema` with the types in which columns of an engine's result are committed."""
+    fields = [column.with_type(_committed_type(column.type)) for column in schema]
+    return pa.schema(fields, schema.metadata)
+
+
 def write_slice(
     result: EngineResult,
     *,

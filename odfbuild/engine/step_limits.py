@@ -12,8 +12,9 @@ from odfbuild.store.branches import Limit
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from odfbuild.odf.model import ExecuteTransform
-    from odfbuild.odf.multihash import Multihash
     from odfbuild.store.dataset import DatasetStore
 
 _LARGEST = 1 << 20
@@ -49,20 +50,12 @@ def limit_of_step(store: DatasetStore, event: ExecuteTransform) -> StepLimit | N
         return None  # of another engine
 
 
-def limit_in_chain(
-    store: DatasetStore, head: Multihash, base: Multihash | None = None
-) -> Limit | None:
-    """The limit of any step in `(base, head]`, or in the whole chain; `None`: there is none.
-
-    Where `base` is not in the history of `head`, as after a rebuild, the whole chain counts.
-    """
-    from odfbuild.odf.model import ExecuteTransform
-
-    for hash, block in store.walk(head):
-        if hash == base:
-            return None
-        if isinstance(block.event, ExecuteTransform):
-            found = limit_of_step(store, block.event)
-            if found is not None:
-                return found.limit
-    return None
+def is_of_coordinator(checkpoint: Path) -> bool:
+    """Whether a checkpoint is no state of an engine, but tells how far inputs were read."""
+    try:
+        if checkpoint.stat().st_size > _LARGEST:
+            return False
+        found = json.loads(checkpoint.read_bytes())
+        return isinstance(found, dict) and "consumed" in found
+    except ValueError:
+        return False

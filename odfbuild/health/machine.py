@@ -115,6 +115,21 @@ def engine(settings: EngineSettings) -> Iterator[Check]:
         yield warn("sandbox", f"fenced: {found}. {'; '.join(found.lacking)}", help)
 
 
+def resident(project: Path | None) -> Iterator[Check]:
+    """The engine that stays for the next commands in this project, if there is one."""
+    from odfbuild.engine.resident.find import statuses
+
+    here = [each for each in statuses() if each.card.project == str(project)]
+    for each in here:
+        card = each.card
+        yield ok(
+            "resident engine",
+            f"process {card.pid} since {card.since}, {_size(each.memory)} of memory",
+        )
+    if not here:
+        yield ok("resident engine", "none is running; `odfbuild engine start` starts one")
+
+
 def running_engine(settings: EngineSettings, reach: FileAccess | None) -> Iterator[Check]:
     """Start Spark, which takes seconds, and end it."""
     from odfbuild.engine.spark.engine import start_engine

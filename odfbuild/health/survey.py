@@ -31,7 +31,7 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
     checks = [
         *look("odfbuild", machine.programs),
         *look("libraries", machine.libraries),
-        *_of_engine(settings),
+        *_of_engine(settings, config),
         *look("git", partial(repository.git, config)),
         *look("completion", machine.completion),
         *about_project,
@@ -44,10 +44,14 @@ def examine(directory: Path | None, given: Overrides, *, deep: bool) -> list[Che
     return checks
 
 
-def _of_engine(settings: EngineSettings) -> list[Check]:
+def _of_engine(settings: EngineSettings, config: Config | None) -> list[Check]:
     if not has_engine():
         return [warn("spark", "not installed: odfbuild can plan, but not apply", INSTALL)]
-    return [*look("java", machine.java), *look("engine", partial(machine.engine, settings))]
+    return [
+        *look("java", machine.java),
+        *look("engine", partial(machine.engine, settings)),
+        *look("resident engine", partial(machine.resident, config.root if config else None)),
+    ]
 
 
 def _config(directory: Path | None, given: Overrides) -> tuple[Config | None, list[Check]]:

@@ -113,12 +113,17 @@ def _checks_of(step: FetchStep) -> Iterator[Check]:
 
 
 def _check_format(source: SetPollingSource) -> None:
-    if isinstance(source.fetch, FetchStepEthereumLogs) and not isinstance(
-        source.read, ReadStepParquet
-    ):
+    step = source.fetch
+    if isinstance(step, FetchStepEthereumLogs):
+        what, code = "log entries come", "E0417"
+    elif isinstance(step, FetchStepUrl) and step.url.startswith("kartothek+"):
+        what, code = "a table of kartothek comes", "E1367"
+    else:
+        return
+    if not isinstance(source.read, ReadStepParquet):
         raise IngestError(
-            f"log entries come as Parquet, which `read: {{kind: {source.read.KIND}}}` cannot read",
-            code="E0417",
+            f"{what} as Parquet, which `read: {{kind: {source.read.KIND}}}` cannot read",
+            code=code,
             help="use `read: {kind: Parquet}`",
         )
 

@@ -106,7 +106,7 @@ def _probe_file(
     content: Callable[[str], str],
     may_open: Callable[[str], bool],
 ) -> SourceFacts:
-    from odfbuild.ingest.fetch.url import local_path
+    from odfbuild.ingest.fetch.local_paths import local_path
 
     path = local_path(url, root)
     name = display_name(path, str(root))

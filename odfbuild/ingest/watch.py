@@ -49,7 +49,7 @@ def look(
     if isinstance(step, FetchStepUrl) and step.url.startswith("file:") and "${{" not in step.url:
         from pathlib import Path
 
-        from odfbuild.ingest.fetch.url import local_path
+        from odfbuild.ingest.fetch.local_paths import local_path
 
         path = local_path(step.url, Path(root))
         return (None, b"", ((path, mark_of(path)),), None)

@@ -74,7 +74,7 @@ def understand(sql: str, aliases: Sequence[str], quote: Quote = "`") -> Question
             found[alias] = None
         at += length
     if not found:
-        raise _reads_nothing(sql, words, aliases)
+        raise _reads_nothing(sql, words, aliases, quote)
     pieces = [sql[i:j] for i, j in zip([0, *marks], [*marks, len(sql)], strict=True)]
     quoted = tuple(
         (sql.count("\n", 0, mark) + 1, mark - sql.rfind("\n", 0, mark)) for mark in marks
@@ -255,7 +255,18 @@ def _longest_name(
     return best
 
 
-def _reads_nothing(sql: str, words: Sequence[Word], aliases: Sequence[str]) -> QueryError:
+def _reads_nothing(
+    sql: str, words: Sequence[Word], aliases: Sequence[str], quote: Quote
+) -> QueryError:
+    for alias in aliases:
+        for mark in "'\"":
+            if mark != quote and f"{mark}{alias}{mark}" in sql:
+                return QueryError(
+                    "the query reads no dataset",
+                    code="E0580",
+                    notes=(f"{mark}{alias}{mark} is text, not a name",),
+                    help=f"write {quote}{alias}{quote}, or the name without quotes",
+                )
     name = next(_relations(sql, words), "")
     return QueryError(
         f"there is no dataset '{name}'" if name else "the query reads no dataset",

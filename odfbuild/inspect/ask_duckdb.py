@@ -8,7 +8,7 @@ cannot change its settings. Only a SELECT is a question.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -20,14 +20,16 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.facts import facts_in
 from odfbuild.engine.facts import valid_at as true_at
-from odfbuild.engine.settings import EngineSettings, default_memory, in_force
+from odfbuild.engine.settings import EngineSettings, duckdb_memory, in_force
 from odfbuild.errors import Location, OdfbuildError, QueryError, RecordsError
 from odfbuild.inspect.ask import QueryOptions, Question, Sources, as_asked, at_heads
+from odfbuild.inspect.asked_values import asked_values
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.records.duckdb_views import connect, literal, quote
 from odfbuild.records.pin import View
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder
+from odfbuild.table.pruning import part_with
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.timestamp import Timestamp
+    from odfbuild.project.tables.declared import Table
     from odfbuild.store.workspace import Workspace
 
 _BATCH_ROWS = 65_536
@@ -50,9 +53,12 @@ def answered_by_duckdb(
     question: Question,
     settings: EngineSettings,
     sources: Sources | None = None,
+    tables: Sequence[Table] = (),
     **options: Unpack[QueryOptions],
 ) -> Iterator[EngineResult]:
     """The answer as a Parquet file that is gone afterwards, as `ask.answered` gives it.
+
+    Where one of `tables` has an index on what is asked for, only those of its files are read.
 
     `question` has the names of datasets in double quotes. Raises `RecordsError` E1206 for a query
     that DuckDB cannot answer, E1207 for one that is not allowed, E1208 for one that takes more
@@ -62,9 +68,9 @@ def answered_by_duckdb(
     name = options.get("name", "query")
     sources = sources or at_heads(workspace, question)
     with scratch_folder(workspace.cache, "query") as folder:
-        memory = _size(settings.memory or default_memory())
+        memory = duckdb_memory(settings)
         with connect(memory_limit=memory, temp_directory=str(folder / "spill")) as connection:
-            _show(connection, workspace, sources, options)
+            _show(connection, workspace, question, sources, tables, options)
             limit = Timer(settings.step_seconds or 0, connection.interrupt)
             if settings.step_seconds is not None:
                 limit.start()
@@ -80,15 +86,12 @@ def answered_by_duckdb(
         yield found
 
 
-def _size(memory: str) -> str:
-    """A size as the JVM reads it, for DuckDB."""
-    return f"{memory}B" if memory.isdigit() else f"{memory.upper()}iB"
-
-
 def _show(
     connection: duckdb.DuckDBPyConnection,
     workspace: Workspace,
+    question: Question,
     sources: Sources,
+    tables: Sequence[Table],
     options: QueryOptions,
 ) -> None:
     """Make the views of a question, and close the door behind it."""
@@ -105,12 +108,19 @@ def _show(
             help="run `odfbuild apply` first",
         )
     moment = options.get("valid_at")
+    asked = asked_values(question.sql, shown) if tables and moment is None else {}
+    files: list[str] = []
     for name, records in shown.items():
+        part = part_with(tables, records, asked[name]) if name in asked else None
+        if part is not None:
+            part.duckdb_view(connection, name)
+            files += map(literal, map(str, part.paths))
+            continue
         if moment is None:
             records.duckdb_view(connection, name)
         else:
             _show_true_at(connection, name, records, moment)
-    files = [literal(str(each.file)) for found in shown.values() for each in found.stored.slices]
+        files += [literal(str(each.file)) for each in records.stored.slices]
     connection.execute(
         f"SET allowed_paths = [{', '.join(files)}];"
         # As Spark sorts; and a name is never that of a variable of this program.

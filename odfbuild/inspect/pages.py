@@ -28,6 +28,7 @@ from odfbuild.project.git.repository import inside, repository
 from odfbuild.project.settings.checks import checks_of
 from odfbuild.project.settings.owners import owners_of
 from odfbuild.project.settings.showing import Showing, ShownColumns
+from odfbuild.project.tables.declared import Table, declared_tables
 from odfbuild.survey.faults import fault_of
 from odfbuild.survey.runs import LastResult, runs_in
 from odfbuild.survey.survey import Survey
@@ -104,9 +105,9 @@ class Page(Entry):
 
     `roots` are those that it derives from, however far. `changed` is the commit that last changed
     the file of its definition. `history` are the newest blocks, newest first; `points` and
-    `queries` are in the order of the chain, `runs` newest first. `shown` tells whether
-    values of records may be shown; only then there is a `sample`. `fault` is why no more can be
-    told.
+    `queries` are in the order of the chain, `runs` newest first, `tables` are published from it.
+    `shown` tells whether values of records may be shown; only then there is a `sample`. `fault` is
+    why no more can be told.
     """
 
     roots: tuple[str, ...]
@@ -115,6 +116,7 @@ class Page(Entry):
     origins: ColumnsFrom | None
     used_by: tuple[tuple[str, ColumnsFrom], ...]
     checks: tuple[str, ...]
+    tables: tuple[Table, ...]
     history: tuple[tuple[Multihash, MetadataBlock], ...]
     points: tuple[Point, ...]
     queries: tuple[Query, ...]
@@ -204,6 +206,7 @@ class Pages:
             origins=self._columns.origins(name) if fault is None else None,
             used_by=self._used_by(entry["readers"]) if fault is None else (),
             checks=tuple(str(each.check) for each in checks),
+            tables=declared_tables(config, [name]),
             history=tuple(blocks[: -NEWEST - 1 : -1]),
             points=tuple(_points(blocks)),
             queries=_queries(blocks, state.eras if state else ()),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from odfbuild.engine.mode import BY_CHECKPOINT
+from odfbuild.engine.translate.named import remote_of
 from odfbuild.engine.translate.runnable import release_for
 from odfbuild.errors import Location, OdfbuildError, PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -170,7 +172,7 @@ class Decider:
             refusal = against.refusal
             return _assemble(definition, state, against, IDLE, inputs, refusal, location), None
         self.columns.settle(name, evolution)
-        return made, verdict.outlook
+        return self._with_mode(made, transform), verdict.outlook
 
     def _ingest(
         self, name: str, source: SetPollingSource | None, state: Projection | None
@@ -189,6 +191,9 @@ class Decider:
     ) -> tuple[Verdict, Diff]:
         """Whether a derivative runs, and that it does not follow its changed query before that."""
         state = self.states.get(name.lower())
+        as_defined, transform = transform, self._as_run(transform)
+        if transform is not as_defined:
+            difference = _goes_forward(difference, state)
         changed = any(isinstance(each.after, SetTransform) for each in difference.changes)
         is_behind = waits(transform, state) and not changed
         corrected = name.lower() in self.given.corrected and (changed or is_behind)
@@ -198,6 +203,20 @@ class Decider:
         if verdict == IDLE:
             verdict = Verdict(reasons=(waiting(name, state),))
         return verdict, replace(difference, records_to_correct=state.records)
+
+    def _as_run(self, event: SetTransform) -> SetTransform:
+        """The transformation with the version of the program that is its engine, if one is."""
+        remote = remote_of(event.transform, self.given.engines)
+        if remote is None:
+            return event
+        version = remote.release(event.transform.engine)
+        return replace(event, transform=replace(event.transform, version=version))
+
+    def _with_mode(self, made: DatasetPlan, transform: SetTransform | None) -> DatasetPlan:
+        """The plan with the mode of a program that is an engine; others follow from the text."""
+        if transform is None or not made.actions or self._as_run(transform) is transform:
+            return made
+        return replace(made, mode=BY_CHECKPOINT)
 
     def _derive(
         self,
@@ -231,7 +250,7 @@ class Decider:
             verdict = replace(verdict, refusal=verdict.refusal.at(places.of(None)))
         committed = state.transform.transform if state and state.transform else None
         if verdict.action and committed is not None and committed.version:
-            release = release_for(committed, self.given.engine_version)
+            release = release_for(committed, self.given.engine_version, self.given.engines)
             if release not in ("", committed.version):
                 reason = _engine_changed(committed.version, release)
                 return replace(verdict, reasons=(*verdict.reasons, reason))
@@ -292,6 +311,15 @@ def _assemble(
         inputs=inputs,
         location=location,
         refusal=refusal,
+    )
+
+
+def _goes_forward(difference: Diff, state: Projection | None) -> Diff:
+    """A changed query of an engine that nobody can ask to compute earlier records again."""
+    if state is None or not difference.records_to_correct:
+        return difference
+    return replace(
+        difference, records_to_correct=0, records_under_old_query=state.records, eras=state.eras
     )
 
 

@@ -30,10 +30,12 @@ from odfbuild.plan.model import (
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
 
-UNCOVERED = frozenset({"plan_digest", "git", "created_at", "tool_version", "windows", "news"})
+UNCOVERED = frozenset(
+    {"plan_digest", "git", "created_at", "tool_version", "windows", "news", "tables"}
+)
 """Keys of a plan's JSON form that the digest does not cover: who made it, when, and from where.
 
-And what is told only where the data is, or when repositories were asked.
+And what is told only where the data is, or what was asked of others: repositories, tables.
 """
 
 
@@ -74,6 +76,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "publications": [
             {"dataset": each.dataset, "repository": each.repository} for each in plan.publications
         ],
+        **({"rewrites": list(plan.rewrites)} if plan.rewrites else {}),
         "pins": {name: _text(head) for name, head in plan.pins},
         "drift": [each.to_data() for each in plan.drift],
         "summary": summary(plan),

@@ -6,8 +6,10 @@ for them; otherwise they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from odfbuild.engine.mode import BY_CHECKPOINT
+from odfbuild.engine.translate.named import Engines, remote_of
 from odfbuild.engine.translate.runnable import FOREIGN, if_runnable, is_spark, runnable
 from odfbuild.errors import Errors, OdfbuildError, QueryError
 from odfbuild.odf.model import (
@@ -24,10 +26,14 @@ from odfbuild.plan.places import Path, Place, path_of, placed
 
 
 def refused_queries(
-    snapshot: DatasetSnapshot, engines: Mapping[str, str], place: Place
+    snapshot: DatasetSnapshot, engines: Engines, place: Place
 ) -> tuple[OdfbuildError, ...]:
     """E0513 for engines that nothing stands in for, E0519 for what cannot be translated."""
-    foreign = [each for each in queries_of(snapshot) if not is_spark(each[1])]
+    foreign = [
+        each
+        for each in queries_of(snapshot)
+        if not is_spark(each[1]) and remote_of(each[1], engines) is None
+    ]
     return tuple(
         error
         for event, transform in foreign
@@ -38,7 +44,12 @@ def refused_queries(
 
 
 def translation_of(dataset: DatasetPlan) -> TransformSql | None:
-    """The Spark SQL that runs for the query that a plan commits; `None` where it is that."""
+    """The Spark SQL that runs for the query that a plan commits; `None` where it is that.
+
+    Also where a program that is an engine runs the query as it is.
+    """
+    if dataset.mode == BY_CHECKPOINT:
+        return None
     for change in dataset.changes:
         event = change.after
         ours = event.transform if isinstance(event, SetTransform) else None
@@ -66,7 +77,7 @@ def _path_of_query(snapshot: DatasetSnapshot, event: MetadataEvent) -> Path:
 
 
 def _refused(
-    name: str, path: Path, transform: TransformSql, engines: Mapping[str, str], place: Place
+    name: str, path: Path, transform: TransformSql, engines: Engines, place: Place
 ) -> Iterator[OdfbuildError]:
     engine = transform.engine.lower()
     if engine not in engines:
@@ -76,8 +87,8 @@ def _refused(
             code="E0513",
             dataset=name,
             location=place.of((*path, "engine")),
-            help=f"{mapped if engine in FOREIGN else ''}set `engine: spark` and write the query "
-            "in Spark SQL",
+            help=f"{mapped if engine in FOREIGN else ''}name a program that is this engine in "
+            "`engines` (docs/engines.md), or set `engine: spark` and write the query in Spark SQL",
         )
         return
     try:

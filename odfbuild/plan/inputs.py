@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Any
 
+from odfbuild.engine.translate.named import Engines
 from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.ingest.facts import SourceFacts
 from odfbuild.odf.chain.projection import Projection
@@ -110,7 +111,7 @@ class PlanInputs:
     place_of: Callable[[Definition], Place]
     memory: Memory
     policies: Sequence[Policy]
-    engines: Mapping[str, str]
+    engines: Engines
     engine_version: str
     faults: Mapping[str, OdfbuildError]
     unforeseen: Callable[[str, Exception], OdfbuildError]

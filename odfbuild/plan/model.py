@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
+from enum import Enum
 
-from odfbuild.engine.mode import Choice
+from odfbuild.engine.lineage import Influence
+from odfbuild.engine.mode import BY_CHECKPOINT, Choice
 from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.chain.projection import QueryEra
 from odfbuild.odf.identity import DatasetId
@@ -16,6 +17,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.branch import InBranch
 from odfbuild.plan.drift import ChainDrift
+from odfbuild.plan.tables import CERTAIN, TablePlan
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.values import dataclass
 
@@ -131,23 +133,6 @@ class EventChange:
     before: MetadataEvent | None
     after: MetadataEvent
     location: Location | None = None
-
-
-class Influence(StrEnum):
-    """How a column of an input matters to a dataset: a closed list, part of the output format.
-
-    `COPY` and `DERIVATION` make a column; `FILTER`, `JOIN` and `GROUPING` decide which records
-    there are. `RECORDS`: the input has other records. `UNKNOWN`: the query was not understood, and
-    everything counts as affected.
-    """
-
-    COPY = "copy"
-    DERIVATION = "derivation"
-    FILTER = "filter"
-    JOIN = "join"
-    GROUPING = "grouping"
-    RECORDS = "records"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +261,8 @@ class Plan:
     of the plan. `drift` is what can be told of it without looking for it, `windows` what data that
     is here tells of records and windows. `external` are the datasets of others, `news`
     what repositories said of them if they were asked, `publications` what is pushed afterwards.
+    `tables` are those that apply publishes or looks at, `rewrites` names of those that it may write
+    anew although somebody else changed them.
     `promotes` is the branch whose datasets the heads move to, in the plan of a promotion.
     `branch` is the branch that the plan is made in, if any.
     """
@@ -290,6 +277,8 @@ class Plan:
     external: tuple[PinnedDataset, ...] = ()
     news: tuple[News, ...] | None = None
     publications: tuple[Publication, ...] = ()
+    tables: tuple[TablePlan, ...] = ()
+    rewrites: tuple[str, ...] = ()
     promotes: str | None = None
     branch: InBranch | None = None
 
@@ -313,12 +302,21 @@ class Plan:
     @property
     def applyable(self) -> bool:
         """Whether nothing is refused."""
-        return all(dataset.refusal is None for dataset in self.datasets)
+        return not self.refusals
+
+    @property
+    def refusals(self) -> list[OdfbuildError]:
+        """Why datasets and tables are not touched."""
+        found = (*(each.refusal for each in self.datasets), *(each.refusal for each in self.tables))
+        return [refusal for refusal in found if refusal is not None]
 
     @property
     def has_changes(self) -> bool:
         """Whether apply has anything to do; polling what may be unchanged does not count."""
-        return any(set(dataset.actions) - {Action.POLL, Action.FORGET} for dataset in self.datasets)
+        idle = {Action.POLL, Action.FORGET}
+        return any(set(dataset.actions) - idle for dataset in self.datasets) or any(
+            table.step in CERTAIN for table in self.tables
+        )
 
     @property
     def waiting_bytes(self) -> int:
@@ -342,6 +340,8 @@ def replays(item: DatasetPlan) -> bool:
 
 
 def takes_engine(item: DatasetPlan) -> bool:
-    """Whether it is certain to compute something; a watermark can move by the clock alone."""
+    """Whether it is certain to need Spark; a watermark can move by the clock alone."""
+    if item.mode == BY_CHECKPOINT:
+        return False
     idle = item.kind is DatasetKind.Root and item.pending is not None and item.pending.records == 0
     return Action.RUN in item.actions and not idle

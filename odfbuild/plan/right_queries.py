@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from odfbuild.engine.checks import Asked, Relationship
+from odfbuild.engine.translate.named import Engines
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import SetAttachments, SetInfo, SetLicense
 from odfbuild.project.model import Definition
@@ -72,7 +73,7 @@ class QueryKeys:
         self,
         definitions: Iterable[Definition],
         heads: Mapping[str, bytes],
-        engines: Mapping[str, str],
+        engines: Engines,
         alias_of: Callable[[str], str],
     ) -> None:
         self._definitions = {each.folded: each for each in definitions}

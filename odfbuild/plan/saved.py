@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from odfbuild.engine.lineage import Influence
 from odfbuild.engine.mode import Choice, Mode
 from odfbuild.errors import Location, PlanError
 from odfbuild.odf.chain.projection import QueryEra
@@ -27,7 +28,6 @@ from odfbuild.plan.model import (
     ColumnEffect,
     DatasetPlan,
     EventChange,
-    Influence,
     News,
     Pending,
     PinnedDataset,
@@ -37,6 +37,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.windows import WindowRecords
 
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
@@ -70,7 +71,9 @@ def read_plan(data: Any, name: str) -> SavedPlan:
         )
     try:
         windows = tuple(map(WindowRecords.from_data, data.get("windows", ())))
-        plan = replace(_plan(document), windows=windows, news=_news(data.get("news")))
+        tables = tuple(map(TablePlan.from_data, data.get("tables", ())))
+        news = _news(data.get("news"))
+        plan = replace(_plan(document), windows=windows, news=news, tables=tables)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_plan(name, f"it cannot be read: {error!r}") from None
     return SavedPlan(
@@ -120,6 +123,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
             Publication(dataset=each["dataset"], repository=each["repository"])
             for each in document.get("publications", ())
         ),
+        rewrites=tuple(document.get("rewrites", ())),
         promotes=document.get("promotes"),
     )
 

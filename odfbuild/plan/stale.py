@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
+from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Interval
@@ -225,11 +226,12 @@ def _cost(
     )
     # The mode takes a look at every word, and changes nothing where all is new and may not come.
     any_mode = new == whole and not new.least and not (projection and projection.records)
+    any_mode &= not is_remote_release(transform.version)
     mode = Mode.MAP if any_mode else expected_mode(transform).mode
     read = _read(mode, new, whole, sure=sure and all_there)
     aliases = [each.alias for each in inputs]
     brings = None
-    if never_adds_records(transform, aliases):
+    if mode is not Mode.CHECKPOINT and never_adds_records(transform, aliases):
         brings = new.most
         if mode is not Mode.MAP:
             brings = _most_changes(transform, mode, projection, new, whole)
@@ -253,7 +255,7 @@ def _cost(
 
 def _read(mode: Mode, new: Amount, whole: Amount, *, sure: bool) -> Amount:
     """How many records of its inputs a run reads."""
-    if mode is Mode.MAP:
+    if mode in (Mode.MAP, Mode.CHECKPOINT):
         return new
     # A stream reads those that an open window or a pair can still need.
     return whole if mode is Mode.CHANGELOG and sure else Amount(0, whole.most)

@@ -46,6 +46,7 @@ def subset(plan: Plan, chosen: Collection[str], excluded: Collection[str]) -> Su
             pins=tuple(sorted((n, head) for n, head in pins.items() if n in needed)),
             external=tuple(each for each in plan.external if each.name in needed),
             publications=tuple(each for each in plan.publications if each.dataset in taken),
+            tables=tuple(each for each in plan.tables if each.dataset in taken),
         ),
         added=tuple(d.name for d in inside if d.name not in wanted),
         left=tuple(d.name for d in outside if d.name in active),

@@ -11,6 +11,7 @@ from typing import Any
 
 from odfbuild.declared_settings import Misfit, read
 from odfbuild.engine.settings import EngineSettings, refused
+from odfbuild.engine.translate import named
 from odfbuild.errors import Errors, Location, ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.boundary import Boundary
@@ -90,6 +91,10 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
             from odfbuild.project.references import wrong_sharing
 
             errors.extend(wrong_sharing(content, text, FILE))
+        if content.tables:
+            from odfbuild.project.tables.wrong import wrong_tables
+
+            errors.extend(wrong_tables(content, text, FILE))
     if errors:
         raise Errors(errors)
     storage = content.storage
@@ -105,7 +110,9 @@ def load_config(start: Path | None = None, given: Overrides = NO_OVERRIDES) -> C
         "vars": variables(root, content.vars, given),
         "ingest": read(IngestSettings, {**plain.get("ingest", {}), **machine["ingest"]}),
         "engine": read(EngineSettings, merged(plain.get("engine", {}), machine["engine"])),
-        "engines": {name.lower(): each for name, each in content.engines.items()},
+        "engines": {
+            name.lower(): each for name, each in {**content.engines, **machine["engines"]}.items()
+        },
     }
     return Config(
         **{each.name: getattr(content, each.name) for each in fields(Content)} | changed,
@@ -147,6 +154,9 @@ def _refused_engine(data: Any, text: str, file: str) -> Iterator[ProjectError]:
     for path, message, way_out in refused(data["content"].get("engine") or {}):
         place = locate(text, file, 0, ("content", "engine", *path))
         yield ProjectError(message, code="E0118", location=place, help=way_out)
+    for path, message, way_out in named.refused(data["content"].get("engines") or {}):
+        place = locate(text, file, 0, ("content", "engines", *path))
+        yield ProjectError(message, code="E1430", location=place, help=way_out)
 
 
 def _owned_by_machine(data: Any, text: str) -> Iterator[ProjectError]:

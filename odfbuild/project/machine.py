@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from odfbuild.declared_settings import Fits, schema_of, setting
+from odfbuild.declared_settings import Fits, read, schema_of, setting
 from odfbuild.engine.settings import MASTER, SANDBOX, EngineSettings, Sandbox, is_for_projects
+from odfbuild.engine.translate.named import Configured
 from odfbuild.errors import ProjectError
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.serving import Serving
@@ -40,6 +41,9 @@ class Machine:
     """The settings of a machine."""
 
     engine: EngineSettings = setting(EngineSettings())
+    engines: Mapping[str, Configured] = setting(
+        {}, "Engines of this machine, by name; they go before those of a project"
+    )
     ingest: Annotated[IngestSettings, Fits(**schema_of(IngestSettings, only=_OF_PROGRAMS))] = (
         setting(IngestSettings())
     )
@@ -93,7 +97,13 @@ def with_variables(content: Mapping[str, Any]) -> dict[str, Any]:
         owner = {"name": SERVE_TOKEN, "token": f"${{{{ env.{SERVE_TOKEN} }}}}", "write": ["*"]}
         serve["access"] = [*(serve.get("access") or []), owner]
     engine = content.get("engine") or {}
-    return {"engine": engine, "ingest": ingest, "folders": named, "serve": serve}
+    return {
+        "engine": engine,
+        "engines": read(Machine, {"engines": content.get("engines") or {}}).engines,
+        "ingest": ingest,
+        "folders": named,
+        "serve": serve,
+    }
 
 
 def merged(project: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +126,12 @@ def not_for_projects(
     for name, value in (engine.get("conf") or {}).items():
         if not is_for_projects(name, value):
             yield ("engine", "conf", name), "Spark runs programs by some of its settings", ""
+    for name, entry in (content.get("engines") or {}).items():
+        found = entry if isinstance(entry, dict) else {}
+        if found.get("command"):
+            yield ("engines", name, "command"), "it names a program that runs", ""
+        if found.get("network") == "published":
+            yield ("engines", name, "network"), "it lets a container reach other machines", ""
     if "container" in ingest:
         runtime = " ".join((ingest["container"] or {}).get("runtime") or ["podman"])
         why = "it names a program, and what a container may reach"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.settings import FileAccess
 from odfbuild.errors import Errors, Location, OdfbuildError, as_one
-from odfbuild.odf.model import DatasetSnapshot, SetTransform
+from odfbuild.odf.model import DatasetSnapshot, SetTransform, TransformSql
 from odfbuild.odf.queries import queries_of
 from odfbuild.project.boundary import Boundary
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
@@ -145,6 +145,12 @@ def _names_window(query: str) -> bool:
     return "window" in query or "tumble" in query or "hop" in query
 
 
+def has_windows(transform: TransformSql) -> bool:
+    """Whether queries may have windows of event time, by their words."""
+    queries = (step.query for step in transform.queries or ())
+    return any(_WINDOW.search(each) for each in queries if _names_window(each.lower()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A dataset as the project defines it, in normal form: `queries`, inputs with aliases.
@@ -185,10 +191,7 @@ class Definition:
     @property
     def windowed(self) -> bool:
         """Whether its queries may have windows of event time, by their words."""
-        queries = (
-            step.query for _, each in queries_of(self.snapshot) for step in each.queries or ()
-        )
-        return any(_WINDOW.search(each) for each in queries if _names_window(each.lower()))
+        return any(has_windows(each) for _, each in queries_of(self.snapshot))
 
     @property
     def location(self) -> Location:

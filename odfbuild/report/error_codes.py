@@ -31,6 +31,9 @@ _GROUPS = {
     "10": "Repositories",
     "11": "Branches",
     "12": "Reading records",
+    "13": "Tables",
+    "14": "Engines",
+    "15": "Batches and resident engines",
 }
 
 

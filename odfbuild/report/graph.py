@@ -11,6 +11,7 @@ from typing import Any
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind
+from odfbuild.project.tables.declared import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +19,13 @@ class GraphView:
     """Datasets with their kinds, inputs first, and what each of them reads.
 
     Those that belong to others are `external`; of what kind one is that nobody pulled is not known.
+    `tables` are published from datasets.
     """
 
     kinds: Mapping[str, DatasetKind | None]
     inputs: Mapping[str, Sequence[str]]
     external: Collection[str] = ()
+    tables: Sequence[Table] = ()
 
     def edges(self) -> Iterator[tuple[str, str]]:
         """Pairs of an input and its reader."""
@@ -63,9 +66,22 @@ def graph_to_data(graph: GraphView) -> list[dict[str, Any]]:
             "kind": kind.value if kind else None,
             "inputs": [a for a, b in graph.edges() if b == name],
             "external": name in graph.external,
+            **_tables_of(name, graph),
         }
         for name, kind in graph.kinds.items()
     ]
+
+
+def _tables_of(name: str, graph: GraphView) -> dict[str, Any]:
+    """The tables of a dataset, where the graph has any."""
+    found = [
+        {"name": each.name, "format": each.format} for each in graph.tables if each.dataset == name
+    ]
+    return {"tables": found} if graph.tables else {}
+
+
+def _label(table: Table) -> str:
+    return f"table {table.name} ({table.format})"
 
 
 def render_tree(graph: GraphView) -> str:
@@ -75,6 +91,8 @@ def render_tree(graph: GraphView) -> str:
     for source, reader in graph.edges():
         readers.setdefault(source, []).append(reader)
         derived.add(reader)
+    for table in graph.tables:
+        readers.setdefault(table.dataset, []).append(_label(table))
     told: set[str] = set()
     lines: list[str] = []
     for name in graph.kinds:
@@ -112,7 +130,9 @@ def render_dot(graph: GraphView) -> str:
         look += ["style=dashed"] if name in graph.external else []
         attributes = f" [{', '.join(look)}]" if look else ""
         lines.append(f"  {_quoted(name)}{attributes};")
-    lines += [f"  {_quoted(source)} -> {_quoted(reader)};" for source, reader in graph.edges()]
+    lines += [f"  {_quoted(_label(each))} [shape=folder];" for each in graph.tables]
+    edges = [*graph.edges(), *((each.dataset, _label(each)) for each in graph.tables)]
+    lines += [f"  {_quoted(source)} -> {_quoted(reader)};" for source, reader in edges]
     return "\n".join([*lines, "}"])
 
 
@@ -124,6 +144,9 @@ def render_mermaid(graph: GraphView) -> str:
         left, right = ("[(", ")]") if kind is DatasetKind.Root else ("[", "]")
         lines.append(f"  {ids[name]}{left}{_quoted(name)}{right}")
     lines += [f"  {ids[source]} --> {ids[reader]}" for source, reader in graph.edges()]
+    for number, table in enumerate(graph.tables):
+        lines.append(f"  t{number}[/{_quoted(_label(table))}/]")
+        lines.append(f"  {ids[table.dataset]} --> t{number}")
     dashed = [ids[name] for name in graph.kinds if name in graph.external]
     lines += [f"  style {','.join(dashed)} stroke-dasharray: 4"] if dashed else []
     return "\n".join(lines)

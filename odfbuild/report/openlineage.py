@@ -13,6 +13,7 @@ from typing import Any
 from odfbuild.inspect.steps import ReadInput, Step
 from odfbuild.odf.model import ExecuteTransform, TransformSql
 from odfbuild.odf.schema.arrow_form import read_schema
+from odfbuild.table.planned import PublishedTable
 from odfbuild.version import __version__
 
 PRODUCER = f"urn:odfbuild:{__version__}"
@@ -40,6 +41,49 @@ def run_events(steps: Iterable[Step], namespace: str) -> Iterator[Data]:
                 *([_source(step.source)] if step.source is not None else []),
             ],
             "outputs": [_output(step, namespace)],
+        }
+
+
+def table_events(published: Iterable[PublishedTable], namespace: str) -> Iterator[Data]:
+    """A `COMPLETE` run event for the newest publication of each table."""
+    for each in published:
+        table, block = each.table, str(each.block)
+        run = uuid.uuid5(_RUNS, f"{block} {table.format} {table.address}")
+        yield {
+            "eventType": "COMPLETE",
+            "eventTime": str(each.time),
+            "producer": PRODUCER,
+            "schemaURL": f"{_CORE}RunEvent",
+            "run": {"runId": str(run), "facets": {}},
+            "job": {
+                "namespace": namespace,
+                "name": f"publish {table.name}",
+                "facets": {
+                    "jobType": {
+                        **_facet("2-0-3", "JobTypeJobFacet"),
+                        "processingType": "BATCH",
+                        "integration": "ODF",
+                        "jobType": "PUBLISH",
+                    }
+                },
+            },
+            "inputs": [
+                {"namespace": namespace, "name": table.dataset}
+                | {"facets": {"version": _version(block)}}
+            ],
+            "outputs": [
+                {
+                    **_source(table.address),
+                    "facets": {
+                        "version": _version(block),
+                        "storage": {
+                            **_facet("1-0-1", "StorageDatasetFacet"),
+                            "storageLayer": table.format,
+                            "fileFormat": "parquet",
+                        },
+                    },
+                }
+            ],
         }
 
 

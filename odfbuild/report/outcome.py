@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from odfbuild.engine.contract import Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.errors import see
 from odfbuild.report.forms.words import behind_window, lasting, paint
-from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
+from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status, TableOutcome
 from odfbuild.wording import count
 
 _COLORS = {
@@ -93,8 +94,45 @@ def outcome_to_data(outcome: ApplyOutcome) -> dict[str, Any]:
             }
             for d in outcome.datasets
         ],
+        **({"tables": tables_to_data(outcome.tables)} if outcome.tables else {}),
         "summary": _counts(outcome),
     }
+
+
+def tables_to_data(tables: Sequence[TableOutcome]) -> list[dict[str, Any]]:
+    """What became of tables, as plain values."""
+    return [
+        {
+            "name": table.name,
+            "dataset": table.dataset,
+            "status": table.status.value,
+            "because": table.because or None,
+            "partitions": table.partitions,
+            "records": table.records,
+            "seconds": round(table.seconds, 3),
+            "error": table.error and error_to_data(table.error),
+        }
+        for table in tables
+    ]
+
+
+def render_tables(tables: Sequence[TableOutcome], *, color: bool = False) -> str:
+    """A line for each table that was written or failed; nothing where there are none."""
+    shown = [each for each in tables if each.status is not Status.NOOP]
+    if not shown:
+        return ""
+    width = min(40, max(len(each.name) for each in shown))
+    lines = []
+    for each in shown:
+        word = "published" if each.status is Status.COMMITTED else _WORDS[each.status]
+        status = paint(f"{word:<9}", _COLORS[each.status], on=color)
+        parts = [each.because] if each.because else []
+        if each.status is Status.COMMITTED:
+            written = f"{count(each.partitions, 'partition')}, {count(each.records, 'record')}"
+            parts.insert(0, written)
+        took = f" ({lasting(each.seconds)})" if each.seconds else ""
+        lines.append(f"  {status}  {each.name:<{width}}  {'; '.join(parts)}{took}")
+    return "\n".join(["Tables:", *lines])
 
 
 def error_to_data(error: OdfbuildError) -> dict[str, Any]:

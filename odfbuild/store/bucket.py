@@ -7,13 +7,16 @@ generations of Google's, ETags of Azure's.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from odfbuild.store.place import Progress, Unconditional, too_large
+from odfbuild.store.place import PlacedFile, Progress, Unconditional, too_large
 from odfbuild.store.remote import connect
 
 
@@ -99,11 +102,34 @@ class Bucket:
         )
         return sorted(name + "/" * (kind == "directory") for name, kind in below)
 
+    def files(self, name: str = "") -> Iterator[PlacedFile]:
+        """All objects below."""
+        for key, each in self._client.find(self._key(name).rstrip("/"), detail=True).items():
+            written = next(filter(None, map(each.get, _WRITTEN)), None)
+            below = key.removeprefix(f"{self._prefix}/")
+            yield PlacedFile(below, int(each["size"] or 0), _seconds(written))
+
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        with contextlib.suppress(FileNotFoundError):
+            self._client.rm_file(self._key(name))
+
     def tidy(self) -> None:
         """Nothing: an upload that was cut off has no name, and the store removes it."""
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}"
+
+
+_WRITTEN = ("LastModified", "last_modified", "updated", "mtime")
+"""What clients call the time of an object."""
+
+
+def _seconds(written: Any) -> float:
+    """Seconds of Unix of a time as clients tell it; unknown times are those of now."""
+    if isinstance(written, str):
+        written = datetime.fromisoformat(written)
+    return written.timestamp() if isinstance(written, datetime) else time.time()
 
 
 def _watch(name: str, limit: int | None, progress: Progress | None) -> Any:

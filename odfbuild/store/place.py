@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +33,15 @@ class TooLarge(OSError):
 
 class Unconditional(OSError):
     """A store cannot replace a file on the condition that nobody else did."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFile:
+    """A file at a place: its name there, its bytes, and when it was written (seconds, Unix)."""
+
+    name: str
+    bytes: int
+    written: float
 
 
 class ReadablePlace(Protocol):
@@ -83,6 +94,14 @@ class Place(ReadablePlace, Protocol):
 
     def list(self, name: str = "") -> list[str]:
         """Names directly below `name`, sorted; those that hold further names end with `/`."""
+        ...
+
+    def files(self, name: str = "") -> Iterator[PlacedFile]:
+        """All files below `name`, at any depth, in any order."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file; nothing happens when it is not there."""
         ...
 
     def tidy(self) -> None:
@@ -176,6 +195,19 @@ class Folder:
                 )
         except FileNotFoundError:
             return []
+
+    def files(self, name: str = "") -> Iterator[PlacedFile]:
+        """All files below, but staging files."""
+        for each in (self._folder / name).rglob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                found = each.lstat()
+                if stat.S_ISREG(found.st_mode) and not each.name.startswith(PENDING):
+                    below = each.relative_to(self._folder).as_posix()
+                    yield PlacedFile(below, found.st_size, found.st_mtime)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        (self._folder / name).unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """Remove staging files that nobody has written to for a long time."""

@@ -48,15 +48,35 @@ class DatasetOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableOutcome:
+    """The end of one published table: how many partitions and records were written, and why.
+
+    `NOOP`: it held everything already. `LOST`: another writer was first. A table that failed is as
+    it was.
+    """
+
+    name: str
+    dataset: str
+    status: Status
+    because: str = ""
+    partitions: int = 0
+    records: int = 0
+    seconds: float = 0.0
+    error: OdfbuildError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOutcome:
     """All datasets that apply touched or had to leave, in the order of the plan, and wall time.
 
-    `published` is what was pushed to repositories afterwards.
+    `tables` are those that were published or looked at; `published` is what was pushed to
+    repositories afterwards.
     """
 
     datasets: tuple[DatasetOutcome, ...]
     interrupted: bool = False
     seconds: float = 0.0
+    tables: tuple[TableOutcome, ...] = ()
     published: tuple[Transfer, ...] = ()
 
     @property
@@ -71,7 +91,11 @@ class ApplyOutcome:
     @property
     def errors(self) -> list[OdfbuildError]:
         """Errors of datasets, those that several datasets share once."""
-        found = [*(each.error for each in self.datasets), *(each.error for each in self.published)]
+        found = [
+            *(each.error for each in self.datasets),
+            *(each.error for each in self.tables),
+            *(each.error for each in self.published),
+        ]
         return list(dict.fromkeys(error for error in found if error is not None))
 
     @property
@@ -84,10 +108,13 @@ class ApplyOutcome:
             return 130
         failed = bool(self.having(Status.FAILED))
         lost = self.having(Status.LOST)
-        unpublished = transfers_exit_code(self.published)
+        unpublished = transfers_exit_code(self.published) or max(
+            (each.error.exit_code for each in self.tables if each.error), default=0
+        )
         if not failed and not lost and not unpublished:
             return 0
-        if any(outcome.blocks for outcome in self.datasets):
+        written = any(each.status is Status.COMMITTED for each in self.tables)
+        if written or any(outcome.blocks for outcome in self.datasets):
             return 4
         if failed:
             return 1

@@ -66,6 +66,10 @@ def survey_promotion(
     part = _selected(plan, selection, config) if selection else None
     plan = part.plan if part else plan
     plan = replace(plan, publications=publications(plan.datasets, config.publish))
+    if config.tables:
+        from odfbuild.table.planned import with_tables
+
+        plan = with_tables(plan, config, main, main.projections())
     project_ = Project(config=config, definitions=())
     return Approved(plan=plan, project=project_, workspace=main), part
 

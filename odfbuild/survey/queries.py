@@ -60,5 +60,6 @@ def _look(
     snapshot = definition.snapshot
     place = DefinitionPlace(project, definition)
     name = definition.name
-    subjects = subjects_of(name, snapshot.metadata, known.relation, known.vocabulary(name))
+    vocab = known.vocabulary(name)
+    subjects = subjects_of(name, snapshot.metadata, known.relation, vocab, project.config.engines)
     return errors_in(snapshot, subjects, place)

@@ -16,17 +16,17 @@ from odfbuild.errors import CheckError, Location, OdfbuildError
 from odfbuild.graph.build import find_graph
 from odfbuild.graph.dag import Graph
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.model import DatasetKind
+from odfbuild.odf.model import DatasetKind, SetTransform
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.build import build_plan
 from odfbuild.plan.changes.renames import renamed, with_renames
 from odfbuild.plan.inputs import Others
 from odfbuild.plan.memory import Memory
-from odfbuild.plan.model import Action, Plan
+from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.git.repository import has_notes
 from odfbuild.project.load import read_project
-from odfbuild.project.model import Config, Definition, Project
+from odfbuild.project.model import Config, Definition, Project, has_windows
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
 from odfbuild.repository.fetch_on_demand import workspace_of
@@ -81,9 +81,10 @@ class PlanRequest:
 
     `fetch_uncacheable`: also read sources again that give nothing to compare with. `rebuilds` are
     datasets to be computed again, `corrections` changelogs that are to follow their query now,
-    `deletions` chains without a definition that are to go. With `of_branch` a plan in a branch is
-    about what the branch changes, unless it is about a selection; under a `limit` derivatives read
-    part of their inputs.
+    `deletions` chains without a definition that are to go, `rewrites` tables that may be written
+    anew although somebody else changed them. With `of_branch` a plan in a branch is about
+    what the branch changes, unless it is about a selection; under a `limit` derivatives read part
+    of their inputs.
     """
 
     selection: Selection | None = None
@@ -91,6 +92,7 @@ class PlanRequest:
     rebuilds: tuple[Consent, ...] = ()
     corrections: tuple[Consent, ...] = ()
     deletions: tuple[Consent, ...] = ()
+    rewrites: tuple[str, ...] = ()
     of_branch: bool = False
     limit: Limit | None = None
 
@@ -223,7 +225,17 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
     plan = _with_windows(plan, found, slices)
     if probed.edited:
         plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.edited)))
-    return replace(found, plan=plan)
+    return replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
+
+
+def _with_tables(plan: Plan, found: Survey, rewrites: Sequence[str]) -> Plan:
+    """The plan with what apply does with published tables; a branch publishes none."""
+    config = found.project.config
+    if config.branch is not None or not (config.tables or rewrites):
+        return plan
+    from odfbuild.table.planned import with_tables
+
+    return with_tables(plan, config, found.workspace, found.projections, rewrites)
 
 
 def _branch_part(
@@ -266,7 +278,8 @@ def _asked_for(
         check_all_are_known(project)
     deleted = to_delete(plan_request.deletions, project.definitions, projections, left_out)
     rebuilt = to_rebuild(plan_request.rebuilds, project.definitions, projections, left_out, deleted)
-    corrected = to_correct(plan_request.corrections, project.definitions, left_out)
+    engines = project.config.engines
+    corrected = to_correct(plan_request.corrections, project.definitions, left_out, engines)
     lying = {new.lower(): old for new, old in found.renames.items()}
     for name in (*sorted(rebuilt), *deleted):
         check_unprotected(project.config, found.workspace, name, lying.get(name, name))
@@ -345,6 +358,14 @@ def _with_places(plan: Plan, project: Project) -> Plan:
     return with_places(plan, changed, project)
 
 
+def _had_windows(dataset: DatasetPlan) -> bool:
+    """Whether a changed query replaces one with windows."""
+    return any(
+        isinstance(each.before, SetTransform) and has_windows(each.before.transform)
+        for each in dataset.changes
+    )
+
+
 def _with_windows(plan: Plan, found: Survey, slices: ChainSlices) -> Plan:
     """The plan with what data that is here tells of records and windows."""
     if not found.projections:
@@ -353,7 +374,7 @@ def _with_windows(plan: Plan, found: Survey, slices: ChainSlices) -> Plan:
     busy = [
         each
         for each in plan.datasets
-        if each.name in windowed and not _BUSY.isdisjoint(each.actions)
+        if not _BUSY.isdisjoint(each.actions) and (each.name in windowed or _had_windows(each))
     ]
     if not busy:
         return plan

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import SliceFile, vocabulary_of
-from odfbuild.engine.event_windows import EventWindows, count_late, count_open, windows_of
+from odfbuild.engine.event_windows import EventWindows, Handover, count_late, handover, windows_of
+from odfbuild.engine.forecast import expected_mode
+from odfbuild.engine.mode import Mode
 from odfbuild.extras import has_engine
 from odfbuild.odf.model import SetTransform
 from odfbuild.plan.model import Action, DatasetPlan
@@ -47,20 +49,55 @@ def _of_dataset(dataset: DatasetPlan, chains: Chains) -> WindowRecords | None:
     transform = next((e for e in dataset.snapshot.metadata if isinstance(e, SetTransform)), None)
     inputs = [each for each in dataset.inputs if each.lower() in chains.states]
     windows = windows_of(transform.transform) if transform is not None and inputs else None
-    if windows is None:
-        return None
     state = None if Action.REBUILD in dataset.actions else chains.states.get(dataset.name.lower())
-    read = {each.dataset_id: each.new_block_hash for each in state.inputs} if state else {}
-    blocks = [(name, read.get(chains.states[name.lower()].dataset_id)) for name in inputs]
-    late = _total(_late(name, after, chains, windows) for name, after in blocks) if runs else 0
-    again: int | None = 0
-    if changed and state is not None:
-        again = _total(
-            _open(name, upto, chains, windows, state) for name, upto in blocks if upto is not None
-        )
-    if late == again == 0:
+    late: int | None = 0
+    if runs and windows is not None:
+        read = {each.dataset_id: each.new_block_hash for each in state.inputs} if state else {}
+        blocks = [(name, read.get(chains.states[name.lower()].dataset_id)) for name in inputs]
+        late = _total(_late(name, after, chains, windows) for name, after in blocks)
+    passed: Handover | None = Handover()
+    if changed and state is not None and transform is not None:
+        passed = _handover(transform, inputs, windows, chains, state)
+    if late == 0 and passed == Handover():
         return None
-    return WindowRecords(dataset=dataset.name, late=late, for_new_query=again)
+    if passed is None:
+        return WindowRecords(
+            dataset=dataset.name, late=late, for_new_query=None, dropped=None, repeated=None
+        )
+    return WindowRecords(
+        dataset=dataset.name,
+        late=late,
+        for_new_query=passed.taken,
+        dropped=passed.dropped,
+        repeated=passed.repeated,
+    )
+
+
+def _handover(
+    transform: SetTransform,
+    inputs: Sequence[str],
+    new: EventWindows | None,
+    chains: Chains,
+    state: Projection,
+) -> Handover | None:
+    """What becomes of the records that the previous query read; `None` when they are not here."""
+    old = windows_of(state.transform.transform) if state.transform else None
+    is_recomputed = expected_mode(transform.transform).mode is Mode.CHANGELOG
+    if is_recomputed or old is new is None:
+        return Handover()
+    present = {each.lower() for each in inputs}
+    names = {each.dataset_id: name for name, each in chains.states.items()}
+    total = Handover()
+    for each in state.inputs:
+        name, upto = names.get(each.dataset_id), each.new_block_hash
+        if name is None or upto is None:
+            continue
+        files = _read_before(name, upto, chains)
+        if files is None:
+            return None
+        vocab = vocabulary_of(chains.states[name].vocab)
+        total += handover(files, vocab, old, new if name in present else None, state.watermark)
+    return total
 
 
 def _late(name: str, after: Multihash | None, chains: Chains, windows: EventWindows) -> int | None:
@@ -69,16 +106,11 @@ def _late(name: str, after: Multihash | None, chains: Chains, windows: EventWind
     return None if files is None else count_late(files, vocab, windows)
 
 
-def _open(
-    name: str, upto: Multihash, chains: Chains, windows: EventWindows, state: Projection
-) -> int | None:
+def _read_before(name: str, upto: Multihash, chains: Chains) -> Sequence[SliceFile] | None:
+    """The data files of the blocks until `upto`; `None` when they cannot be read here."""
     now = _files(name, None, chains)
     later = _files(name, upto, chains)
-    if now is None or later is None:
-        return None
-    vocab = vocabulary_of(chains.states[name.lower()].vocab)
-    before = now[: len(now) - len(later)]
-    return count_open(before, vocab, windows, state.watermark)
+    return None if now is None or later is None else now[: len(now) - len(later)]
 
 
 def _files(name: str, after: Multihash | None, chains: Chains) -> Sequence[SliceFile] | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
+from odfbuild.odf.model import TransformSql
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.finding import Finding
@@ -37,8 +38,11 @@ def verify(
     logical: bool = False,
     extent: Extent | None = None,
     factory: EngineFactory | None = None,
+    by: Callable[[TransformSql], str] | None = None,
 ) -> Verdict:
     """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
+
+    `by` names another version than the recorded one for a transformation.
 
     What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
     datasets, and those downstream of them, are not recomputed.
@@ -56,7 +60,7 @@ def verify(
         damaged = {finding.dataset for finding in findings}
         whole = [name for name in names if not damaged & {name, *inputs[name]}]
         with scratch_folder(workspace.cache, "verify") as scratch:
-            again = verify_reproducibility(workspace, whole, engine.get, scratch, extent)
+            again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
     finally:
         engine.stop()
     return Verdict((*findings, *wrong, *again.findings), again, signed)

@@ -22,6 +22,7 @@ from odfbuild.engine.contract import (
     Vocabulary,
     vocabulary_of,
 )
+from odfbuild.engine.lineage import Influence, Lineage, Origins
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.ranges import Ranges, offsets_of, overlap_of, size_of, union_of
 from odfbuild.engine.request import StepInput, as_limited, transform_task
@@ -63,6 +64,26 @@ class BlockRecords:
     state: SourceState | None = None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ColumnSource:
+    """A column of a dataset, and how it matters to another one."""
+
+    dataset: str
+    column: str
+    how: Influence
+
+
+@dataclass(frozen=True, slots=True)
+class TracedColumns:
+    """What columns are made of (where-provenance), and what decides which records there are.
+
+    `made_of` has the columns in the order of the result; those of constants have no sources.
+    """
+
+    made_of: Mapping[str, tuple[ColumnSource, ...]]
+    decided_by: tuple[ColumnSource, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedRecords:
     """Records of a dataset, and the records of its inputs that they come from.
@@ -70,7 +91,8 @@ class TracedRecords:
     `whole`: why these are all records that were read, and not those that were needed. `sample` are
     the first few of the records, with the system columns, which `vocab` names. `before`: a record
     among them takes another one back, and `inputs` tell what that one came from. `untold`: why the
-    steps cannot be recomputed here.
+    steps cannot be recomputed here. `columns` is there if it was asked for and can be told: of all
+    columns at the top, and below of those that the ones above are made of.
     """
 
     dataset: str
@@ -82,14 +104,19 @@ class TracedRecords:
     before: bool = False
     inputs: tuple[TracedRecords, ...] = ()
     untold: str | None = None
+    columns: TracedColumns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How far to go: to the direct inputs or down to the roots, with how many records shown."""
+    """How far to go: to the direct inputs or down to the roots, with how many records shown.
+
+    `columns`: tell of columns, too.
+    """
 
     recursive: bool = False
     shown: int = 5
+    columns: bool = False
 
 
 def provenance(
@@ -125,6 +152,33 @@ class _Found:
     records: dict[str, list[Ranges]] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
     before: bool = False
+    columns: dict[str, set[ColumnSource]] | None = None
+    decided_by: set[ColumnSource] = field(default_factory=set)
+
+    def add(self, other: _Found) -> None:
+        """Take over what other records come from."""
+        for alias, pieces in other.records.items():
+            self.records.setdefault(alias, []).extend(pieces)
+        self.whole.update(other.whole)
+        self.before |= other.before
+        if other.columns is not None:
+            self.columns = self.columns or {}
+            for name, sources in other.columns.items():
+                self.columns.setdefault(name, set()).update(sources)
+        self.decided_by |= other.decided_by
+
+    def traced(self, wanted: frozenset[str] | None) -> TracedColumns | None:
+        """The sources of the columns that are `wanted`, or of all."""
+        if self.columns is None:
+            return None
+        return TracedColumns(
+            {
+                name: tuple(sorted(sources))
+                for name, sources in self.columns.items()
+                if wanted is None or name in wanted
+            },
+            tuple(sorted(self.decided_by)),
+        )
 
 
 class _Tracer:
@@ -159,14 +213,16 @@ class _Tracer:
             asked = [r for r in wanted if overlap_of(one.piece.records, r)]
             for ranges, found in zip(asked, self._origins(name, one, asked), strict=True):
                 alone = replace(one, piece=replace(one.piece, records=ranges))
-                trees.append(self._tree(name, [alone], ranges, None, found))
+                trees.append(self._tree(name, [alone], ranges, None, found, None))
         return trees
 
-    def _all(self, name: str, ranges: Ranges, whole: str | None) -> TracedRecords:
+    def _all(
+        self, name: str, ranges: Ranges, whole: str | None, columns: frozenset[str]
+    ) -> TracedRecords:
         """One tree for some records together, down to the roots if that is asked for."""
         slices = self._slices(name, ranges)
         if not self._extent.recursive:
-            return self._tree(name, slices, ranges, whole, _Found())
+            return self._tree(name, slices, ranges, whole, _Found(), columns)
         merged = _Found()
         for one in slices:
             if whole is None:
@@ -174,12 +230,9 @@ class _Tracer:
             else:
                 found = self._all_read(name, one, whole)
             if isinstance(found, str):
-                return self._tree(name, slices, ranges, whole, found)
-            for alias, pieces in found.records.items():
-                merged.records.setdefault(alias, []).extend(pieces)
-            merged.whole.update(found.whole)
-            merged.before |= found.before
-        return self._tree(name, slices, ranges, whole, merged)
+                return self._tree(name, slices, ranges, whole, found, columns)
+            merged.add(found)
+        return self._tree(name, slices, ranges, whole, merged, columns)
 
     def _tree(
         self,
@@ -188,11 +241,13 @@ class _Tracer:
         ranges: Ranges,
         whole: str | None,
         found: _Found | str,
+        columns: frozenset[str] | None,
     ) -> TracedRecords:
         inputs: tuple[TracedRecords, ...] = ()
+        told = found.traced(columns) if isinstance(found, _Found) else None
         if isinstance(found, _Found):
             inputs = tuple(
-                self._all(alias, union_of(pieces), found.whole.get(alias))
+                self._all(alias, union_of(pieces), found.whole.get(alias), _read_of(alias, told))
                 for alias, pieces in sorted(found.records.items())
             )
         return TracedRecords(
@@ -205,6 +260,7 @@ class _Tracer:
             before=isinstance(found, _Found) and found.before,
             inputs=inputs,
             untold=found if isinstance(found, str) else None,
+            columns=told,
         )
 
     # --- What chains tell ---
@@ -249,6 +305,8 @@ class _Tracer:
         if isinstance(replay, IntegrityError):
             return replay.message
         found = _Found()
+        if replay is not None and self._extent.columns:
+            _add_columns(found, replay, self._ask(name, one, replay, ()).lineage)
         for each in replay.inputs if replay is not None else ():
             ranges = _read(each, Mode.CHANGELOG)
             if ranges:
@@ -266,7 +324,7 @@ class _Tracer:
         if isinstance(replay, IntegrityError):
             return [replay.message for _ in asked]
         told = self._ask(name, one, replay, asked)
-        return [_by_dataset(replay, origin, told.choice.mode) for origin in told.origins]
+        return [_by_dataset(replay, origin, told) for origin in told.origins]
 
     def _ask(self, name: str, one: _Slice, replay: Replay, asked: Sequence[Ranges]) -> Provenance:
         store = self._workspace.dataset(name)
@@ -282,6 +340,7 @@ class _Tracer:
                 file=store.bring("data", one.data.physical_hash),
                 schema=schema_of(before.schema),
                 asked=tuple(asked),
+                columns=self._extent.columns,
             )
         )
 
@@ -325,8 +384,31 @@ def _source(polling: SetPollingSource | None, push: Mapping[str, AddPushSource])
     return f"push source '{next(iter(push))}'" if len(push) == 1 else None
 
 
-def _by_dataset(replay: Replay, origin: Origin, mode: Mode) -> _Found:
+def _read_of(dataset: str, columns: TracedColumns | None) -> frozenset[str]:
+    """The columns of a dataset that others are made of."""
+    sources = [
+        each for made_of in (columns.made_of if columns else {}).values() for each in made_of
+    ]
+    return frozenset(each.column for each in sources if each.dataset == dataset)
+
+
+def _add_columns(found: _Found, replay: Replay, lineage: Lineage | None) -> None:
+    """What the engine tells of columns, by the names of datasets."""
+    if lineage is None:
+        return
+    names = {each.alias: each.store.name for each in replay.inputs}
+
+    def sources(origins: Origins) -> set[ColumnSource]:
+        return {ColumnSource(names[alias], column, how) for alias, column, how in origins}
+
+    found.columns = {name: sources(origins) for name, origins in lineage.columns.items()}
+    found.decided_by = sources(lineage.records)
+
+
+def _by_dataset(replay: Replay, origin: Origin, told: Provenance) -> _Found:
+    mode = told.choice.mode
     found = _Found(before=origin.before)
+    _add_columns(found, replay, told.lineage)
     for each in replay.inputs:
         name = each.store.name
         if each.alias in origin.records:

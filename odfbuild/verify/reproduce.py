@@ -15,14 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odfbuild.engine.contract import Engine, vocabulary_of
+from odfbuild.engine.contract import Engine, Told, vocabulary_of
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
+from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.engine.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
-from odfbuild.errors import ChainError, Errors, IntegrityError, OdfbuildError
+from odfbuild.errors import ChainError, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.odf.chain.step import told_watermark
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform
+from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform, TransformSql
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.schema.compare import incompatibilities
@@ -117,11 +119,13 @@ def verify_reproducibility(
     get_engine: Callable[[], Engine],
     scratch: Path,
     extent: Extent | None = None,
+    by: Callable[[TransformSql], str] | None = None,
 ) -> Reproduction:
     """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
 
     Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
-    something to do. `scratch` is an empty folder. Several steps are done at once.
+    something to do. `scratch` is an empty folder. Several steps are done at once. Each is done in
+    the version that its chain records, or in the one that `by` names.
     """
     histories = Histories(workspace)
     findings: list[Finding] = []
@@ -148,12 +152,15 @@ def verify_reproducibility(
             def again(task: tuple[str, Replay]) -> Finding | None:
                 name, replay = task
                 try:
-                    return _replay(workspace.dataset(name), replay, engine, scratch)
+                    if by is not None:
+                        replay = _in_version(replay, by(replay.transform.transform))
+                    later = _later_versions(histories.of(name), replay)
+                    return _replay(workspace.dataset(name), replay, engine, scratch, later)
                 except Exception as error:
                     return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
 
             results = pool.map(again, tasks)
-            findings += [finding for finding in results if finding is not None]
+            findings += _each_version_once([found for found in results if found is not None])
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
     return Reproduction(tuple(findings), len(tasks), derivatives)
@@ -180,9 +187,54 @@ def _each_input_once(errors: Sequence[IntegrityError]) -> list[IntegrityError]:
     ]
 
 
+def _each_version_once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, of steps that need the same absent engine the first with their number."""
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for each in findings:
+        key = (each.dataset, each.message if each.code == "E1447" else str(each.block))
+        found.setdefault(key, []).append(each)
+    return [
+        replace(first, message=f"{first.message}; and {count(len(others), 'later step')}")
+        if others
+        else first
+        for first, *others in found.values()
+    ]
+
+
+def _in_version(replay: Replay, version: str) -> Replay:
+    """The step as another version of its engine does it."""
+    event = replay.before.transform
+    if event is None or not version:
+        return replay
+    event = replace(event, transform=replace(event.transform, version=version))
+    return replace(replay, before=replace(replay.before, transform=event))
+
+
+def _later_versions(history: History, replay: Replay) -> tuple[str, ...]:
+    """Versions that the chain records for the same queries after a step, the newest first.
+
+    They went on where the step's was, or proved that they give the same (`engine deprecate`).
+    """
+    made = replay.transform
+    later = (
+        block.event.transform.version
+        for _, block in reversed(history.links)
+        if block.sequence_number > replay.sequence_number
+        and isinstance(block.event, SetTransform)
+        and unversioned(block.event) == unversioned(made)
+    )
+    return tuple(dict.fromkeys(each for each in later if each and each != made.transform.version))
+
+
+def unversioned(event: SetTransform) -> SetTransform:
+    """A transformation without the version of its engine."""
+    return replace(event, transform=replace(event.transform, version=None))
+
+
 def _runs_here(replay: Replay) -> bool:
-    """Whether the engine of a step is here, or one whose queries can be translated."""
-    return replay.transform.transform.engine.lower() in (SPARK, *FOREIGN)
+    """Whether the engine of a step may be here, or is one whose queries can be translated."""
+    transform = replay.transform.transform
+    return transform.engine.lower() in (SPARK, *FOREIGN) or is_remote_release(transform.version)
 
 
 def _other_engines(name: str, replays: Sequence[Replay]) -> list[Finding]:
@@ -234,10 +286,16 @@ def _within(
     return replays
 
 
-def _replay(store: DatasetStore, replay: Replay, engine: Engine, base: Path) -> Finding | None:
+def _replay(
+    store: DatasetStore, replay: Replay, engine: Engine, base: Path, later: Sequence[str] = ()
+) -> Finding | None:
     scratch = Path(tempfile.mkdtemp(dir=base))
     try:
-        return _compare(store, replay, _run(store, replay, engine, scratch))
+        return _compare(store, replay, *_run(store, replay, engine, scratch))
+    except EngineError as error:
+        if error.code == "E1447" and later:
+            return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
+        return _refused(store.name, replay, error)
     except Errors as errors:
         return _refused(store.name, replay, errors.errors[0])
     except OdfbuildError as error:
@@ -246,18 +304,20 @@ def _replay(store: DatasetStore, replay: Replay, engine: Engine, base: Path) -> 
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> StagedSlice | None:
-    """The slice that the step gives now; `None` when it has no records."""
+def _run(
+    store: DatasetStore, replay: Replay, engine: Engine, scratch: Path
+) -> tuple[StagedSlice | None, Told | None]:
+    """The slice that the step gives now, if it has records, and what its engine says beside."""
     before = replay.before
     vocab = vocabulary_of(before.vocab)
     if not is_computed(before, replay.inputs):
-        return None
+        return None, None
     history = (store, before.head)
     inputs = as_limited(store, replay.recorded, replay.inputs)
-    task = transform_task(store.name, before, inputs, scratch, history)
+    task = transform_task(store.name, before, inputs, scratch, history, replay.system_time)
     result = engine.transform(task)
-    if before.schema is None:
-        return None
+    if before.schema is None or result.schema is None:
+        return None, result.told
     committed = read_schema(before.schema)
     required = required_as(from_pyarrow(result.schema), committed)
     found = from_pyarrow(dataset_schema(to_pyarrow(required), vocab))
@@ -269,7 +329,7 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
             dataset=store.name,
             help=_HELP.format(name=store.name),
         )
-    return write_slice(
+    staged = write_slice(
         result,
         dataset=store.name,
         schema=to_pyarrow(committed),
@@ -278,12 +338,18 @@ def _run(store: DatasetStore, replay: Replay, engine: Engine, scratch: Path) -> 
         system_time=replay.system_time,
         target=scratch / "slice.parquet",
     )
+    return staged, result.told
 
 
-def _compare(store: DatasetStore, replay: Replay, staged: StagedSlice | None) -> Finding | None:
+def _compare(
+    store: DatasetStore, replay: Replay, staged: StagedSlice | None, told: Told | None
+) -> Finding | None:
     recorded = replay.recorded
     data = staged.data if staged else None
     marks = watermarks_in_question(replay)
+    if told is not None:
+        promised = [each.step.watermark for each in replay.inputs]
+        marks = (told_watermark(replay.before.watermark, told.watermark, promised)[0],)
     replayed = [replace(recorded, new_data=data, new_watermark=mark) for mark in marks]
     if any(is_reproduced(recorded, each) for each in replayed):
         return None
@@ -320,7 +386,9 @@ def _other_records(
         store.name,
         replay,
         "E0820",
-        "its records are not reproducible: the same step gives others" + _releases(replay),
+        "its records are not reproducible: the same step gives others"
+        + _releases(replay)
+        + _hashes(replay, recorded, staged),
         path=path,
         offset=recorded.offset_interval.start + found.row,
         differences=found.values,
@@ -330,12 +398,23 @@ def _other_records(
 def _releases(replay: Replay) -> str:
     """That another release of the engine may be the reason, if it was another one."""
     transform = replay.transform.transform
+    used = replay.before.transform
+    if used is not None and is_remote_release(used.transform.version):
+        recorded, now = transform.version, used.transform.version
+        return "" if recorded == now else f" (computed by {recorded}, recomputed by {now})"
     if not ran_on_spark(transform):
         return f" (computed by {_engine(replay.transform)}, recomputed by Spark)"
     recorded, now = transform.version, release_for(transform, engine_version())
     if recorded in (None, now):
         return ""
     return f" (computed by release {recorded}, recomputed by {now})"
+
+
+def _hashes(replay: Replay, recorded: DataSlice, staged: StagedSlice) -> str:
+    """Both logical hashes, for those who make an engine that is a program of its own."""
+    if not is_remote_release(replay.transform.transform.version):
+        return ""
+    return f"; logical hashes: {recorded.logical_hash}, now {staged.data.logical_hash}"
 
 
 def _count(data: DataSlice | None) -> str:
@@ -348,8 +427,9 @@ def _count(data: DataSlice | None) -> str:
 def _refused(name: str, replay: Replay, error: OdfbuildError) -> Finding:
     if error.code == "E0820":
         return _finding(name, replay, "E0820", error.message)
+    code = "E1447" if error.code in ("E1432", "E1447") else "E0824"
     return replace(
-        _finding(name, replay, "E0824", f"its step cannot be recomputed: {error.message}"),
+        _finding(name, replay, code, f"its step cannot be recomputed: {error.message}"),
         help=_OTHER_ENGINE if error.code == "E0519" else error.help or "",
     )
 

@@ -30,7 +30,7 @@ from odfbuild.engine.contract import (
     Vocabulary,
 )
 from odfbuild.engine.mode import RECORD_BY_RECORD
-from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, TransformSql
+from odfbuild.odf.model import MergeStrategyAppend, ReadStepNdJson, ReadStepParquet, TransformSql
 
 MILLIS = pa.timestamp("ms", "UTC")
 RESULT = pa.schema([("event_time", MILLIS), ("id", pa.int64()), ("value", pa.int64())])
@@ -116,5 +116,7 @@ def _read(task: IngestTask) -> pa.Table:
     if isinstance(task.read, ReadStepNdJson):
         schema = json.ParseOptions(explicit_schema=pa.schema(types.items()))
         return json.read_json(task.file, parse_options=schema).cast(RESULT)
+    if isinstance(task.read, ReadStepParquet):
+        return pq.read_table(task.file).select(RESULT.names).cast(RESULT)
     options = csv.ConvertOptions(column_types=types)
     return csv.read_csv(task.file, convert_options=options).cast(RESULT)

@@ -16,6 +16,14 @@ DAILY = (
     "GROUP BY window(event_time, '1 day')"
 )
 
+NO_WINDOWS = {
+    "dataset": "derived",
+    "late_records": 0,
+    "records_for_new_query": 0,
+    "dropped_records": 0,
+    "repeated_records": 0,
+}
+
 
 def at(text: str) -> Timestamp:
     return Timestamp.parse(text)
@@ -169,9 +177,7 @@ def test_the_plan_counts_records_that_came_behind_a_window(odfbuild: Program) ->
     plan = odfbuild.ok("plan")
     assert "2 records arrived after the window was closed and are left out" in plan.out
     data = odfbuild.ok("plan", "--json").data
-    assert data["windows"] == [
-        {"dataset": "derived", "late_records": 2, "records_for_new_query": 0}
-    ]
+    assert data["windows"] == [{**NO_WINDOWS, "late_records": 2}]
     odfbuild.apply()
     found = odfbuild.ok("watermark", "late", "derived", "--json").data
     assert (found["total"], found["windows"]) == (2, True)
@@ -198,10 +204,62 @@ def test_a_changed_query_says_how_many_records_of_open_windows_it_gets(odfbuild:
     plan = odfbuild.ok("plan")
     assert "the new query reads 3 earlier records again" in plan.out
     data = odfbuild.ok("plan", "--json").data
-    assert data["windows"] == [
-        {"dataset": "derived", "late_records": 0, "records_for_new_query": 3}
-    ]
+    assert data["windows"] == [{**NO_WINDOWS, "records_for_new_query": 3}]
     # Windows of two days: that of 2 and 3 January is open as well.
     tiny.derive("derived", DAILY.replace("1 day", "2 days"))
     data = odfbuild.ok("plan", "--json").data
-    assert data["windows"][0]["records_for_new_query"] == 5
+    assert data["windows"] == [{**NO_WINDOWS, "records_for_new_query": 5, "repeated_records": 1}]
+
+
+def opened(odfbuild: Program, query: str) -> Tiny:
+    """A result of `query` until 3 January, 11:30, with four records on that day."""
+    tiny = Tiny(odfbuild.root)
+    tiny.derive("derived", query)
+    add(tiny, "2", "2024-01-03 10:00:00", "2024-01-03 11:10:00", "2024-01-03 11:30:00")
+    odfbuild.apply()
+    return tiny
+
+
+def test_a_window_that_is_open_when_the_query_changes_closes_by_the_new_one_as_a_whole(
+    odfbuild: Program,
+) -> None:
+    tiny = opened(odfbuild, DAILY)
+    tiny.derive("derived", DAILY.replace("count(*) AS value", "count(*) * 100 AS value"))
+    assert "the new query reads 4 earlier records again" in odfbuild.ok("plan").out
+
+
+def test_records_that_no_window_of_the_new_query_holds_are_counted_in_the_plan(
+    odfbuild: Program,
+) -> None:
+    tiny = opened(odfbuild, DAILY)
+    tiny.derive("derived", DAILY.replace("1 day", "1 hour"))
+    # The watermark is 11:30: hours that ended before hold the records of 0:00 and 10:00.
+    plan = odfbuild.ok("plan")
+    assert "2 records of open windows will be in no result" in plan.out
+    assert odfbuild.ok("plan", "--json").data["windows"] == [
+        {**NO_WINDOWS, "records_for_new_query": 2, "dropped_records": 2}
+    ]
+
+
+def test_records_that_longer_windows_of_the_new_query_count_again_are_counted_in_the_plan(
+    odfbuild: Program,
+) -> None:
+    tiny = opened(odfbuild, DAILY.replace("1 day", "1 hour"))
+    tiny.derive("derived", DAILY)
+    plan = odfbuild.ok("plan")
+    assert "2 records of closed windows will be counted again" in plan.out
+
+
+def test_a_query_without_windows_leaves_records_of_open_ones_in_no_result(
+    odfbuild: Program,
+) -> None:
+    tiny = opened(odfbuild, DAILY)
+    tiny.derive("derived", "SELECT event_time, id, value FROM source")
+    plan = odfbuild.ok("plan")
+    assert "4 records of open windows will be in no result" in plan.out
+    # A query over the whole history leaves nothing out.
+    tiny.derive(
+        "derived",
+        "SELECT event_time, max(id) AS id, sum(value) AS value FROM source GROUP BY event_time",
+    )
+    assert "in no result" not in odfbuild.ok("plan").out

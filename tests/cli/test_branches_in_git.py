@@ -137,11 +137,11 @@ def test_a_branch_is_closed_once_git_has_merged_its_branch_or_lost_it(
         change(tiny, program, name)
         git(tiny.root, "checkout", "-q", "main")
         git(tiny.root, "checkout", "-q", ".")
-    assert "0 branches" in program.ok("branch", "delete", "--closed", "-y").out
+    assert "nothing to delete" in program.ok("branch", "delete", "--closed", "-y").out
     git(tiny.root, "merge", "-q", "--no-ff", "-m", "Merge it", "topic-pr-1")
     git(tiny.root, "branch", "-q", "-D", "topic-pr-2")
     said = program.ok("branch", "delete", "--closed", "--older-than", "1h", "-y")
-    assert "0 branches" in said.out
+    assert "nothing to delete" in said.out
     said = program.ok("branch", "delete", "--closed", "-y", "--json")
     assert said.data["branches"] == ["pr-1", "pr-2"]
 
@@ -157,10 +157,10 @@ def test_a_shallow_clone_does_not_take_what_it_lacks_for_gone(
     git(folder, "fetch", "-q", "--depth", "1", "origin", "topic-pr-1")
     git(folder, "checkout", "-q", "FETCH_HEAD", "--", "chains")
     shallow = Program(folder, odfbuild.monkeypatch, odfbuild.capsys)
-    assert "0 branches" in shallow.ok("branch", "delete", "--closed", "-y").out
-    assert "0 branches" in shallow.ok("branch", "delete", "--closed", "--fetch", "-y").out
+    assert "nothing to delete" in shallow.ok("branch", "delete", "--closed", "-y").out
+    assert "nothing to delete" in shallow.ok("branch", "delete", "--closed", "--fetch", "-y").out
     git(shared, "branch", "-q", "-D", "topic-pr-1")
-    assert "0 branches" in shallow.ok("branch", "delete", "--closed", "-y").out
+    assert "nothing to delete" in shallow.ok("branch", "delete", "--closed", "-y").out
     assert "1 branch" in shallow.ok("branch", "delete", "--closed", "--fetch", "-y").out
 
 

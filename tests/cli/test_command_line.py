@@ -22,6 +22,7 @@ from tests.apply.tiny import Tiny
 
 NO_JSON = {
     "docs serve": "shows pages to browsers until it is stopped",
+    "engine serve": "answers coordinators until it is stopped",
     "serve": "answers other projects until it is stopped",
     "shell": "is a prompt: `sql` answers one question as JSON",
 }
@@ -139,7 +140,8 @@ def test_a_system_without_locks_of_unix_is_told_what_is_supported(use: str, ends
 def test_consent_has_one_spelling() -> None:
     asking = {name for name, command in COMMANDS.items() if "-y" in names(command)}
     assert asking == {
-        *("apply", "branch delete", "gc", "lock break", "migrate", "promote", "render", "reset")
+        *("apply", "branch delete", "gc", "lock break", "migrate", "promote", "render", "reset"),
+        "table rebuild",
     }
     for command in COMMANDS.values():
         assert "--yes" not in names(command)

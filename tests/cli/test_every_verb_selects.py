@@ -76,6 +76,10 @@ def sections(said: Said) -> set[str]:
     return set(re.findall(r'<section id="d-(\w+)">', said.out))
 
 
+def of_tables(said: Said) -> set[str]:
+    return {each["dataset"] for each in said.data["tables"]}
+
+
 SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "lint": (("lint", "--json"), listed("datasets")),
     "render": (("render",), manifests),
@@ -90,6 +94,7 @@ SELECTING: dict[str, tuple[tuple[str, ...], Callable[[Said], set[str]]]] = {
     "test": (("test", "--json"), listed("datasets")),
     "verify": (("verify", "--integrity", "--json"), listed("datasets")),
     "gc": (("gc", "--dry-run", "--grace", "0", "--json"), garbage),
+    "table": (("table", "ls", "--json"), of_tables),
     "storage": (("storage", "status", "--json"), listed("datasets")),
     "push": (("push", "--dry-run", "--json", "--to", "../published"), listed("datasets")),
     "key": (("key", "status", "--json"), listed("")),
@@ -145,6 +150,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiny]:
         config = tiny.root / "odfbuild.yaml"
         config.write_text(
             config.read_text() + "  storage: ../storage\n  selectors: {mine: made}\n"
+            "  tables: [{match: ['*'], format: parquet, location: lake}]\n"
             "  checks:\n    - {match: ['*'], notNull: [id]}\n"
         )
         (tiny.root / ".gitignore").write_text("/.odfbuild*\n")

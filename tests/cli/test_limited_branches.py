@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ import pytest
 
 from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
 from odfbuild.engine.part_of_inputs import part_of
-from odfbuild.engine.step_limits import limit_in_chain
+from odfbuild.engine.step_limits import limit_of_step
+from odfbuild.odf.model import ExecuteTransform
+from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import Limit
+from odfbuild.store.dataset import DatasetStore
 from tests.apply.tiny import QUERY
 from tests.cli.branches import BY_100, Bench, applied, bench, plan_of
 
@@ -74,10 +78,17 @@ def test_a_limit_stands_in_the_plan_the_file_of_the_branch_and_the_chain(bench: 
         store = space.dataset(name)
         # The file can be edited; the chain says so all the same.
         (store.path / "info" / "branches" / "pr-1").unlink()
-        assert limit_in_chain(store, each.head, each.base) == limit
+        assert _limits(store, each.head, each.base) == {limit}
         head = store.main_head()
         assert head is not None
-        assert limit_in_chain(store, head) is None
+        assert _limits(store, head) == set()
+
+
+def _limits(store: DatasetStore, head: Multihash, base: Multihash | None = None) -> set[Limit]:
+    """What limited the steps of `(base, head]`."""
+    steps = [block.event for _, block in takewhile(lambda each: each[0] != base, store.walk(head))]
+    found = [limit_of_step(store, each) for each in steps if isinstance(each, ExecuteTransform)]
+    return {each.limit for each in found if each is not None}
 
 
 def test_a_limited_branch_is_not_promoted_even_if_its_file_was_edited(bench: Bench) -> None:

@@ -110,6 +110,11 @@ def test_a_query_comes_from_a_file_or_from_standard_input(
     [
         ("SELECT nam FROM root\nJOIN city.people-now USING (id)", "there is no column 'nam'"),
         ("SELECT 1", "error[E0580]: the query reads no dataset"),
+        (
+            "SELECT * FROM 'root'",
+            "'root' is text, not a name\nhelp: write `root`, or the name without",
+        ),
+        ('SELECT * FROM "root"', '"root" is text, not a name\nhelp: write `root`'),
         ("SELECT * FROM VALUES (1), (2)", "error[E0580]: the query reads no dataset"),
         ("SELECT * FROM (VALUES (1))", "error[E0580]: the query reads no dataset"),
         ("SELECT * FROM range(3)", "error[E0580]: the query reads no dataset"),

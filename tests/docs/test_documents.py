@@ -5,9 +5,13 @@ from __future__ import annotations
 import html
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from odfbuild.engine.resident.card import all_running
+from odfbuild.engine.resident.find import stop
 
 from ..example.odfbuild_project import MADE_BY_APPLY, ExampleProject
 from .console import DOCUMENTS, ROOT, commands, matches, run_all
@@ -22,7 +26,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ExampleProject.applied(tmp_path_factory).root
 
 
+@pytest.fixture
+def staying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The commands of one document share an engine, in which Spark starts once."""
+    monkeypatch.setenv("ODFBUILD_RESIDENT", "auto")
+    monkeypatch.setenv("ODFBUILD_IDLE_MINUTES", "0.5")
+    yield
+    for each in all_running():
+        if Path(each.project).is_relative_to(tmp_path):
+            stop(each)
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("staying")
 @pytest.mark.parametrize(
     "document",
     # The tutorial begins with nothing: see test_tutorial.

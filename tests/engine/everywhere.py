@@ -49,7 +49,7 @@ class Varied(SparkEngine):
     """The engine with other settings that must not matter."""
 
     def __init__(self, engine: SparkEngine, partitions: int) -> None:
-        super().__init__(engine._session)
+        super().__init__(engine._recovery)
         self.partitions = partitions
 
     @contextmanager

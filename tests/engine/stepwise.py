@@ -43,7 +43,10 @@ def millis(text: str) -> int:
 
 @dataclass
 class Source:
-    """An input: its blocks, each a file (or none) and the watermark after it."""
+    """An input: its blocks, each a file (or none) and the watermark after it.
+
+    The system time of a block is its number in seconds.
+    """
 
     folder: Path
     alias: str
@@ -78,7 +81,7 @@ class Source:
             [
                 list(range(self.next_offset, self.next_offset + count)),
                 list(ops or [0] * count),
-                [0] * count,
+                [len(self.blocks) * 1000] * count,
                 times,
                 *([r[1 + i] for r in rows] for i in range(len(self.columns))),
             ],
@@ -125,6 +128,7 @@ class Derived:
     mode: Mode | None = None
     reason: str = ""
     schema: pa.Schema | None = None
+    system_time: Timestamp = Timestamp.from_millis(0)  # noqa: RUF009
 
     def step(self, *upto: int) -> list[tuple[Any, ...]]:
         """Read the inputs up to these numbers of blocks (all without); returns the new records."""
@@ -155,7 +159,7 @@ class Derived:
             schema=self.schema,
             vocab=VOCAB,
             first_offset=self.records,
-            system_time=Timestamp.from_millis(0),
+            system_time=self.system_time,
             target=scratch / "slice.parquet",
         )
         if staged is None:

@@ -30,7 +30,7 @@ from odfbuild.engine.spark.connect.remote import Remote
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.session import sandbox
-from odfbuild.engine.spark.session.recovery import why_lost
+from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.errors import EngineProblem, OdfbuildError, QueryError
 from tests.apply.in_process import Program, share
 from tests.apply.tiny import Tiny
@@ -75,7 +75,7 @@ def on_a_server(spark_engine: SparkEngine, shared: Path, folder: Path) -> Iterat
         session = copy.copy(spark_engine._session)
         session.settings = replace(session.settings, master=master)
         session.remote = Remote(session.settings, session.spark, shared)
-        yield ConnectExecutor(SparkEngine(session), session.remote, process)
+        yield ConnectExecutor(SparkEngine(Recovery(session)), session.remote, process)
         session.remote.stop()
 
 

@@ -76,6 +76,14 @@ DATAFUSION = [
         "power(i % 10, 2)",
         "i / 2.0",
         "d / nullif(l, 0)",
+        "i / nullif(l, 0)",
+        "l / nullif(i, 0)",
+        "i / nullif(i, 0)",
+        "(l - 7) / 7",
+        "-i / 60 * 60",
+        "to_unixtime(ts) / 3600",
+        "CAST(l AS BIGINT) / 1000",
+        "i / 2.5",
         "CAST(i AS DOUBLE) / 3",
         "d / 8",
         "dec + dec",
@@ -92,7 +100,7 @@ REFUSED_BY_DATAFUSION = {
     "concat(s, ts)": "spelled in another way",
     "CAST(dec AS TEXT)": "spelled in another way",
     "i + 9999999999999999999": "so many digits",
-    "i / nullif(l, 0)": "gives whole numbers for whole numbers",
+    "i / least(l, 5)": "gives whole numbers for whole numbers",
     "dec / 2": "has other digits in datafusion",
 }
 REFUSED_BY_FLINK = {

@@ -24,7 +24,7 @@ from tests.apply.in_process import share
 
 EXAMPLE = Path(__file__).parents[2] / "example_project"
 PROGRAM = Path(sys.executable).with_name("odfbuild")
-MADE_BY_APPLY = ("chains", ".odfbuild", ".odfbuild-keys")
+MADE_BY_APPLY = ("chains", ".odfbuild", ".odfbuild-keys", "lake")
 
 
 @dataclass(frozen=True)

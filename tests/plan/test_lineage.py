@@ -6,11 +6,10 @@ import marshal
 
 import pytest
 
+from odfbuild.engine.lineage import Influence, Lineage
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.columns.lineage import Lineage
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.columns.query_lineage import lineage_of
-from odfbuild.plan.model import Influence
 
 INPUTS = {
     "flights": ("event_time", "carrier", "dep_delay", "Distance"),

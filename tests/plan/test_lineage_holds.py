@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from odfbuild.engine.lineage import Lineage
 from odfbuild.odf.model import SqlQueryStep, TransformSql
-from odfbuild.plan.columns.lineage import Lineage
 from odfbuild.plan.columns.query_lineage import lineage_of
 
 TABLES = {"a": ("id", "x", "y"), "b": ("id", "u", "v")}

@@ -28,7 +28,7 @@ SCHEMA: Any = VALIDATORS["Project"].schema
 CONTENT = SCHEMA["properties"]["content"]
 USED = {
     *("type", "properties", "required", "additionalProperties", "items", "enum", "const"),
-    *("minLength", "pattern", "minimum", "exclusiveMinimum"),
+    *("minLength", "pattern", "minimum", "exclusiveMinimum", "if", "then", "else"),
 }
 SAID = {"$schema", "title", "description", "default", "examples"}
 
@@ -55,7 +55,20 @@ ALL = {
     "environments": {"dev": {"state": "x", "storage": "../data"}},
     "moved": {"a": "b"},
     "policies": [{"match": ["A*"], "forward-only": "refuse", "rebuild": "allow"}],
-    "engines": {"flink": "spark"},
+    "engines": {
+        "flink": "spark",
+        "risingwave": {"address": "unix:/run/engine", "version": "1.2"},
+        "datafusion": {
+            "image": f"ghcr.io/acme/engine@sha256:{'0' * 64}",
+            "memory": "1g",
+            "cpus": 1.5,
+            "pids": 10,
+            "timeout": 60,
+            "startTimeout": 5,
+            "network": "none",
+            "writable": True,
+        },
+    },
     "checks": [
         {
             "match": ["*"],
@@ -69,6 +82,22 @@ ALL = {
         }
     ],
     "freshness": [{"match": ["a"], "maxAge": "36h"}],
+    "tables": [
+        {
+            "match": ["a"],
+            "format": "kartothek",
+            "location": "../lake",
+            "name": "{dataset}-x",
+            "group": "g",
+            "view": "history",
+            "partitionBy": ["a"],
+            "indices": ["b"],
+            "sort": ["c"],
+            "targetFileSize": "64MB",
+            "keep": "1d",
+        },
+        {"match": ["*"], "format": "iceberg", "location": "s3://x", "catalogue": {"type": "sql"}},
+    ],
     "watermarks": [{"match": ["a"], "delay": "1h", "maxAhead": "2d", "nowMinus": "30m"}],
     "owners": [{"match": ["a"], "owners": ["@data/rail"]}],
     "show": [{"match": ["a"], "samples": True, "columns": {"include": ["*"], "exclude": ["SSN"]}}],
@@ -159,7 +188,7 @@ def test_reading_knows_every_keyword_that_the_schemas_use() -> None:
                 if key == "properties":
                     for each in value.values():
                         yield from keywords(each)
-                elif key in ("items", "additionalProperties"):
+                elif key in ("items", "additionalProperties", "then", "else"):
                     yield from keywords(value)
 
     for validator in VALIDATORS.values():

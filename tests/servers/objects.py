@@ -33,14 +33,33 @@ class Objects:
 @contextlib.contextmanager
 def s3_endpoint() -> Iterator[Objects]:
     """An endpoint with an empty bucket, and the environment that leads there."""
-    import boto3
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
+    try:
+        with _leading_to(f"http://{host}:{port}") as objects:
+            yield objects
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def s3_program(folder: Path) -> Iterator[Objects]:
+    """The same as a program of its own, for clients that let no thread run while they wait."""
+    port = free_port()
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, port, folder / "log"), _leading_to(f"http://127.0.0.1:{port}") as objects:
+        yield objects
+
+
+@contextlib.contextmanager
+def _leading_to(endpoint: str) -> Iterator[Objects]:
+    import boto3
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
@@ -48,10 +67,7 @@ def s3_endpoint() -> Iterator[Objects]:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         client = boto3.client("s3", endpoint_url=endpoint)
         client.create_bucket(Bucket=BUCKET)
-        try:
-            yield Objects(endpoint, client)
-        finally:
-            server.stop()
+        yield Objects(endpoint, client)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,22 @@ def test_names_are_listed_one_level_at_a_time(place: Place) -> None:
     assert place.below("b").list() == ["c/"]
     assert place.below("b").below("c").read("refs/head", 1) == b"x"
     assert place.below("b").address.endswith("/b")
+
+
+@everywhere
+def test_files_are_listed_at_any_depth_with_sizes_and_times_and_removed(place: Place) -> None:
+    begin = time.time()
+    for name in ("a/refs/head", "a/blocks/f1", "top"):
+        place.write(name, b"xy")
+    found = {each.name: each for each in place.files()}
+    assert found.keys() == {"a/refs/head", "a/blocks/f1", "top"}
+    assert {each.bytes for each in found.values()} == {2}
+    assert all(begin - 5 < each.written < time.time() + 5 for each in found.values())
+    assert {each.name for each in place.files("a")} == {"a/refs/head", "a/blocks/f1"}
+    assert list(place.files("b")) == []
+    place.remove("a/refs/head")
+    place.remove("a/refs/head")
+    assert {each.name for each in place.files()} == {"a/blocks/f1", "top"}
 
 
 @everywhere

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any
 
@@ -68,6 +69,7 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
     [whole] = odfbuild.ok("provenance", "sampled", "0", "-r", "--json").data
     assert tree(whole) == ("sampled", [[0, 0]], [("derived", [[0, 2]], [("root", [[0, 2]], [])])])
     assert [whole["inputs"][0]["whole"], whole["inputs"][0]["inputs"][0]["whole"]] == ["LIMIT"] * 2
+    _columns_are_traced_down_to_the_roots(odfbuild, tiny)
 
     [root] = odfbuild.ok("provenance", "root", "3", "--json").data
     assert (tree(root), root["sample"][0]["id"]) == (("root", [[3, 3]], []), 4)
@@ -108,3 +110,43 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
     [read] = alone["inputs"]
     assert (read["offsets"], read["inputs"]) == ([[1, 1]], [])
     assert "has no chain here" in read["untold"]
+
+
+def _columns_are_traced_down_to_the_roots(odfbuild: Program, tiny: Tiny) -> None:
+    asked = ("provenance", "counted", "1", "-r", "--columns")
+    [found] = odfbuild.ok(*asked, "--json").data
+    assert columns(found) == {
+        "event_time": ["derived.event_time (derivation)"],
+        "odd": ["derived.value (derivation)"],
+        "n": [],
+    }
+    assert found["decidedBy"] == [{"dataset": "derived", "column": "value", "how": "grouping"}]
+    # Of the input, the columns that those above are made of: not `id`.
+    [derived] = found["inputs"]
+    assert columns(derived) == {
+        "event_time": ["root.event_time (copy)"],
+        "value": ["root.value (derivation)"],
+    }
+    assert "columns" not in derived["inputs"][0]
+    # The other forms tell the same.
+    told = [*columns(found).values(), *columns(derived).values(), ["derived.value (grouping)"]]
+    text, page = (odfbuild.ok(*asked, *each).out for each in ((), ("--format", "html")))
+    for sources in told:
+        assert all(source in text and source in page for source in sources)
+    assert re.search(r"│  n +a constant", text)
+    # Where no single records can be told, columns can.
+    [whole] = odfbuild.ok("provenance", "sampled", "0", "-r", "--columns", "--json").data
+    assert columns(whole)["value"] == ["derived.value (copy)"]
+    assert columns(whole["inputs"][0])["value"] == ["root.value (derivation)"]
+    # Python: the same trees.
+    [tree] = Project(tiny.root).provenance("counted", [1], columns=True)
+    assert tree.columns is not None
+    assert [str(each.column) for each in tree.columns.made_of["odd"]] == ["value"]
+
+
+def columns(found: Any) -> dict[str, list[str]]:
+    """What each column is made of, as text has it."""
+    return {
+        each["name"]: [f"{e['dataset']}.{e['column']} ({e['how']})" for e in each["from"]]
+        for each in found["columns"]
+    }

@@ -130,7 +130,9 @@ def _check(found: Definitions, names: set[str], get_engine: Callable[[], Engine]
         if name in needed
     ]
     known = KnownQueries(found.workspace.cache, engine_version())
-    checked = check_queries(subjects, found.projections, get_engine, known)
+    checked = check_queries(
+        subjects, found.projections, get_engine, known, found.project.config.engines
+    )
     if checked.errors:
         raise together(
             [

@@ -29,7 +29,7 @@ from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.internals.status import message, stages
-from odfbuild.engine.spark.merging.merge import merge
+from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.inputs import empty_view
@@ -42,7 +42,7 @@ from odfbuild.engine.spark.queries.transform import (
     screen,
 )
 from odfbuild.engine.spark.reading.bad_records import BadRecords
-from odfbuild.engine.spark.reading.read import read_source
+from odfbuild.engine.spark.reading.read import can_be_together, read_source
 from odfbuild.engine.spark.results.executor import use, why_here
 from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.session.limits import within
@@ -66,14 +66,34 @@ def start_engine(
 
     Raises `EnvironmentProblem` when there is no usable Java, or no such cluster.
     """
-    return SparkEngine(Session(settings, reach))
+    return SparkEngine(Recovery(Session(settings, reach)))
 
 
 class SparkEngine:
     """`contract.Engine` in one Spark session; every request has views of its own."""
 
-    def __init__(self, session: Session) -> None:
-        self._recovery = Recovery(session)
+    def __init__(
+        self, recovery: Recovery, caller: str = "", step_seconds: float | None = None
+    ) -> None:
+        self._recovery = recovery
+        self._caller = caller
+        self._step_seconds = step_seconds
+        self._begun: set[str] = set()
+
+    @property
+    def jvm(self) -> int | None:
+        """The process id of its JVM."""
+        return self._session.jvm
+
+    def for_caller(self, caller: str, step_seconds: float | None) -> SparkEngine:
+        """The same engine for one of several programs, with a limit and jobs of its own."""
+        return SparkEngine(self._recovery, f"{caller} ", step_seconds)
+
+    def cancel(self) -> None:
+        """Cancel all jobs that this caller has now."""
+        spark = self._session.spark
+        for group in tuple(self._begun):
+            spark.sparkContext.cancelJobGroup(group)
 
     @property
     def _session(self) -> Session:
@@ -150,6 +170,22 @@ class SparkEngine:
 
         return self._recovery.carry_out(work)
 
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
+        """See `contract.ReadsTogether`."""
+        session = self._session
+        if session.remote is not None or not all(map(can_be_together, tasks)):
+            return None
+        reached = [replace(e, file=session.within_reach(e.file, e.scratch)) for e in tasks]
+
+        def work(again: bool) -> Sequence[EngineResult] | None:
+            with self.request(tasks[0].dataset) as spark:
+                return None if again else merge_together(spark, reached)
+
+        try:
+            return self._recovery.carry_out(work)
+        except Exception:  # what is wrong is told by the one file that is to blame
+            return None
+
     def violations(
         self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
     ) -> tuple[int, str]:
@@ -177,11 +213,15 @@ class SparkEngine:
         if there is not None:
             return there
         try:
-            return headway_of(self._session, dataset)
+            return headway_of(self._session, self._caller + dataset)
         except Exception:
             if self._session.exit_code(0) is None:
                 raise
             return None
+
+    def printed(self) -> Path | None:
+        """The file to which the JVM prints; `None` where none runs."""
+        return self._session.log
 
     def about(self) -> EngineInfo:
         """See `contract.Engine`."""
@@ -203,17 +243,20 @@ class SparkEngine:
         try:
             spark = session.request()
             context = spark.sparkContext
-            context.setJobGroup(dataset, dataset)
+            group = self._caller + dataset
+            self._begun.add(group)
+            context.setJobGroup(group, dataset)
             remote = session.remote
             if remote is not None:
                 use(spark, remote.executor(dataset))
 
             def cancel() -> None:
-                context.cancelJobGroup(dataset)
+                context.cancelJobGroup(group)
                 if remote is not None:
                     remote.cancel(dataset)
 
-            with within(in_force(session.settings).step_seconds, dataset, cancel):
+            seconds = self._step_seconds or in_force(session.settings).step_seconds
+            with within(seconds, dataset, cancel):
                 yield spark
         except Exception as error:
             raised = why_lost(error, session, dataset)
@@ -229,11 +272,11 @@ def _afresh(task: Task) -> Task:
     return replace(task, scratch=Path(tempfile.mkdtemp(dir=task.scratch)))
 
 
-def headway_of(session: Session, dataset: str) -> StepProgress | None:
-    """Stages and tasks of the jobs for `dataset` that Spark still remembers."""
+def headway_of(session: Session, group: str) -> StepProgress | None:
+    """Stages and tasks of the jobs of `group` that Spark still remembers."""
     context = session.spark.sparkContext
     tracker = context.statusTracker()
-    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(dataset))
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
     numbers = {number for job in jobs if job is not None for number in job.stageIds}
     # One that is skipped never becomes known.
     known = [each for each in sorted(numbers) if tracker.getStageInfo(each) is not None]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from odfbuild.engine.translate.datafusion_calls import CHECKED, unfit_call
 from odfbuild.engine.translate.dialects import READ
 
 _CLAUSES = """Select From Join Where Group Having Order Ordered Limit Offset Distinct Union
@@ -34,7 +35,7 @@ OWN = {
 FUNCTIONS = {
     "flink": frozenset({"timestampadd", "timestampdiff"}),
     "datafusion": frozenset(
-        {"to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_unixtime"}
+        {"to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros"} | {*CHECKED}
     ),
     "risingwave": frozenset[str](),
 }
@@ -81,7 +82,7 @@ def _words(node: exp.Expression, engine: str) -> str:
 
 def _function(node: exp.Expression, engine: str) -> str | None:
     if node.name.lower() in FUNCTIONS[engine]:
-        return None
+        return unfit_call(node)
     return f"{node.name}() of {engine} has no translation that is known to mean the same"
 
 

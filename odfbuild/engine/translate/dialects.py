@@ -31,6 +31,17 @@ class Flink(Dialect):  # type: ignore[misc]
         }
 
 
+class DataFusion(Postgres):  # type: ignore[misc]
+    """DataFusion's SQL, which is that of PostgreSQL as far as the lists go."""
+
+    class Parser(Postgres.Parser):  # type: ignore[misc]
+        """Formats of times are those of another library than PostgreSQL's."""
+
+        FUNCTIONS = {
+            name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name != "TO_TIMESTAMP"
+        }
+
+
 class SparkWithTemporalJoins(Spark):  # type: ignore[misc]
     """Spark SQL in which odfbuild's own form of temporal joins stays what it is."""
 
@@ -46,7 +57,7 @@ class SparkWithTemporalJoins(Spark):  # type: ignore[misc]
 
 READ: dict[str, type[Dialect]] = {
     "flink": Flink,
-    "datafusion": Postgres,
+    "datafusion": DataFusion,
     "risingwave": RisingWave,
 }
-"""The dialect of each engine. DataFusion's is that of PostgreSQL as far as the lists go."""
+"""The dialect of each engine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import exp
@@ -10,6 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from odfbuild.engine.translate.allowed import problem_with
 from odfbuild.engine.translate.dialects import READ, SparkWithTemporalJoins
+from odfbuild.engine.translate.division import mark_whole_divisions
+from odfbuild.engine.translate.names import name_again, with_names
 from odfbuild.engine.translate.rewrite import rewritten
 from odfbuild.engine.translate.spark_calls import is_call
 from odfbuild.engine.translate.windows import Refuse, to_spark_windows
@@ -25,8 +28,11 @@ _BLACK = re.compile(r"\S")
 _QUERY_PARENTS = (exp.Subquery, exp.CTE, exp.SetOperation)
 
 
-def translate(engine: str, sql: str, step: int) -> str:
-    """The query in Spark SQL; `Errors` of `QueryError` E0519 with places in `sql`."""
+def translate(engine: str, sql: str, step: int, columns: Mapping[str, str]) -> str:
+    """The query in Spark SQL; `Errors` of `QueryError` E0519 with places in `sql`.
+
+    `columns` are whole numbers among the columns of the inputs, as `division` takes them.
+    """
     tree = _parsed(engine, sql, step)
     errors: dict[str, QueryError] = {}
 
@@ -49,6 +55,7 @@ def translate(engine: str, sql: str, step: int) -> str:
                 refuse(node, why)
     if errors:
         raise Errors(errors.values())
+    mark_whole_divisions(tree, engine, columns)
     # Inner nodes first: what stands for an outer one is not looked at again.
     for node in reversed(list(tree.walk())):
         instead = rewritten(node, engine)
@@ -63,6 +70,9 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
     # place.
     text = _TABLE_ARGUMENT.sub(lambda found: _without(found, ""), sql)
     text = _PARTITIONED.sub(lambda found: _without(found, ","), text)
+    names: dict[str, str] = {}
+    if engine == "datafusion":
+        text, names = with_names(text)
     try:
         found = [each for each in sqlglot.parse(text, read=READ[engine]) if each is not None]
     except SqlglotError as error:
@@ -77,6 +87,7 @@ def _parsed(engine: str, sql: str, step: int) -> exp.Expression:
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         first = sql[: len(sql) - len(sql.lstrip())].count("\n") + 1
         raise Errors([_refused("a query is one SELECT", _location(sql, step, first, 1, 1))])
+    name_again(found[0], names)
     return found[0]
 
 

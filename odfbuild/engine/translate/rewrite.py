@@ -7,7 +7,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from odfbuild.engine.translate.allowed import FIXED_MICROS, is_fraction
+from odfbuild.engine.translate.datafusion_calls import in_spark
 from odfbuild.engine.translate.dialects import SparkWithTemporalJoins
+from odfbuild.engine.translate.division import whole_division
 from odfbuild.engine.translate.spark_calls import call, is_call, start_of_bin
 
 _NUMBERED_TIMES = {
@@ -112,11 +114,7 @@ def _function(node: exp.Expression, engine: str) -> exp.Expression:
         return node if isinstance(node.parent, exp.Cast) else exp.cast(node.copy(), "INT")
     if name is not None:
         node.set("this", name)
-    if node.name.lower() == "to_unixtime":
-        # Cut towards zero, before 1970 too.
-        number = call("unix_micros", *node.expressions)
-        return exp.IntDiv(this=number, expression=exp.Literal.number(10**6))
-    return node
+    return in_spark(node)
 
 
 def _type(node: exp.Expression, engine: str) -> exp.Expression:
@@ -147,6 +145,7 @@ _REWRITES: dict[str, Callable[[exp.Expression, str], exp.Expression]] = {
     "Anonymous": _function,
     "DataType": _type,
     "DateBin": _date_bin,
+    "Div": lambda node, engine: whole_division(node),
     "Ln": _logarithm,
     "Concat": _concat,
     "Nullif": _nullif,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from odfbuild.engine.translate.named import NO_ENGINES, Engines, is_remote_release, remote_of
 from odfbuild.errors import Errors, OdfbuildError, QueryError
 from odfbuild.odf.model import SqlQueryStep, TransformSql
 
@@ -17,8 +18,7 @@ SPARK = "spark"
 FOREIGN = ("flink", "datafusion", "risingwave")
 """Engines whose queries can be translated."""
 
-Engines = Mapping[str, str]
-"""Which engine stands in for which other one, as `engines` of odfbuild.yaml says."""
+NO_COLUMNS: Mapping[str, str] = {}
 
 
 def is_spark(transform: TransformSql) -> bool:
@@ -26,9 +26,13 @@ def is_spark(transform: TransformSql) -> bool:
     return transform.engine.lower() == SPARK
 
 
-def runnable(transform: TransformSql, dataset: str = "") -> TransformSql:
+def runnable(
+    transform: TransformSql, dataset: str = "", columns: Mapping[str, str] = NO_COLUMNS
+) -> TransformSql:
     """The transformation with queries in Spark SQL; itself where they are that.
 
+    `columns` are the whole numbers among the columns of the inputs, `INT` or `BIGINT` by name:
+    with them, divisions of these are translated, too.
     Raises `QueryError` E0513 for an engine that nothing is known about, `Errors` of `QueryError`s
     E0519 for what has no equal, each at its place in the text of its query.
     """
@@ -42,11 +46,12 @@ def runnable(transform: TransformSql, dataset: str = "") -> TransformSql:
             dataset=dataset,
             help="set `engine: spark` and write the query in Spark SQL",
         )
+    known = frozenset(columns.items())
     steps: list[SqlQueryStep] = []
     errors: list[OdfbuildError] = []
     for number, step in enumerate(transform.queries or ()):
         try:
-            steps.append(replace(step, query=_translated(engine, step.query, number)))
+            steps.append(replace(step, query=_translated(engine, step.query, number, known)))
         except Errors as found:
             errors += found.errors
     if errors:
@@ -63,19 +68,23 @@ def if_runnable(transform: TransformSql) -> TransformSql | None:
 
 
 @lru_cache(maxsize=1000)
-def _translated(engine: str, query: str, number: int) -> str:
+def _translated(engine: str, query: str, number: int, columns: frozenset[tuple[str, str]]) -> str:
     from odfbuild.engine.translate.query import translate
 
-    return translate(engine, query, number)
+    return translate(engine, query, number, dict(columns))
 
 
-def release_for(transform: TransformSql, engine_version: str) -> str:
-    """The version that a chain pins for a transformation that `engine_version` of Spark computes.
+def release_for(transform: TransformSql, engine_version: str, engines: Engines = NO_ENGINES) -> str:
+    """The version that a chain pins for a transformation that would be computed now.
 
-    For another engine's queries it names Spark and stands for the text that ran: the block says by
-    `engine` whose queries they are, and by this what computed them. Empty where they cannot be
-    translated, and without an `engine_version`.
+    That is of the program that `engines` names for it, or else `engine_version` of Spark.
+    For another engine's queries the latter names Spark and stands for the text that ran: the block
+    says by `engine` whose queries they are, and by this what computed them. Empty where they cannot
+    be translated, and without an `engine_version`.
     """
+    remote = remote_of(transform, engines)
+    if remote is not None:
+        return remote.release(transform.engine)
     if is_spark(transform) or not engine_version:
         return engine_version
     ours = if_runnable(transform)
@@ -87,4 +96,6 @@ def release_for(transform: TransformSql, engine_version: str) -> str:
 
 def ran_on_spark(transform: TransformSql) -> bool:
     """Whether a committed transformation says that Spark computed it, translated or not."""
+    if is_remote_release(transform.version):
+        return False
     return is_spark(transform) or (transform.version or "").startswith(f"{SPARK}-")

@@ -1,4 +1,4 @@
-"""Data at a URL: a file, a web server, an FTP server, an object store; one module for each.
+"""Data at a URL: a file, a web server, an FTP server, an object store, a table; a module for each.
 
 What the source says about its data (ETag, else time of modification) becomes the state with which
 the next request asks for changes only; of a file it is a hash of its bytes.
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from odfbuild.errors import IngestError
 from odfbuild.ingest.content import content_of
 from odfbuild.ingest.fetch.context import FetchContext
 from odfbuild.ingest.fetch.event_time import event_time_of
 from odfbuild.ingest.fetch.files_glob import display_name, modified
+from odfbuild.ingest.fetch.local_paths import local_path
 from odfbuild.ingest.fetch.result import Fetched, etag, last_modified
 from odfbuild.odf.model import (
     EventTimeSource,
@@ -23,8 +24,19 @@ from odfbuild.odf.model import (
     FetchStepUrl,
     SourceState,
 )
+from odfbuild.store.remote import EXTRAS
 
-_SCHEMES = ("file", "http", "https", "ftp", "ftps", "s3", "gs", "az", "abfs")
+_TABLE = "kartothek+"
+_PLACES = ("file", *EXTRAS)
+_SCHEMES = (
+    "file",
+    "http",
+    "https",
+    "ftp",
+    "ftps",
+    *EXTRAS,
+    *(f"{_TABLE}{each}" for each in _PLACES),
+)
 
 
 def fetch_url(
@@ -47,6 +59,10 @@ def fetch_url(
         from odfbuild.ingest.fetch.ftp import fetch_ftp
 
         yield from fetch_ftp(step, url, state, context)
+    elif scheme.startswith(_TABLE):
+        from odfbuild.ingest.fetch.kartothek import fetch_kartothek
+
+        yield from fetch_kartothek(step, url, state, context)
     else:
         from odfbuild.ingest.fetch.object_store import fetch_object
 
@@ -68,31 +84,15 @@ def check_url(url: str) -> None:
 
     One with a template in it can only be told at fetch time.
     """
-    if "${{" not in url and _scheme(url, url) == "file":
+    if "${{" in url:
+        return
+    scheme = _scheme(url, url)
+    if scheme == "file":
         local_path(url, Path())
+    elif scheme.startswith(_TABLE):
+        from odfbuild.ingest.fetch.kartothek_address import wanted
 
-
-def local_path(url: str, root: Path, shown: str | None = None) -> str:
-    """The file that a `file:` URL names; `file:data/x.csv` starts at the project's folder.
-
-    `shown` is the URL as messages may show it.
-    """
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost"):
-        if shown not in (None, url):
-            raise IngestError(
-                f"'{shown}' names a host, but files are read from this machine",
-                code="E0407",
-                help="write file:///… for an absolute path",
-            )
-        raise IngestError(
-            f"'{url}' names the host '{parts.netloc}', but files are read from this machine",
-            code="E0407",
-            help=f"write file:///{parts.netloc}{parts.path} for an absolute path, or "
-            f"file:{parts.netloc}{parts.path} for one that starts at the project's folder",
-        )
-    path = unquote(parts.path)
-    return path if path.startswith("/") else f"{root}/{path}"
+        wanted(url, url)
 
 
 def _scheme(url: str, shown: str) -> str:

@@ -213,6 +213,28 @@ def output_watermark(
     return lowest if previous is None else max(previous, lowest)
 
 
+def told_watermark(
+    previous: Timestamp | None, told: Timestamp | None, inputs: Iterable[Timestamp | None]
+) -> tuple[Timestamp | None, str]:
+    """The watermark after a step for which an engine told one, and what was wrong with that.
+
+    It never falls below the previous one, and never promises more than all inputs do. An engine may
+    tell none, or one that is too low, because it knows only the inputs with news.
+    """
+    most = output_watermark(previous, inputs)
+    if told is None or told == previous:
+        return previous, ""
+    if previous is not None and told < previous:
+        return (
+            previous,
+            f"its engine's watermark {told} is before the previous one: {previous} holds",
+        )
+    if most is None or told > most:
+        text = f"its engine's watermark {told} promises more than the inputs do"
+        return most, f"{text}: {most or 'none'} holds"
+    return told, ""
+
+
 def _one_schema(links: Sequence[Link]) -> Sequence[Link]:
     has_records = False
     for number, (_, block) in enumerate(links):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
+from odfbuild.engine.translate.named import NO_ENGINES, Engines, remote_of
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
@@ -28,6 +29,7 @@ def to_correct(
     requests: Iterable[Consent],
     definitions: Iterable[Definition],
     left_out: Collection[str] = (),
+    engines: Engines = NO_ENGINES,
 ) -> frozenset[str]:
     """Names in lower case of the datasets that these requests are about.
 
@@ -52,7 +54,7 @@ def to_correct(
                 "remove the `+`: downstream datasets get the corrections as new records: "
                 f"correct:{name}",
             )
-        if not _is_changelog(definition):
+        if not _is_changelog(definition, engines):
             raise _cannot(
                 name,
                 f"the records of '{name}' cannot be corrected: it is not kept as a changelog",
@@ -83,9 +85,11 @@ def waiting(name: str, state: Projection) -> Reason:
     )
 
 
-def _is_changelog(definition: Definition) -> bool:
+def _is_changelog(definition: Definition, engines: Engines) -> bool:
     return any(
-        isinstance(event, SetTransform) and expected_mode(event.transform).mode is Mode.CHANGELOG
+        isinstance(event, SetTransform)
+        and remote_of(event.transform, engines) is None
+        and expected_mode(event.transform).mode is Mode.CHANGELOG
         for event in definition.snapshot.metadata
     )
 

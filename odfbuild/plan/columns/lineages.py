@@ -11,10 +11,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from odfbuild.engine.lineage import Influence, Lineage, Origins
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Lineage, Names, Origins
+from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.shape import shape_of
-from odfbuild.plan.model import Influence
 
 
 class Lineages:

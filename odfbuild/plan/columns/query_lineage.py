@@ -7,14 +7,14 @@ make a wrong answer. Takes milliseconds; `lineages.Lineages` keeps the answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.engine.lineage import Influence, Lineage, Origin, Origins, as_influence
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
-from odfbuild.plan.columns.lineage import Lineage, Names, Origin, Origins
-from odfbuild.plan.model import Influence
+from odfbuild.plan.columns.lineage import Names
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
@@ -170,9 +170,9 @@ class _Follower:
         records = left.records | right.records
         node = scope.expression
         if not isinstance(node, exp.Union) or node.args.get("distinct"):
-            records |= _as(Influence.GROUPING, columns.values())
+            records |= as_influence(Influence.GROUPING, columns.values())
         if node.args.get("order") and _is_cut(node):
-            records |= _as(Influence.FILTER, columns.values())
+            records |= as_influence(Influence.FILTER, columns.values())
         return Lineage(columns, records)
 
     def _select(self, scope: Scope) -> Lineage:
@@ -186,7 +186,7 @@ class _Follower:
         )
         for join in node.args.get("joins") or ():
             if (condition := join.args.get("on")) is not None:
-                records |= _as(Influence.JOIN, [self._origins(condition, scope, sources)])
+                records |= as_influence(Influence.JOIN, [self._origins(condition, scope, sources)])
         columns: dict[str, Origins] = {}
         for item in node.expressions:
             if isinstance(item, exp.Star) or item.is_star:
@@ -194,21 +194,25 @@ class _Follower:
             inner = item.unalias()
             origins = self._origins(inner, scope, sources)
             if not isinstance(inner, exp.Column):
-                origins = _as(Influence.DERIVATION, [origins])
+                origins = as_influence(Influence.DERIVATION, [origins])
             if inner.find(*_generators()):
-                records |= _as(Influence.JOIN, [origins])
+                records |= as_influence(Influence.JOIN, [origins])
             columns[item.alias_or_name.lower()] = origins
         if node.args.get("distinct"):
-            records |= _as(Influence.GROUPING, columns.values())
+            records |= as_influence(Influence.GROUPING, columns.values())
         if _is_cut(node) and (order := node.args.get("order")) is not None:
-            records |= _as(Influence.FILTER, [self._origins(order, scope, sources)])
+            records |= as_influence(Influence.FILTER, [self._origins(order, scope, sources)])
         if len(columns) != len(node.expressions):
             raise _NotUnderstood
         return Lineage(columns, records)
 
     def _deciding(self, scope: Scope, sources: _Relations, key: str, kind: Influence) -> Origins:
         clause = scope.expression.args.get(key)
-        return frozenset() if clause is None else _as(kind, [self._origins(clause, scope, sources)])
+        return (
+            frozenset()
+            if clause is None
+            else as_influence(kind, [self._origins(clause, scope, sources)])
+        )
 
     def _sources(self, scope: Scope) -> dict[str, Lineage]:
         from sqlglot.optimizer.scope import Scope
@@ -223,9 +227,11 @@ class _Follower:
             elif name in scope.selected_sources:
                 found[name] = self.lineage(source)
         for name, source in laterals:
-            made = _as(Influence.DERIVATION, [self._origins(source.expression, scope, found)])
+            made = as_influence(
+                Influence.DERIVATION, [self._origins(source.expression, scope, found)]
+            )
             # How many records a generator makes of one, its argument says.
-            found[name] = Lineage(_AnyColumn(made), _as(Influence.JOIN, [made]))
+            found[name] = Lineage(_AnyColumn(made), as_influence(Influence.JOIN, [made]))
         return found
 
     def _table(self, table: Any) -> Lineage:
@@ -303,7 +309,3 @@ def _column(node: Any, sources: _Relations) -> Origins:
     if origins is None:
         raise _NotUnderstood
     return origins
-
-
-def _as(kind: Influence, origins: Iterable[Origins]) -> Origins:
-    return frozenset((alias, column, kind) for each in origins for alias, column, _ in each)

@@ -96,7 +96,7 @@ class ChangedQueries:
         snapshot, name = definition.snapshot, definition.name
         looked_at = snapshot.metadata if events is None else events
         vocab = self._known.vocabulary(name)
-        subjects = subjects_of(name, looked_at, self._relation, vocab)
+        subjects = subjects_of(name, looked_at, self._relation, vocab, self._given.engines)
         return errors_in(snapshot, subjects, place)
 
     def _relation(self, reference: str) -> Columns | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.engine.translate.named import Engines, remote_of
 from odfbuild.engine.translate.runnable import is_spark
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.model import (
@@ -45,10 +46,11 @@ def subjects_of(
     events: Iterable[MetadataEvent | None],
     relation: Callable[[str], Columns | None],
     vocab: Vocabulary,
+    engines: Engines,
 ) -> Iterator[Subject]:
     """What there is to check in the events of a dataset; `relation` gives columns by reference.
 
-    Queries for other engines are checked when they are translated.
+    Queries for other engines are checked when they are translated, or by the engine itself.
     """
     for event in events:
         inputs: dict[str, Columns | None] = {}
@@ -59,7 +61,7 @@ def subjects_of(
             transform = event.preprocess
         else:
             continue
-        if transform is not None and not is_spark(transform):
+        if transform is not None and (not is_spark(transform) or remote_of(transform, engines)):
             transform = None
         if isinstance(event, SetTransform) and transform is not None:
             for each in event.inputs:

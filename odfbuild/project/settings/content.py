@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from odfbuild.declared_settings import Fits, document_schema, setting
 from odfbuild.engine.settings import EngineSettings
+from odfbuild.engine.translate.named import Configured
 from odfbuild.ingest.settings import IngestSettings
 from odfbuild.project.settings.branches import BranchSettings
 from odfbuild.project.settings.by_name import Name
@@ -17,6 +18,7 @@ from odfbuild.project.settings.owners import Ownership
 from odfbuild.project.settings.policy import Policy
 from odfbuild.project.settings.sharing import External, Publishing, Repositories
 from odfbuild.project.settings.showing import Shown
+from odfbuild.project.settings.tables import TableSettings
 from odfbuild.project.settings.watermarks import WatermarkRule
 from odfbuild.values import dataclass
 
@@ -59,8 +61,8 @@ class Content:
     policies: tuple[Policy, ...] = setting(
         (), "What may happen to datasets, by name; of several that match, the last one wins"
     )
-    engines: Mapping[str, Annotated[str, Fits(enum=["spark"])]] = setting(
-        {}, "Which engine runs queries of another engine"
+    engines: Mapping[str, Configured] = setting(
+        {}, "What computes queries, by their engine: spark, or a program that is an engine"
     )
     checks: tuple[Declared, ...] = setting(
         (), "Conditions on records before they are committed, by names of datasets"
@@ -85,6 +87,9 @@ class Content:
     )
     publish: tuple[Publishing, ...] = setting(
         (), "What apply pushes to repositories after its commits, by names of datasets"
+    )
+    tables: tuple[TableSettings, ...] = setting(
+        (), "Tables that apply publishes from datasets, for readers without odfbuild"
     )
     branches: BranchSettings = setting(BranchSettings(), "How long branches are kept")
     lint: Levels = setting({}, "Levels of rules for `odfbuild lint` (default: warn)")

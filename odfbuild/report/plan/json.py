@@ -31,8 +31,8 @@ def stamp(
 def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
     """The plan as plain values, ready for `json.dumps`; `schemas/plan.schema.json` describes it.
 
-    `plan_digest` covers everything but itself, `git`, `created_at`, `tool_version`, `windows`
-    and `news`.
+    `plan_digest` covers everything but itself, `git`, `created_at`, `tool_version`, `windows`,
+    `news` and `tables`.
     """
     document = plan_document(saved.plan)
     return {
@@ -48,4 +48,5 @@ def plan_to_data(saved: SavedPlan) -> dict[str, Any]:
         **document,
         "windows": [each.to_data() for each in saved.plan.windows],
         "news": news_data(saved.plan),
+        **({"tables": [each.to_data() for each in saved.plan.tables]} if saved.plan.tables else {}),
     }

@@ -44,13 +44,16 @@ def render_markdown(
         *_tail(seen, saved),
     ]
     room = budget - size(head) - size(tail) - _RESERVE
-    rows, room = fitting([_table_row(row) for row in seen.rows], room)
+    columns = ["", "dataset", "what happens"]
+    if any(map(_place, seen.rows)):  # a promotion moves heads, and has no definitions
+        columns.append("defined in")
+    rows, room = fitting([_table_row(row, len(columns)) for row in seen.rows], room)
     shown = seen.rows[: len(rows)]
     details, _ = fitting([block for row in shown if (block := _details(row))], room)
     wanted = sum(bool(_details(row)) for row in seen.rows)
     lines = [*head]
     if rows:
-        lines += ["| | dataset | what happens | defined in |", "| --- | --- | --- | --- |", *rows]
+        lines += [_line(columns), _line(["---"] * len(columns)), *rows]
         lines += left_out(len(seen.rows) - len(rows), "more dataset")
         lines.append("")
     if details:
@@ -116,11 +119,21 @@ def _tail(seen: PlanView, saved: SavedPlan) -> list[str]:
     return [*lines, f"{escaped(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
 
 
-def _table_row(row: Row) -> str:
+def _table_row(row: Row, columns: int) -> str:
     then = f"; then `{row.then[0].value}` {escaped(row.then[1])}" if row.then else ""
-    place = next((event.place for event in row.events if event.place), row.place)
-    where = f"`{place}`" if place else ""
-    return f"| `{row.sign}` | `{row.name}` | {escaped(row.what)}{then} | {where} |"
+    where = f"`{place}`" if (place := _place(row)) else ""
+    cells = [f"`{row.sign}`", f"`{row.name}`", f"{escaped(row.what)}{then}", where]
+    return _line(cells[:columns])
+
+
+def _line(cells: Sequence[str]) -> str:
+    """A line of the table."""
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def _place(row: Row) -> str | None:
+    """Where a dataset is defined."""
+    return next((event.place for event in row.events if event.place), row.place)
 
 
 def _details(row: Row) -> str:

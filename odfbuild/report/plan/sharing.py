@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odfbuild.plan.model import News, PinnedDataset, Plan
+from odfbuild.plan.tables import TableStep
 from odfbuild.report.forms.words import short
 from odfbuild.wording import count
 
@@ -46,8 +47,47 @@ def _news(news: News) -> str:
     return f"; {more}: odfbuild pull {news.dataset}"
 
 
+LISTED = 10
+"""Up to so many tables are told one by one."""
+
+
+def table_lines(plan: Plan) -> Iterable[str]:
+    """What apply does with published tables; those that only follow their datasets are counted.
+
+    Whether one that is not known on this machine is up to date, apply finds out: `table ls` lists
+    it, and it is no news.
+    """
+    told = [each for each in plan.tables if each.step not in (TableStep.FOLLOW, TableStep.LOOK)]
+    # What is wrong and what is written anew comes first.
+    told.sort(key=lambda each: _RANK.get(each.step, 2))
+    for each in told[:LISTED]:
+        where = f"Table {each.name} ({each.format} in {each.location})"
+        if each.refusal is not None:
+            place = f" ({each.refusal.location})" if each.refusal.location else ""
+            yield f"{where} is refused: {each.refusal.code}{place} {each.refusal.message}."
+        elif each.anew is not None:
+            yield f"{where} is written as a whole: {each.anew}."
+        else:
+            touched = f", {count(each.partitions, 'partition')}" if each.partitions else ""
+            yield f"{where} is behind by {each.because}{touched}."
+    more = len(told) - LISTED
+    if more > 0:
+        yield f"{count(more, 'more table')}; --format json lists all."
+    moving = {each.name for each in plan.datasets if each.actions}
+    follow = sum(
+        each.dataset in moving and each.step in (TableStep.FOLLOW, TableStep.LOOK)
+        for each in plan.tables
+    )
+    if follow:
+        yield f"Apply publishes {count(follow, 'table')} of datasets that get new records."
+
+
+_RANK = {TableStep.REFUSE: 0, TableStep.REWRITE: 1}
+
+
 def publishing_lines(plan: Plan) -> Iterable[str]:
-    """What apply pushes, one line for each repository."""
+    """What apply publishes as tables, and pushes, one line for each repository."""
+    yield from table_lines(plan)
     found: dict[str, list[str]] = {}
     for each in plan.publications:
         found.setdefault(each.repository, []).append(each.dataset)

@@ -50,9 +50,10 @@ def render_plan(plan: Plan, *, color: bool = False, full: bool = False) -> str:
         lines += [*([""] if lines and external else []), *external]
         return "\n".join([*lines, *([""] if lines else []), *seen.publishing, seen.nothing])
     lines = [seen.head, "", *drift, *([""] if drift else [])]
-    lines += render_rows(seen.rows, color=color, full=full)
-    lines += ["", *external] if external else []
-    return "\n".join([*lines, "", *seen.notes, *seen.publishing, seen.closing])
+    rows = render_rows(seen.rows, color=color, full=full)
+    lines += [*rows, ""] if rows else []
+    lines += [*external, ""] if external else []
+    return "\n".join([*lines, *seen.notes, *seen.publishing, seen.closing])
 
 
 def _external(seen: PlanView, *, full: bool) -> list[str]:

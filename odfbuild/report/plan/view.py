@@ -31,6 +31,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.tables import CERTAIN
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import behind_window, short, size
@@ -59,6 +60,7 @@ class PlanView:
     waiting: int
     promotes: str | None = None
     branch: str | None = None
+    publishes: bool = False
 
     @property
     def nothing(self) -> str:
@@ -74,8 +76,8 @@ class PlanView:
 
     @property
     def has_changes(self) -> bool:
-        """Whether something happens to any dataset."""
-        return any(row.action for row in self.rows)
+        """Whether something happens to any dataset or table."""
+        return self.publishes or any(row.action for row in self.rows)
 
     @property
     def title(self) -> str:
@@ -112,6 +114,7 @@ def view(plan: Plan) -> PlanView:
         waiting=sum(dataset.query_waits for dataset in found),
         promotes=plan.promotes,
         branch=plan.branch.name if plan.branch else None,
+        publishes=any(each.step in CERTAIN for each in plan.tables),
     )
 
 
@@ -378,6 +381,18 @@ def _windows(windows: WindowRecords) -> Iterable[str]:
     elif windows.for_new_query:
         again = count(windows.for_new_query, "earlier record")
         yield f"the new query reads {again} again: their windows are still open"
+    if windows.dropped:
+        which = count(windows.dropped, "record")
+        yield (
+            f"{which} of open windows will be in no result: the windows of the new query are "
+            "others. A rebuild includes them"
+        )
+    if windows.repeated:
+        which = count(windows.repeated, "record")
+        yield (
+            f"{which} of closed windows will be counted again in windows of the new query. "
+            "A rebuild counts them once"
+        )
 
 
 _NOT_HERE = "is unknown here: counting needs their data and the extra `spark`"

@@ -14,7 +14,7 @@ from odfbuild.wording import count
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfbuild.verify.provenance import BlockRecords, TracedRecords
+    from odfbuild.verify.provenance import BlockRecords, ColumnSource, TracedRecords
 
 _INTERVALS = 8
 _BLOCKS = 3
@@ -79,12 +79,30 @@ def sample_of(each: TracedRecords) -> pa.Table | None:
 def _details(each: TracedRecords) -> Iterator[str]:
     yield from notes_of(each)
     shown = sample_of(each)
-    if shown is None:
-        return
-    yield from render_records(shown, each.vocab.operation_type).splitlines()
-    more = size_of(each.records) - shown.num_rows
-    if more:
-        yield f"… and {count(more, 'more record')}"
+    if shown is not None:
+        yield from render_records(shown, each.vocab.operation_type).splitlines()
+        more = size_of(each.records) - shown.num_rows
+        if more:
+            yield f"… and {count(more, 'more record')}"
+    rows = column_rows(each)
+    width = max((len(column) for column, _ in rows), default=0)
+    yield from (f"{column:<{width}}  {sources}" for column, sources in rows)
+
+
+def column_rows(each: TracedRecords) -> list[tuple[str, str]]:
+    """Columns and what they are made of, with a header; nothing where it was not asked for."""
+    columns = each.columns
+    if columns is None or not (columns.made_of or columns.decided_by):
+        return []
+    rows = [("COLUMN", "MADE OF")]
+    rows += [(name, _sources(each) or "a constant") for name, each in columns.made_of.items()]
+    if columns.decided_by:
+        rows.append(("(which records)", _sources(columns.decided_by)))
+    return rows
+
+
+def _sources(sources: Sequence[ColumnSource]) -> str:
+    return ", ".join(f"{each.dataset}.{each.column} ({each.how})" for each in sources)
 
 
 def _piece(piece: BlockRecords) -> str:
@@ -96,6 +114,25 @@ def _piece(piece: BlockRecords) -> str:
     if piece.state is not None:
         parts.append(f"read up to {piece.state.value}")
     return ", ".join(parts)
+
+
+def _sources_data(sources: Sequence[ColumnSource]) -> list[dict[str, str]]:
+    return [
+        {"dataset": each.dataset, "column": each.column, "how": each.how.value} for each in sources
+    ]
+
+
+def _columns_data(each: TracedRecords) -> dict[str, Any]:
+    columns = each.columns
+    if columns is None:
+        return {}
+    return {
+        "columns": [
+            {"name": name, "from": _sources_data(sources)}
+            for name, sources in columns.made_of.items()
+        ],
+        "decidedBy": _sources_data(columns.decided_by),
+    }
 
 
 def _data(each: TracedRecords) -> dict[str, Any]:
@@ -110,6 +147,7 @@ def _data(each: TracedRecords) -> dict[str, Any]:
         "sample": []
         if each.sample is None
         else records_to_data(each.sample, each.vocab.operation_type),
+        **_columns_data(each),
         "inputs": [_data(origin) for origin in each.inputs],
     }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.ranges import size_of
 from odfbuild.report.forms.drawing import Node, draw
 from odfbuild.report.forms.html import render_page
-from odfbuild.report.records.provenance import notes_of, records_of, sample_of
+from odfbuild.report.records.provenance import column_rows, notes_of, records_of, sample_of
 from odfbuild.report.records.table import cells, numeric_columns
 from odfbuild.wording import count
 
@@ -39,6 +39,7 @@ class _Branch:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int]
+    columns: tuple[tuple[str, str], ...]
     inputs: tuple[_Branch, ...]
     drawing: str
 
@@ -73,7 +74,15 @@ def _branch(each: TracedRecords, allowed: Allowed, drawing: str = "") -> _Branch
             notes.append(f"the first {count(shown.num_rows, 'record')}:")
     inputs = tuple(_branch(origin, allowed) for origin in each.inputs)
     return _Branch(
-        each.dataset, records_of(each), tuple(notes), header, rows, numbers, inputs, drawing
+        each.dataset,
+        records_of(each),
+        tuple(notes),
+        header,
+        rows,
+        numbers,
+        tuple(column_rows(each)),
+        inputs,
+        drawing,
     )
 
 

@@ -28,6 +28,7 @@ from tests.cli.wrong.spoil import (
     said,
     saved,
     swap,
+    table,
     template,
 )
 
@@ -109,6 +110,12 @@ FILES = (
     ),
     Case("E0170", "plan", config("  engine: {sandbox: off}\n"), fresh=True),
     Case(
+        "E1430",
+        "plan",
+        config("  engines:\n    flink: {image: 'ghcr.io/acme/flink:1.0'}\n"),
+        fresh=True,
+    ),
+    Case(
         "E0940",
         "validate",
         lambda tiny: (tiny.root / "datasets" / "x.yaml").symlink_to("/etc/passwd"),
@@ -177,6 +184,9 @@ GRAPH = (
         fresh=True,
     ),
     Case("E1064", "plan", config("  publish: [{match: ['*'], to: a}]\n"), fresh=True),
+    Case("E1301", "plan", table("parquet", "indices: [id]"), fresh=True),
+    Case("E1302", "plan", table("parquet", "name: '../{dataset}'"), fresh=True),
+    Case("E1303", "plan", table("parquet", "sort: [id, id]"), fresh=True),
     Case(
         "E1065",
         "plan",

@@ -88,6 +88,12 @@ def config(lines: str) -> Spoil:
     )
 
 
+def table(format: str, lines: str) -> Spoil:
+    """A table of all datasets in `odfbuild.yaml`, with more settings."""
+    entry = f"{{match: ['*'], format: {format}, location: lake, {lines}}}"
+    return config(f"  tables: [{entry}]\n")
+
+
 def template(text: str) -> Spoil:
     """A template with these lines in front of a definition."""
     return put("datasets/made.yaml.j2", text)

@@ -26,7 +26,7 @@ from odfbuild.engine.release import PINNED
 from odfbuild.engine.spark import internals
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.internals import connect, process, records, status
-from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
+from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, plan_of
 from odfbuild.engine.spark.internals.jvm import CONSTRUCTORS, classes_in, items, name_of
 from odfbuild.engine.spark.internals.node import Node, Part
 from odfbuild.engine.spark.queries import functions as lists
@@ -553,3 +553,47 @@ def test_the_client_of_spark_connect_has_what_is_asked_of_it() -> None:
 def test_sequences_of_scala_are_read_by_their_size(spark: SparkSession) -> None:
     known = classes_in(spark._jvm)
     assert list(items(known.sequence([1, 2]))) == [1, 2], "internals.jvm.items"
+
+
+def test_a_parsed_plan_tells_all_that_stands_in_it_at_once(catalyst: Catalyst) -> None:
+    why = "internals.catalyst.outline_of"
+    sql = """SELECT upper(a.b) AS c, CASE WHEN x > 1 THEN DATE '2020-01-01' END AS d
+        FROM one AS a LEFT JOIN two.three ON f(y) > 0 WHERE a.b IN (1, g(z))
+        UNION ALL SELECT count(h(u)), max(v) FROM w GROUP BY i(u)"""
+    plan = catalyst.parse(sql)
+    outline = catalyst.outline_of(plan)
+    assert outline is not None, why
+    found = {each.words for each in outline if each.name == "UnresolvedFunction"}
+    assert found == {"upper", "f", "g", "count", "h", "max", "i"}, why
+    relations = [each for each in outline if each.name == "UnresolvedRelation"]
+    assert [(each.words, each.is_streaming) for each in relations] == [
+        ("one", False),
+        ("two, three", False),
+        ("w", False),
+    ], why
+    assert "date" in [each.type for each in outline if each.name == "Literal"], why
+    # Branches of CASE are told twice.
+    assert {each.name for each in outline} == {each.kind for each in inside(plan)}, why
+    kinds = {each.name for each in outline if each.kind is None}
+    assert {"Project", "Filter", "Join", "Aggregate", "Union"} <= kinds, why
+
+
+def test_what_a_parsed_plan_holds_besides_expressions_is_no_outlined_plan(
+    catalyst: Catalyst,
+) -> None:
+    for sql in (
+        "WITH x AS (SELECT uuid()) SELECT * FROM x",
+        "SELECT sum(a) OVER w FROM b WINDOW w AS (PARTITION BY uuid())",
+        "SELECT * FROM b PIVOT (sum(a) FOR c IN (uuid()))",
+        "SELECT * FROM VALUES (uuid()) AS t(a)",
+        "SELECT * FROM range(uuid())",
+        "SELECT * FROM b LATERAL VIEW explode(uuid()) t AS y",
+        "SELECT a FROM b HAVING uuid() > 1",
+    ):
+        outline = catalyst.outline_of(catalyst.parse(sql))
+        known = {"UnresolvedFunction", "UnresolvedAttribute", "UnresolvedStar", "Literal", "Alias"}
+        told = outline is not None and all(
+            each.name in OUTLINED or each.name in known for each in outline
+        )
+        seen = outline is not None and "uuid" in [each.words for each in outline]
+        assert seen or not told, f"{sql}: internals.catalyst.OUTLINED"

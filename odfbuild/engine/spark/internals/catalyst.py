@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+OUTLINED = frozenset(
+    {"Project", "Filter", "Join", "Aggregate", "SubqueryAlias", "UnresolvedRelation", "Union"}
+)
+"""Parsed plans whose constructors take expressions as such, in sequences or as options."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A class of expressions: its name without package, and how Spark treats it.
@@ -28,6 +34,21 @@ class Kind:
     holds_plan: bool
     is_replaceable: bool
     is_random: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """A node of a parsed plan: the name of its class, its type where it is a constant.
+
+    `kind` is `None` for plans, and for a class of expressions that was never met before. `words`
+    are those between dots in the name of a relation or function, with commas between them.
+    """
+
+    name: str
+    kind: Kind | None
+    words: str
+    type: str
+    is_streaming: bool
 
 
 class Catalyst:
@@ -107,16 +128,40 @@ class Catalyst:
         One question to the JVM instead of several for each. `None` where one of the classes was
         never met before, or Spark cannot tell.
         """
+        found = self._told(expression)
+        known = self._known.kinds
+        if found is None or any(each["class"] not in known for each in found):
+            return None
+        return [(known[each["class"]], each.get("dataType")) for each in found]
+
+    def outline_of(self, plan: Node) -> list[Outlined] | None:
+        """What stands in a parsed plan, plans and expressions at any depth.
+
+        One question to the JVM, as `parts_of`. Only plans in `OUTLINED` tell all expressions that
+        they hold; of these, all children are there. `None` where Spark cannot tell.
+        """
+        found = self._told(plan)
+        if found is None:
+            return None
+        return [
+            Outlined(
+                name=each["class"].rpartition(".")[2],
+                kind=self._known.kinds.get(each["class"]),
+                words=str(each.get("multipartIdentifier") or each.get("nameParts"))[1:-1],
+                type=str(each.get("dataType")),
+                is_streaming=each.get("isStreaming") is not False,
+            )
+            for each in _nested(found)
+        ]
+
+    def _told(self, node: Node) -> list[dict[str, Any]] | None:
         from py4j.protocol import Py4JJavaError
 
         try:
-            found = json.loads(expression._java.toJSON())
+            found: list[dict[str, Any]] = json.loads(node._java.toJSON())
         except Py4JJavaError:
             return None
-        known = self._known.kinds
-        if any(each["class"] not in known for each in found):
-            return None
-        return [(known[each["class"]], each.get("dataType")) for each in found]
+        return found
 
     def is_written(self, expression: Node) -> bool:
         """Whether an expression has its type by itself, or by a cast that the query asks for.
@@ -318,6 +363,18 @@ class Builder:
 
     def _sequence(self, nodes: Iterable[Node]) -> Any:
         return self._known.sequence([each._java for each in nodes])
+
+
+def _nested(told: Any) -> Iterator[dict[str, Any]]:
+    """All nodes in what Spark tells of one, at any depth."""
+    if isinstance(told, list):
+        for each in told:
+            yield from _nested(each)
+    elif isinstance(told, dict):
+        if "class" in told:
+            yield told
+        for each in told.values():
+            yield from _nested(each)
 
 
 def plan_of(frame: DataFrame) -> Node:

@@ -132,4 +132,11 @@ def option(found: Any) -> Any:
 
 def name_of(java: Any) -> str:
     """The name of the class of an object, without its package."""
-    return str(java.getClass().getName()).rsplit(".", 1)[-1].rstrip("$")
+    return str(_class_name(java._gateway_client)(java))
+
+
+@lru_cache(maxsize=1)
+def _class_name(client: Any) -> Any:
+    from py4j.java_gateway import JavaClass
+
+    return JavaClass("org.apache.spark.util.Utils", client).getFormattedClassName

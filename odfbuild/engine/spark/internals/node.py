@@ -32,7 +32,8 @@ _FORMATS = {
 class Part(Generic[Value]):
     """What methods of Catalyst, with dots between them, say of a node: `paths` for each class.
 
-    Where all of them have the same, the class of the node is not looked at.
+    Where all of them have the same, the class of the node is not looked at. Trees of Catalyst never
+    change, so that the node keeps what was found (in its `__dict__`, which goes before this).
     """
 
     def __init__(self, read: Callable[[Any], Value], **paths: str) -> None:
@@ -40,12 +41,16 @@ class Part(Generic[Value]):
         self.paths = paths
         self._only = next(iter(paths.values())) if len({*paths.values()}) == 1 else None
 
+    def __set_name__(self, of: type[Node], name: str) -> None:
+        self._name = name
+
     def __get__(self, node: Node, of: type[Node]) -> Value:
         path = self._only or self.paths.get(node.kind)
         found = node._java if path else None
         for method in path.split(".") if path else ():
             found = getattr(found, method)()
-        return self._read(found)
+        value = node.__dict__[self._name] = self._read(found)
+        return value
 
 
 def nodes(sequence: Any) -> list[Node]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.releases import release_together
 from odfbuild.extras import missing_engine
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def connected(port: int, secret: str) -> SparkSession:
         from pyspark.sql import SparkSession
 
         session: SparkSession = SparkSession.builder.getOrCreate()
+        release_together(session.sparkContext._gateway)
         return session
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
@@ -97,9 +99,10 @@ def set_up(spark: SparkSession, settings: Mapping[str, str]) -> None:
     key = frozenset(settings.items())
     given = known.settings.get(key)
     if given is None:
-        given = known.settings[key] = known.new("HashMap")
+        given = known.new("HashMap")
         for name, value in settings.items():
             given.put(name, value)
+        known.settings[key] = given  # only now, because other threads read it meanwhile
     known.sessions.applyModifiableSettings(spark._jsparkSession, given)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.results.frames import quote, sql_type
-from odfbuild.engine.spark.results.hidden import OP, PAIR, ROW
+from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,6 +31,13 @@ def unseen(frame: DataFrame, seen: DataFrame, key: Sequence[str]) -> DataFrame:
 def only(frame: DataFrame, seen: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows whose key is among those `seen`."""
     return _join_keys(frame, seen, key, "left_semi")
+
+
+def first_file_of_each_key(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Of files that are read together, rows whose key is in no file before theirs."""
+    partition = ", ".join(map(quote, key))
+    first = frame.selectExpr("*", f"min({FILE}) OVER (PARTITION BY {partition}) AS {_NEW}")
+    return first.where(f"{_NEW} = {FILE}").drop(_NEW)
 
 
 def _join_keys(frame: DataFrame, seen: DataFrame, key: Sequence[str], how: str) -> DataFrame:

@@ -9,6 +9,7 @@ Source: specification, "Merge Strategies"; reference behaviour, merge strategies
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,23 @@ from odfbuild.engine.contract import EngineResult, IngestTask
 from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
-from odfbuild.engine.spark.merging.changes import differences, last_of_each_key, paired, unseen
+from odfbuild.engine.spark.merging.changes import (
+    differences,
+    first_file_of_each_key,
+    last_of_each_key,
+    paired,
+    unseen,
+)
 from odfbuild.engine.spark.merging.duplicates import duplicate_keys
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
+from odfbuild.engine.spark.reading.read import read_source
+from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
-from odfbuild.engine.spark.results.hidden import OP, PAIR, ROW
-from odfbuild.engine.spark.results.sorted_parts import sorted_runs
+from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
+from odfbuild.engine.spark.results.sorted_parts import sorted_runs, split_in_order
 from odfbuild.engine.uuids import Uuids
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -41,7 +50,7 @@ from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_HIDDEN = (ROW, PAIR)
+_HIDDEN = (ROW, PAIR, FILE)
 
 
 def merge(
@@ -81,6 +90,29 @@ def merge(
     )
 
 
+def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[EngineResult] | None:
+    """What `merge` gives for each of several small files in turn; `None` where that cannot be told.
+
+    Raises whatever a bad record or a wrong header makes of it.
+    """
+    task = replace(tasks[0], event_times=tuple(each.event_time for each in tasks))
+    bad = BadRecords(task)
+    found = read_source(spark, task, bad, others=tasks[1:])
+    if found is None:
+        return None
+    frame, source = found
+    with EarlierRecords(spark, task) as prior:
+        micros = kept_micros(frame.drop(FILE), task, source.columns)
+        uuids = marked_uuids(frame)
+        rows, order = merged(_keyed(frame, task, micros), task, prior)
+        schema = _result_schema(rows.drop(*_HIDDEN), task, source.columns, micros, uuids)
+        parts = write_parts(rows, task.scratch / "together")
+    files = split_in_order(parts, FILE, order, [each.scratch for each in tasks])
+    if files is None:
+        return None
+    return [EngineResult(parts=each, schema=schema, drift=source.drift) for each in files]
+
+
 def merged(
     frame: DataFrame, task: IngestTask, prior: EarlierRecords
 ) -> tuple[DataFrame, Sequence[str]]:
@@ -97,6 +129,8 @@ def merged(
             seen = prior.seen_keys(frame, strategy.primary_key)
             if seen is not None:
                 frame = unseen(frame, seen, strategy.primary_key)
+            if FILE in frame.columns:
+                frame = first_file_of_each_key(frame, strategy.primary_key)
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
             changes = paired(frame, strategy.primary_key)
@@ -169,7 +203,9 @@ def _by_key(
 def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
     """Give records without event time that of the source."""
     name = task.vocab.event_time
-    literal = f"timestamp_millis({task.event_time.millis})"
+    times = [f"timestamp_millis({each.millis})" for each in task.event_times or [task.event_time]]
+    alike = len({*times}) == 1
+    literal = times[0] if alike else f"element_at(array({', '.join(times)}), {FILE})"
     kind = frame.schema[name].dataType.simpleString()
     filled = f"coalesce({quote(name)}, CAST({literal} AS {kind})) AS {quote(name)}"
     return frame.selectExpr(*[filled if c == name else quote(c) for c in frame.columns])

@@ -25,7 +25,8 @@ def answer(spark: SparkSession, task: QueryTask) -> EngineResult:
         _view(spark, each, task.chosen.get(each.alias), history=task.history)
     names = [each.alias for each in task.inputs]
     offsets = {each.alias.lower(): each.vocab.offset for each in task.inputs}
-    report = check_steps(spark, "", [Step(None, task.sql)], names, offsets)
+    steps = [*(Step(each.alias, each.query) for each in task.steps), Step(None, task.sql)]
+    report = check_steps(spark, "", steps, names, offsets)
     # Else rows may be any that fit: nothing is committed that has to be the same.
     errors = [*report.errors, *(report.order_bound if task.repeatable else ())]
     if errors:

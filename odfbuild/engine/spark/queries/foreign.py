@@ -6,23 +6,41 @@ that nobody wrote, so they are brought back to the query with the translation's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
-from odfbuild.engine.translate.runnable import is_spark
+from odfbuild.engine.spark.results.frames import quote
+from odfbuild.engine.translate.runnable import is_spark, runnable
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from odfbuild.odf.model import TransformSql
 
 _INEXACT = ("float", "double", "decimal")
 _WHOLE = frozenset({"byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint"})
 _NUMBERS_IN_UNITS = _WHOLE | {"float", "double"}
 _SPELLED_DIFFERENTLY = ("float", "double", "timestamp", "binary", "interval", "decimal")
+
+
+def in_spark(
+    spark: SparkSession, transform: TransformSql, dataset: str, tables: Sequence[str]
+) -> TransformSql:
+    """The transformation in Spark SQL, by the types of columns of `tables`, which are views."""
+    if is_spark(transform):
+        return transform
+    types: dict[str, set[str]] = {}
+    for table in tables:
+        for field in spark.table(quote(table)).schema.fields:
+            types.setdefault(field.name.lower(), set()).add(field.dataType.simpleString().upper())
+    known = {name: kind for name, kinds in types.items() for kind in kinds if len(kinds) == 1}
+    whole = {name: kind for name, kind in known.items() if kind in ("INT", "BIGINT")}
+    return runnable(transform, dataset, whole)
 
 
 @contextmanager

@@ -21,18 +21,27 @@ from odfbuild.engine.contract import (
     ProvenanceTask,
     TransformTask,
 )
+from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.precision import Micros, micros_in
 from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.queries.column_sources import ColumnSources
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.modes import stream
 from odfbuild.engine.spark.queries.modes.shape import Windowed
 from odfbuild.engine.spark.queries.row_sources import RowSources
 from odfbuild.engine.spark.queries.temporal import versions_of
-from odfbuild.engine.spark.queries.transform import Decision, decide, history_views, pairs, steps_of
+from odfbuild.engine.spark.queries.transform import (
+    Decision,
+    decide,
+    history_views,
+    known_plan,
+    pairs,
+    steps_of,
+)
 from odfbuild.engine.spark.queries.validate import result_of
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
@@ -58,6 +67,9 @@ def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:
     """See `contract.Engine.provenance`."""
     found = decide(spark, task.step)
     step = found.task
+    lineage = _lineage(spark, found) if task.columns else None
+    if not task.asked:
+        return Provenance(found.choice, (), lineage)
     wanted: list[tuple[TransformTask, Sequence[int] | None, bool]] = [(step, None, False)]
     if found.choice.mode is Mode.CHANGELOG:
         # What it takes back was in the result before the step, and is not in it any more.
@@ -66,7 +78,16 @@ def trace(spark: SparkSession, task: ProvenanceTask) -> Provenance:
         _origins(spark, replace(task, step=each), found, operations, before=before)
         for each, operations, before in wanted
     ]
-    return Provenance(found.choice, tuple(_together(pieces) for pieces in zip(*parts, strict=True)))
+    origins = tuple(_together(pieces) for pieces in zip(*parts, strict=True))
+    return Provenance(found.choice, origins, lineage)
+
+
+def _lineage(spark: SparkSession, found: Decision) -> Lineage:
+    """What the columns of a step are made of, by its analysed query."""
+    catalyst = Catalyst(spark)
+    aliases = [each.alias for each in found.task.inputs]
+    views = {view: aliases[number] for view, (number, _) in _views(found.task).items()}
+    return ColumnSources(catalyst, views).of(catalyst.inline(known_plan(found.report)))
 
 
 def _before(step: TransformTask) -> TransformTask:

@@ -21,7 +21,7 @@ from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
-from odfbuild.engine.spark.queries.foreign import as_written, differences
+from odfbuild.engine.spark.queries.foreign import as_written, differences, in_spark
 from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
 from odfbuild.engine.spark.queries.modes import changelog, map, stream
@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odfbuild.odf.model import TransformSql
+
+
+_RIGHT: dict[str, Report] = {}
+"""What was found of queries that are right, without their plans: a query is checked before anything
+runs, and runs then, often several times."""
+_REMEMBERED = 2_000
 
 
 def steps_of(transform: TransformSql) -> list[Step]:
@@ -71,7 +77,8 @@ def decide(spark: SparkSession, task: TransformTask) -> Decision:
     # Most queries handle each record alone, and are checked over what they are to read.
     view = partial(map.increment_view, task.scratch)
     report = checked(spark, task.dataset, task.transform, task.inputs, task.vocab, view=view)
-    task = replace(task, transform=runnable(task.transform, task.dataset))
+    tables = [each.alias for each in task.inputs]
+    task = replace(task, transform=in_spark(spark, task.transform, task.dataset, tables))
     shape = None if report.row_wise else _shape(spark, report, task)
     retracting = [each.alias for each in task.inputs if _retracts(each, whole=shape is not None)]
     choice = choose(report, shape, retracting)
@@ -227,7 +234,8 @@ def checked(
         make_view(spark, table)
     names = [each.alias for each in inputs] + [table.view for table in tables]
     offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
-    report = _checked_steps(spark, dataset, transform, names, offsets)
+    columns = [(e.alias, e.schema.serialize().to_pybytes(), e.vocab) for e in inputs]
+    report = _checked_steps(spark, dataset, transform, names, repr(columns), offsets)
     frame = known_result(report)
     operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
@@ -256,7 +264,8 @@ def preprocess(
 
     Where it does, it has the hidden columns `carried` of that view, too.
     """
-    report = _checked_steps(spark, dataset, transform, ["input"])
+    columns = spark.table("input").schema.json()
+    report = _checked_steps(spark, dataset, transform, ["input"], columns)
     frame = known_result(report)
     problems = unfit_columns(frame, dataset)
     if problems:
@@ -273,15 +282,26 @@ def _checked_steps(
     dataset: str,
     transform: TransformSql,
     names: Sequence[str],
+    columns: str,
     offsets: Mapping[str, str] = NO_OFFSETS,
 ) -> Report:
+    """Check queries, unless they were found right over inputs with the same `columns` before."""
+    key = repr((transform, names, columns, offsets))
+    known = _RIGHT.get(key)
+    if known is not None:
+        plan, frame = result_of(spark, steps_of(runnable(transform, dataset)))
+        return replace(known, plan=plan, result=frame)
     with as_written(transform):
-        report = check_steps(spark, dataset, steps_of(runnable(transform, dataset)), names, offsets)
+        steps = steps_of(in_spark(spark, transform, dataset, names))
+        report = check_steps(spark, dataset, steps, names, offsets)
         problems = [*report.errors, *report.order_bound]
         if report.plan is not None and not problems and not is_spark(transform):
             engine = transform.engine.lower()
             problems = differences(Catalyst(spark), report.plan, dataset, engine)
         _raise_first_of_each(problems)
+    if len(_RIGHT) >= _REMEMBERED:
+        _RIGHT.clear()
+    _RIGHT[key] = replace(report, plan=None, result=None)
     return report
 
 

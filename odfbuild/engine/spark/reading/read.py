@@ -10,8 +10,11 @@ Source: specification, `ReadStep`; reference behaviour, read steps.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib import parse
 
 import pyarrow as pa
 
@@ -48,18 +51,22 @@ from odfbuild.engine.spark.reading.values import (
     with_values,
     without_operation,
 )
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.frames import (
+    literal,
     marked,
     quote,
     sql_type,
     to_spark_schema,
     to_spark_type,
 )
-from odfbuild.engine.spark.results.hidden import CORRUPT, MISFIT, OF_READING, ROW
+from odfbuild.engine.spark.results.hidden import CORRUPT, FILE, MISFIT, OF_READING, ROW
 from odfbuild.engine.spark.results.order import total_order
 from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyLedger,
     MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
@@ -79,7 +86,12 @@ if TYPE_CHECKING:
 
 
 def read_source(
-    spark: SparkSession, task: IngestTask, bad: BadRecords, *, numbered: bool = False
+    spark: SparkSession,
+    task: IngestTask,
+    bad: BadRecords,
+    *,
+    numbered: bool = False,
+    others: Sequence[IngestTask] = (),
 ) -> tuple[DataFrame, Source] | None:
     """The records of a file in file order, behind the preprocessing query if there is one.
 
@@ -89,8 +101,11 @@ def read_source(
 
     With `numbered`, of a file in `one_part`, `ROW` is the number, from 0, of the record that each
     was made of; it is absent behind such a query.
+
+    With `others`, tasks like this one for further small files, `FILE` tells their records apart;
+    `None` where a query does not handle each record alone.
     """
-    found = _read(spark, task, bad)
+    found = _read(spark, task, bad, others)
     if found is None:
         return None
     frame, source = found
@@ -108,8 +123,10 @@ def read_source(
         return _renamed(frame, task, source) if task.read.schema is None else (frame, source)
     frame = guard(frame, task, source, bad)
     hide(frame, "input")
-    carried = (ROW,) if numbered else ()
+    carried = ((ROW,) if numbered else ()) + ((FILE,) if others else ())
     result, row_wise = preprocess(spark, task.dataset, task.preprocess, carried)
+    if others and not row_wise:
+        return None
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
     return result, replace(source, drift=source.drift.and_then(drift))
 
@@ -121,13 +138,31 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
+def can_be_together(task: IngestTask) -> bool:
+    """Whether its file can be read in one job with others, as far as its task tells.
+
+    The columns are known, and what is appended depends on the keys of earlier records at most.
+    """
+    return (
+        isinstance(task.read, ReadStepCsv | ReadStepNdJson)
+        and isinstance(task.merge, MergeStrategyAppend | MergeStrategyLedger)
+        and declared_columns(task.read) is not None
+        and task.history_schema is not None
+        and task.on_schema_change == "fail"
+        and not task.skip_bad_records
+        and task.file.stat().st_size > 0
+    )
+
+
 def _read(
-    spark: SparkSession, task: IngestTask, bad: BadRecords
+    spark: SparkSession, task: IngestTask, bad: BadRecords, others: Sequence[IngestTask]
 ) -> tuple[DataFrame, Source] | None:
     """Records as they are, with `CORRUPT` where the format can tell."""
     read = task.read
     columns = declared_columns(read)
     cut_evenly(spark, task.file.stat().st_size)
+    if task.history_schema is None or isinstance(task.merge, MergeStrategyAppend):
+        few.tune(spark, [each.file for each in (task, *others)])
     if columns is not None:
         check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
     if task.file.stat().st_size == 0:
@@ -138,10 +173,12 @@ def _read(
         case ReadStepParquet():
             return _parquet(spark, task, columns)
         case ReadStepCsv():
-            return _csv(spark, task, read, columns)
+            return _csv(spark, task, read, columns, others)
         case ReadStepNdJson():
             refuse_formats(read, task.dataset)
             text = ndjson_text(task, read.encoding, bad)
+            more = [ndjson_text(each, read.encoding, bad) for each in others]
+            return _ndjson(spark, task, text, columns, more)
         case ReadStepJson():
             refuse_formats(read, task.dataset)
             text = json_records(task, read)
@@ -155,25 +192,52 @@ def _read(
 
 
 def _csv(
-    spark: SparkSession, task: IngestTask, read: ReadStepCsv, columns: pa.Schema | None
+    spark: SparkSession,
+    task: IngestTask,
+    read: ReadStepCsv,
+    columns: pa.Schema | None,
+    others: Sequence[IngestTask],
 ) -> tuple[DataFrame, Source] | None:
     options = csv_options(read, task.dataset)
-    text = utf8_text(task, read.encoding, any_line_end=True)
-    refuse_open_quotes(task, text, read)
+    text, *more = (_csv_text(each, read) for each in (task, *others))
     if columns is not None:
         _refuse_nested(task, columns)
         if read.header and task.on_schema_change != "fail":
             return _csv_by_name(spark, task, read, text, columns)
         if read.header:
-            check_header(task, read, text, columns.names)
+            for each, its_text in zip((task, *others), (text, *more), strict=True):
+                check_header(each, read, its_text, columns.names)
         schema = to_spark_schema(columns)
     else:
         schema = csv_schema(spark, task, read, text, options)
         if not schema.fields:
             return None
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
-    frame = with_values(reader.csv(str(text.file)), schema, "csv", uuids_in(columns))
-    return frame, Source(text, columns)
+    frame = _told_apart(reader.csv([str(each.file) for each in (text, *more)]), text, more)
+    return with_values(frame, schema, "csv", uuids_in(columns)), Source(text, columns)
+
+
+def _csv_text(task: IngestTask, read: ReadStepCsv) -> SourceText:
+    text = utf8_text(task, read.encoding, any_line_end=True)
+    refuse_open_quotes(task, text, read)
+    return text
+
+
+def _uri(file: Path) -> str:
+    """What Spark calls a file, as long as there is nothing unusual in its name."""
+    return "file:" + re.sub(
+        r"[^\w!.~'()*,;:$&+=/@-]", lambda found: parse.quote(found[0]), str(file)
+    )
+
+
+def _told_apart(frame: DataFrame, text: SourceText, more: Sequence[SourceText]) -> DataFrame:
+    """`frame`, with the number of the file of each record where there are several."""
+    if not more:
+        return frame
+    pairs = (f"{literal(_uri(t.file))}, {n}" for n, t in enumerate((text, *more), 1))
+    return frame.selectExpr(
+        "*", f"element_at(map({', '.join(pairs)}), _metadata.file_path) AS {FILE}"
+    )
 
 
 def _csv_by_name(
@@ -221,7 +285,11 @@ def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
 
 
 def _ndjson(
-    spark: SparkSession, task: IngestTask, text: SourceText, columns: pa.Schema | None
+    spark: SparkSession,
+    task: IngestTask,
+    text: SourceText,
+    columns: pa.Schema | None,
+    more: Sequence[SourceText] = (),
 ) -> tuple[DataFrame, Source] | None:
     options = {
         "mode": "PERMISSIVE",
@@ -243,7 +311,9 @@ def _ndjson(
     if operation is not None:
         read = read.add(operation, "string")
     reader = spark.read.schema(_with_corrupt(read)).options(**options)
-    frame = with_values(reader.json(str(text.file)), schema, "json", uuids_in(columns))
+    files = [str(each.file) for each in (text, *more)]
+    frame = _told_apart(reader.json(files), text, more)
+    frame = with_values(frame, schema, "json", uuids_in(columns))
     if operation is not None:
         frame = without_operation(frame, operation)
     return frame, Source(text, columns)

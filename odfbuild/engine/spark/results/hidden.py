@@ -9,6 +9,9 @@ MISFIT = "__odfbuild_misfit"
 ROW = "__odfbuild_row"
 """Grows in the order of the source."""
 OP = "__odfbuild_op"
+FILE = "__odf_file"
+"""Number, from 1, of the file that a record comes from, where several are read together; no query
+sees it (`hidden_columns.PREFIX`)."""
 PAIR = "__odfbuild_pair"
 """Orders the operations of one key; both sides of a correction have the same."""
 

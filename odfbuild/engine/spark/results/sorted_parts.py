@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -75,6 +76,32 @@ def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple
     if sorts_alike(to_arrow_schema(frame), order):
         return sorted_parts(spark, frame, order, folder)
     return write_parts(total_order(frame, order), folder)
+
+
+def split_in_order(
+    parts: Sequence[Path], number: str, order: Sequence[str], folders: Sequence[Path]
+) -> list[tuple[Path, ...]] | None:
+    """Rows of Parquet files by the column `number`, from 1: of each a file in its folder.
+
+    Each is in the order of the columns `order`. `None` where they are too many to sort in memory,
+    or a row has no number.
+    """
+    if not fit_in_memory(parts):
+        return None
+    whole = pa.concat_tables(pq.read_table(part) for part in parts)
+    if not sorts_alike(whole.schema, order) or whole[number].null_count:
+        return None
+    keys = [(name, "ascending", "at_start") for name in (number, *order)]
+    whole = whole.take(pc.sort_indices(whole, sort_keys=keys)).combine_chunks()
+    ends = np.searchsorted(whole[number].to_numpy(), np.arange(len(folders) + 1), side="right")
+    found: list[tuple[Path, ...]] = []
+    for folder, start, end in zip(folders, ends[:-1], ends[1:], strict=True):
+        target = folder / "rows.parquet"
+        if start < end:
+            rows = whole.slice(start, end - start)
+            pq.write_table(rows, target, compression="none", use_dictionary=False)
+        found.append((target,) if start < end else ())
+    return found
 
 
 def fit_in_memory(parts: Sequence[Path]) -> bool:

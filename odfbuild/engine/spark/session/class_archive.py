@@ -27,8 +27,13 @@ def folder() -> Path:
 
 
 def path(java: Java, spark_home: Path) -> Path:
-    """The archive for a Java and a Spark, which need not be there."""
-    key = f"{java.home}|{java.version}|{version('pyspark')}|{spark_home}"
+    """The archive for a Java and a Spark, which need not be there.
+
+    A JVM refuses the archive of jars that were installed again, also of the same release.
+    """
+    jars = spark_home / "jars"
+    installed = jars.stat().st_mtime_ns if jars.is_dir() else 0
+    key = f"{java.home}|{java.version}|{version('pyspark')}|{spark_home}|{installed}"
     return folder() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
 
 
@@ -61,3 +66,10 @@ def options(java: Java, spark_home: Path) -> list[str]:
     except OSError:
         return quiet
     return [f"-XX:ArchiveClassesAtExit={written}", *quiet]
+
+
+def finish() -> list[Path]:
+    """Put what JVMs left behind into use, when they have all ended; gives the archives."""
+    for written in folder().glob("spark-*.new"):
+        written.replace(written.with_suffix(".jsa"))
+    return sorted(folder().glob("spark-*.jsa"))

@@ -19,6 +19,7 @@ from odfbuild.engine.settings import (
     EngineSettings,
     FileAccess,
     Sandbox,
+    bytes_of,
     default_memory,
     in_force,
 )
@@ -65,10 +66,26 @@ _EMBEDDED = {
     # around the JVM do not let it, and what is larger is fetched through one.
     "spark.task.maxDirectResultSize": "1g",
     "spark.rpc.message.maxSize": "1024",
+    # A job with a task for each of many slices takes longer than to look at the files here.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 
 
+_PAGES = 8192
+"""Of memory: a task of Spark cannot have more of them."""
 _STOP_SECONDS = 2
+
+
+def small_pages(settings: EngineSettings, memory: str) -> dict[str, str]:
+    """Settings for short work in a heap of `memory`; none where `settings` expect long work.
+
+    Every sort and every join takes a page and fills it with zeros: with Spark's own size, 64 MiB in
+    most heaps, 80 small datasets take 4 GB. A larger record gets a page of its own, and the pages
+    of a task must be able to fill the heap.
+    """
+    if settings.for_long_work:
+        return {}
+    return {"spark.buffer.pageSize": f"{max(1 << 20, bytes_of(memory) // _PAGES)}b"}
 
 
 class Session:
@@ -135,9 +152,20 @@ class Session:
         except subprocess.TimeoutExpired:
             return None
 
+    @property
+    def log(self) -> Path | None:
+        """What the JVM prints goes there; `None` where none runs."""
+        return None if self._gateway is None else self._gateway.log
+
+    @property
+    def jvm(self) -> int | None:
+        """The process id of the JVM; `None` when none runs."""
+        running = self._gateway is not None and self.exit_code(0) is None
+        return self._gateway.process.pid if self._gateway is not None and running else None
+
     def last_words(self) -> tuple[str, ...]:
         """The last lines that the JVM printed."""
-        return last_lines(self._gateway.log, 3) if self._gateway is not None else ()
+        return last_lines(self.log, 3) if self.log is not None else ()
 
     def stop(self) -> None:
         """End Spark and remove the scratch folder; harmless when done twice."""
@@ -170,7 +198,7 @@ class Session:
         conf = {
             **_COMMON,
             **settings.conf,
-            **({} if self._drives_cluster else _EMBEDDED),
+            **({} if self._drives_cluster else _EMBEDDED | small_pages(settings, self.memory)),
             **PINNED,
             "spark.master": settings.master if self._drives_cluster else "local[*]",
             "spark.local.dir": str(self.scratch / "local"),

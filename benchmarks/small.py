@@ -1,0 +1,203 @@
+"""Many small things: datasets, files of a root, slices of a chain.
+
+    python benchmarks/small.py --dbt benchmarks/.venv/bin/dbt
+
+prints CPU, wall time and memory of the whole tree of processes for each command, and whether it
+keeps to its target. Compare CPU and ratios: wall time says little on a machine with other work.
+README.md in this folder says what the targets are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from generate import WRITERS, make_graph
+
+HERE = Path(__file__).parent
+ODFBUILD = (sys.executable, "-m", "odfbuild")
+APPLY = (*ODFBUILD, "apply", "-y")
+ROOT = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: hourly
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: data/*.csv, order: ByName}
+      read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT, amount INT]}
+      merge: {kind: Append}
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of CPU and of wall time, and MiB of all processes together at their peak."""
+
+    cpu: float
+    wall: float
+    memory: float
+
+
+def measure(command: Sequence[str], folder: Path) -> Cost:
+    """Run a command; its output is shown when it fails."""
+    with tempfile.TemporaryFile() as output:
+        began = time.monotonic()
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        done, peaks, seconds = threading.Event(), [0.0], dict[int, float]()
+
+        def watch() -> None:
+            while not done.wait(0.3):
+                members = _tree(process.pid)
+                peaks.append(sum(map(_memory, members)))
+                seconds.update({pid: _seconds(pid) or seconds.get(pid, 0) for pid in members})
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - began
+        done.set()
+        watcher.join()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            output.seek(0)
+            raise SystemExit(
+                f"{command} ended with {process.returncode}:\n{output.read()[-4000:]!r}"
+            )
+    # PySpark leaves its JVM to the system, which no command waits for: that is seen from outside.
+    return Cost(max(usage.ru_utime + usage.ru_stime, sum(seconds.values())), wall, max(peaks))
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for each in found:
+        for children in Path(f"/proc/{each}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text().split())
+            except OSError:
+                continue
+    return found
+
+
+def _seconds(pid: int) -> float:
+    """CPU of a process, without that of those below it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> float:
+    """MiB of a process; what several share counts in parts."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def show(name: str, cost: Cost, *verdicts: tuple[str, float, float]) -> None:
+    """Print a line; each of `verdicts` is what was measured, its value and the most it may be."""
+    told = ", ".join(
+        f"{what} {value:.4g} of {most:g}: {'kept' if value <= most else 'MISSED'}"
+        for what, value, most in verdicts
+    )
+    print(f"| {name} | {cost.cpu:.1f} | {cost.wall:.1f} | {cost.memory:.0f} | {told} |", flush=True)
+
+
+def datasets(work: Path, size: int, dbt: str | None) -> None:
+    """First apply of `size` small datasets, beside other tools on the same graph."""
+    folder = work / "datasets"
+    nodes = make_graph(size)
+    WRITERS["odf"](nodes, folder)
+    WRITERS["dbt"](nodes, work / "dbt")
+    plain = (sys.executable, str(HERE / "plain_spark.py"), str(size), str(folder))
+    spark = measure(plain, HERE)
+    show(f"plain PySpark, {size} datasets", spark)
+    mine = measure(APPLY, folder)
+    verdicts = [("CPU, times plain PySpark", mine.cpu / spark.cpu, 1.0), ("MiB", mine.memory, 1024)]
+    if dbt is not None:
+        other = measure((dbt, "build", "--profiles-dir", ".", "--quiet"), work / "dbt")
+        show(f"dbt build, DuckDB, {size} datasets", other)
+        verdicts.append(("wall, times dbt", mine.wall / other.wall, 1.5))
+    show(f"odfbuild apply, {size} datasets", mine, *verdicts)
+
+
+def files(work: Path, number: int) -> None:
+    """First apply of a root of `number` files of ten rows, and what each further file costs."""
+    few = measure(APPLY, _root(work / "few", number // 10, 10))
+    show(f"odfbuild apply, root of {number // 10} files", few)
+    many = measure(APPLY, _root(work / "many", number, 10))
+    further = 1000 * (many.cpu - few.cpu) / (number - number // 10)
+    verdicts = [("CPU ms a further file", further, 10.0), ("wall s", many.wall, 15.0)]
+    show(f"odfbuild apply, root of {number} files", many, *verdicts)
+
+
+def slices(work: Path, number: int, times: int) -> None:
+    """Questions about `number` slices of ten rows, beside the same records in five slices."""
+    few = _root(work / "five", 5, number * 2)
+    many = _root(work / "slices", number, 10)
+    for folder in (few, many):
+        measure(APPLY, folder)
+    count = (*ODFBUILD, "sql", "SELECT count(*) AS n, sum(amount) AS s FROM hourly")
+    for name, command in (("sql", count), ("tail", (*ODFBUILD, "tail", "hourly"))):
+        one, other = (_median(measure(command, each) for _ in range(times)) for each in (few, many))
+        show(f"odfbuild {name}, 5 slices", one)
+        show(f"odfbuild {name}, {number} slices", other, ("CPU, times", other.cpu / one.cpu, 1.5))
+
+
+def _median(costs: Iterable[Cost]) -> Cost:
+    each = [(cost.cpu, cost.wall, cost.memory) for cost in costs]
+    return Cost(*map(median, zip(*each, strict=True)))
+
+
+def _root(folder: Path, number: int, rows: int) -> Path:
+    """A project with one root over `number` files of `rows` rows."""
+    for name in ("datasets", "data"):
+        (folder / name).mkdir(parents=True)
+    (folder / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent: {name: small}\n")
+    (folder / "datasets/hourly.yaml").write_text(ROOT)
+    for file in range(number):
+        lines = [f"2026-01-01 00:00:00,{file * rows + row},{row % 97}" for row in range(rows)]
+        text = "\n".join(("event_time,id,amount", *lines)) + "\n"
+        (folder / f"data/{file:06}.csv").write_text(text)
+    return folder
+
+
+def main() -> None:
+    """Run everything, print the table as it grows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--datasets", type=int, default=1000, help="0: leave that out")
+    parser.add_argument("--files", type=int, default=600, help="0: leave that out")
+    parser.add_argument("--slices", type=int, default=5000, help="0: leave that out")
+    parser.add_argument("--times", type=int, default=5, help="runs of each question")
+    parser.add_argument("--dbt", help="program of dbt with its DuckDB adapter")
+    options = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="odfbuild-small-"))
+    print("| command | CPU s | wall s | MiB | targets |\n| --- | ---: | ---: | ---: | --- |")
+    try:
+        if options.datasets:
+            datasets(work, options.datasets, options.dbt)
+        if options.files:
+            files(work, options.files)
+        if options.slices:
+            slices(work, options.slices, options.times)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

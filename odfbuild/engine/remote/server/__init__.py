@@ -1,0 +1,1 @@
+"""The built-in Spark as an engine for any coordinator: `odfbuild engine serve`."""

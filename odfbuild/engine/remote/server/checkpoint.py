@@ -1,0 +1,274 @@
+"""What this engine has to remember from step to step, as one file: a tar archive.
+
+A request holds new records only. Windows and changelogs need earlier ones, and the watermark of an
+input that stands still; both are kept here. `odfbuild.json` comes first and lists all files, which
+are slices as the coordinator gave them. The same state has the same bytes.
+Sources: Open Data Fabric, "Checkpoint"; RFC-006; the archive of the reference's Spark engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+from odfbuild.engine.contract import SliceFile
+from odfbuild.errors import EngineError
+from odfbuild.odf.identity import DatasetId
+from odfbuild.odf.timestamp import Timestamp
+
+_FORMAT = 1
+_HEAD = "odfbuild.json"
+_LARGEST_HEAD = 64 << 20
+_LARGEST_WATERMARK = 1024
+_COPIED = 1 << 20
+
+
+class Kept(StrEnum):
+    """Which of the records that were consumed before are here.
+
+    `OPEN`: those that a window can hold that is still to close.
+    """
+
+    ALL = "all"
+    OPEN = "open"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputState:
+    """An input as the last step left it.
+
+    `next_offset` is that of the first record that was not read; `None`: nobody knows.
+    """
+
+    next_offset: int | None = 0
+    watermark: Timestamp | None = None
+    kept: Kept = Kept.ALL
+    slices: tuple[SliceFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a step leaves to the next one.
+
+    `query` identifies the transformation that it was made by, `schema` is that of the result: an
+    Arrow schema as bytes. `results` are the records of the result so far, of which the next one is
+    to have `next_offset`; `None`: nobody knows.
+    """
+
+    query: str = ""
+    next_offset: int | None = 0
+    watermark: Timestamp | None = None
+    schema: bytes | None = None
+    inputs: Mapping[DatasetId, InputState] = field(default_factory=dict)
+    kept_results: Kept = Kept.ALL
+    results: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> Iterator[Path]:
+        """All files that are kept, in the order in which they are written."""
+        for _, each in sorted(self.inputs.items()):
+            yield from (slice.path for slice in each.slices)
+        yield from self.results
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return sum(file.stat().st_size for file in self.files)
+
+
+# --- Writing ---
+
+
+def write_checkpoint(state: State, target: Path) -> None:
+    """Write `state` to a new file."""
+    files = list(state.files)
+    names = map(str, range(len(files)))
+    head = {
+        "format": _FORMAT,
+        "query": state.query,
+        "nextOffset": state.next_offset,
+        "watermark": _text(state.watermark),
+        "schema": state.schema.hex() if state.schema is not None else None,
+        "inputs": [
+            {
+                "id": str(id),
+                "nextOffset": each.next_offset,
+                "watermark": _text(each.watermark),
+                "kept": each.kept,
+                "slices": [
+                    {"file": next(names), "promised": _text(one.promised)} for one in each.slices
+                ],
+            }
+            for id, each in sorted(state.inputs.items())
+        ],
+        "results": {"kept": state.kept_results, "files": [next(names) for _ in state.results]},
+        "files": [{"size": each.stat().st_size, "sha256": _sha256(each)} for each in files],
+    }
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        content = (json.dumps(head, indent=1) + "\n").encode()
+        archive.addfile(_member(_HEAD, len(content)), io.BytesIO(content))
+        for number, file in enumerate(files):
+            with file.open("rb") as source:
+                archive.addfile(_member(str(number), file.stat().st_size), source)
+
+
+def _member(name: str, size: int) -> tarfile.TarInfo:
+    """Without times and owners, which would make other bytes of the same state."""
+    made = tarfile.TarInfo(name)
+    made.size = size
+    return made
+
+
+def _text(moment: Timestamp | None) -> str | None:
+    return None if moment is None else str(moment)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()
+
+
+# --- Reading ---
+
+
+def read_checkpoint(file: Path, scratch: Path, inputs: Sequence[DatasetId]) -> State:
+    """What a checkpoint says; its files are put into the folder `scratch`, under names of ours.
+
+    Of a checkpoint of the reference's Spark engine the watermarks of `inputs` are taken.
+    Raises `EngineError` E1405 for anything else.
+    """
+    try:
+        with tarfile.open(file, "r:") as archive:
+            first = archive.next()
+            if first is None:
+                raise _foreign(file, "it is empty")
+            if first.name == _HEAD:
+                return _ours(archive, first, scratch, file)
+            return _of_reference(archive, inputs, file)
+    except OSError as error:
+        raise _foreign(file, error.strerror or str(error)) from None
+    except (tarfile.TarError, EOFError) as error:
+        raise _foreign(file, str(error)) from None
+
+
+def _ours(archive: tarfile.TarFile, first: tarfile.TarInfo, scratch: Path, file: Path) -> State:
+    try:
+        head = json.loads(_content(archive, first, _LARGEST_HEAD, file))
+        if head["format"] != _FORMAT:
+            raise _foreign(
+                file, f"it has format {head['format']}, and this release reads {_FORMAT}"
+            )
+        listed = head["files"]
+        paths = [scratch / f"kept-{number}" for number in range(len(listed))]
+        state = _state_of(head, paths)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise _foreign(file, f"'{_HEAD}' in it is damaged ({type(error).__name__})") from None
+    for number, (said, path) in enumerate(zip(listed, paths, strict=True)):
+        member = archive.next()
+        if member is None or member.name != str(number) or member.size != said["size"]:
+            raise _foreign(file, f"it lacks file {number} of {len(listed)}, or has another one")
+        _unpack(archive, member, path, file)
+        if _sha256(path) != said["sha256"]:
+            raise _foreign(file, f"file {number} in it is damaged")
+    if archive.next() is not None:
+        raise _foreign(file, "it has more files than it lists")
+    return state
+
+
+def _state_of(head: Mapping[str, Any], paths: Sequence[Path]) -> State:
+    schema = head["schema"]
+    return State(
+        query=str(head["query"]),
+        next_offset=int(head["nextOffset"]),
+        watermark=_moment(head["watermark"]),
+        schema=None if schema is None else bytes.fromhex(schema),
+        inputs={
+            DatasetId.parse(each["id"]): InputState(
+                next_offset=None if each["nextOffset"] is None else int(each["nextOffset"]),
+                watermark=_moment(each["watermark"]),
+                kept=Kept(each["kept"]),
+                slices=tuple(
+                    SliceFile(_of(paths, one["file"]), _moment(one["promised"]))
+                    for one in each["slices"]
+                ),
+            )
+            for each in head["inputs"]
+        },
+        kept_results=Kept(head["results"]["kept"]),
+        results=tuple(_of(paths, name) for name in head["results"]["files"]),
+    )
+
+
+def _of(paths: Sequence[Path], name: str) -> Path:
+    if int(name) < 0:
+        raise ValueError(name)
+    return paths[int(name)]
+
+
+def _moment(text: str | None) -> Timestamp | None:
+    return None if text is None else Timestamp.parse(text)
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, most: int, file: Path) -> bytes:
+    if member.size > most:
+        raise _foreign(file, f"'{member.name}' in it is too large")
+    return _source(archive, member, file).read()
+
+
+def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, file: Path) -> None:
+    source = _source(archive, member, file)
+    with target.open("xb") as copy:
+        while block := source.read(_COPIED):
+            copy.write(block)
+
+
+def _source(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> IO[bytes]:
+    # A sparse file says that it is larger than its bytes.
+    source = archive.extractfile(member) if member.isreg() and not member.issparse() else None
+    if source is None:
+        raise _foreign(file, f"'{member.name}' in it is not a plain file")
+    return source
+
+
+def _of_reference(archive: tarfile.TarFile, inputs: Sequence[DatasetId], file: Path) -> State:
+    """The last watermarks of inputs, which is all that the reference's Spark engine keeps."""
+    found: dict[DatasetId, Timestamp] = {}
+    known = {name: id for id in inputs for name in (str(id), id.multibase, id.did_key)}
+    for member in archive.getmembers():
+        name = member.name.removeprefix("./")
+        if member.isdir() and name in ("", "."):
+            continue
+        id = known.get(name.removesuffix(".watermark"))
+        if not name.endswith(".watermark") or id is None:
+            raise _foreign(file, f"it holds '{member.name[:80]}', which this engine does not know")
+        text = _content(archive, member, _LARGEST_WATERMARK, file).decode("utf-8", "replace")
+        try:
+            found[id] = Timestamp.parse(text.strip())
+        except ValueError as error:
+            raise _foreign(file, str(error)) from None
+    lowest = min(found.values()) if found.keys() == set(inputs) else None
+    return State(
+        next_offset=None,
+        watermark=lowest,
+        inputs={
+            id: InputState(next_offset=None, watermark=found.get(id), kept=Kept.NONE)
+            for id in inputs
+        },
+        kept_results=Kept.NONE,
+    )
+
+
+def _foreign(file: Path, why: str) -> EngineError:
+    return EngineError(
+        f"the checkpoint {file} cannot be used: {why}",
+        code="E1405",
+        help="reset the dataset, so that it is computed from the beginning by one engine",
+    )

@@ -1,0 +1,1 @@
+"""Declared tables: each one, and what is wrong with `tables` of odfbuild.yaml."""

@@ -1,0 +1,102 @@
+"""The tables that odfbuild.yaml declares, one by one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfbuild.project.settings.by_name import matching
+from odfbuild.project.settings.tables import FormatName, TableSettings
+from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    from odfbuild.project.model import Config
+    from odfbuild.records.pin import View
+
+PLACEHOLDER = "{dataset}"
+"""Stands in names of tables for that of the dataset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of one dataset, as odfbuild.yaml declares it.
+
+    `location` is absolute: a path, or the address of a store of objects. `entry` is the number of
+    its entry in `tables`.
+    """
+
+    name: str
+    dataset: str
+    format: FormatName
+    location: str
+    group: str | None = None
+    view: View = "current"
+    partition_by: tuple[str, ...] = ()
+    indices: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    target_file_size: int = 128 * 10**6
+    keep: timedelta = timedelta(days=7)
+    catalogue: tuple[tuple[str, str], ...] = ()
+    entry: int = 0
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+        by = f", by {', '.join(self.partition_by)}" if self.partition_by else ""
+        view = "" if self.view == "current" else ", history"
+        return f"{self.format}{view}{by}"
+
+    @property
+    def address(self) -> str:
+        """Where its files are: `location/name`; with a group `location/group`."""
+        return f"{self.location.rstrip('/')}/{self.group or self.name}"
+
+    def says(self, key: str) -> tuple[str | int, ...]:
+        """The path in odfbuild.yaml, from `content`, of a setting of its entry."""
+        return ("tables", self.entry, key)
+
+
+def declared_tables(config: Config, datasets: Iterable[str]) -> tuple[Table, ...]:
+    """All tables of these datasets, by entry, then in the order of `datasets`."""
+    if not config.tables:
+        return ()
+    names = list(datasets)
+    return tuple(
+        _table(config, number, entry, name)
+        for number, entry in enumerate(config.tables)
+        for name in names
+        if matching(entry, name) is not None
+    )
+
+
+def location_of(config: Config, entry: TableSettings) -> str:
+    """The location as odfbuild.yaml says it; an environment has one of its own, beside."""
+    location = entry.location.rstrip("/")
+    return location if config.env is None else f"{location}-{config.env}"
+
+
+def _table(config: Config, number: int, entry: TableSettings, dataset: str) -> Table:
+    return Table(
+        name=entry.name.replace(PLACEHOLDER, dataset.replace("/", ".")),
+        dataset=dataset,
+        format=entry.format,
+        location=_absolute(config.root, location_of(config, entry)),
+        group=entry.group,
+        view=entry.view,
+        partition_by=entry.partition_by,
+        indices=entry.indices,
+        sort=entry.sort,
+        target_file_size=entry.target_file_size,
+        keep=entry.keep,
+        catalogue=tuple(sorted(entry.catalogue.items())),
+        entry=number,
+    )
+
+
+def _absolute(root: Path, location: str) -> str:
+    scheme, separator, path = location.partition("://")
+    if not separator:
+        return str((root / location).resolve())
+    return path if scheme == "file" else location

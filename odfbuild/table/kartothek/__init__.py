@@ -1,0 +1,1 @@
+"""Published tables in the format kartothek; what reads it, too, is in the room `kartothek/`."""

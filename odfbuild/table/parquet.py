@@ -1,0 +1,377 @@
+"""Tables of plain Parquet files, for readers that know no format of tables.
+
+    data/<random>.parquet      files that are never changed
+    states/<id>.json           which of them make a state, and its pin
+    current.json               the present one of `states`; moves by compare-and-swap
+
+In a folder, which readers take as a whole, the last line is:
+
+    states/<id>/               hard links to the files of a state
+    current                    a symbolic link to the present one; moves by rename
+
+A reader who follows `current` once, and reads what it led to, sees one state, whatever is published
+meanwhile. Files have all columns, so that no reader has to guess the types of partition columns
+from names of folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfbuild.errors import TableError
+from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder
+from odfbuild.store.place import Folder, Place
+from odfbuild.store.remote import scheme_of
+from odfbuild.store.storage import open_place
+from odfbuild.table.contract import (
+    Garbage,
+    Key,
+    TableMoved,
+    TablePin,
+    TableSpec,
+    TableState,
+    Touched,
+)
+from odfbuild.table.faults import damaged
+
+_VERSION = 1
+_NO_LIMIT = sys.maxsize
+_MOST_OF_A_STATE = 1 << 30
+_OURS = ("data/", "states/", "current/", "current.json")
+_MOST_OF_A_NAME = 120
+_UNREADABLE = "0"
+"""What a pointer that cannot be read is called."""
+
+
+def open_table(spec: TableSpec) -> ParquetTable:
+    """The table that `spec` describes."""
+    address = spec.table.address
+    if scheme_of(address) is None:
+        folder = Path(address)
+        return ParquetTable(spec, Folder(folder), _Link(folder))
+    place = open_place(address, Path("/"))
+    return ParquetTable(spec, place, _Object(place))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of a state: the key of its partition as JSON, its name, records and bytes."""
+
+    key: str
+    name: str
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A state as it is described: `made` in seconds of Unix."""
+
+    id: str
+    pin: TablePin | None
+    made: float
+    files: tuple[_File, ...]
+
+    def to_bytes(self) -> bytes:
+        """JSON that readers without odfbuild understand, too."""
+        assert self.pin is not None
+        files = [
+            {"file": each.name, "key": json.loads(each.key), "records": each.records}
+            | {"bytes": each.bytes}
+            for each in self.files
+        ]
+        head = {"version": _VERSION, "id": self.id, "pin": self.pin.to_text(), "made": self.made}
+        return json.dumps({**head, "files": files}, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> _State:
+        """A state as `to_bytes` wrote it; `ValueError` for anything else."""
+        try:
+            found: Mapping[str, Any] = json.loads(data)
+            if found["version"] != _VERSION:
+                raise ValueError(f"it is of version {found['version']}, and not {_VERSION}")
+            files = (
+                _File(_text(each["key"]), each["file"], each["records"], each["bytes"])
+                for each in found["files"]
+            )
+            pin = TablePin.from_text(found["pin"])
+            return cls(found["id"], pin, found["made"], tuple(files))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it lacks {error}") from None
+
+
+class _Pointer(Protocol):
+    """Which state is the present one."""
+
+    def read(self) -> str | None:
+        """Its id; `None`: there is none."""
+
+    def move(self, expected: str | None, state: _State) -> bool:
+        """Make `state` the present one instead of the one with the id `expected`."""
+
+    def strange(self, state: _State) -> str | None:
+        """What readers would find that is not of `state`; `None`: nothing."""
+
+    def forget(self, id: str) -> None:
+        """Remove what `move` made for a state that is no longer needed."""
+
+
+class ParquetTable:
+    """A table of Parquet files in a folder or a store of objects."""
+
+    def __init__(self, spec: TableSpec, place: Place, pointer: _Pointer) -> None:
+        self._spec, self._place, self._pointer = spec, place, pointer
+
+    def read_state(self) -> TableState | None:
+        """The present state."""
+        id = self._pointer.read()
+        if id is None:
+            others = [name for name in self._place.list() if name not in _OURS]
+            if not others:
+                return None
+            what = f"the folder has other files, such as {others[0]}"
+            return TableState(token="", pin=None, changed_by=what)
+        try:
+            state = self._described(id)
+        except TableError as error:
+            return TableState(token=id, pin=None, changed_by=error.message)
+        return TableState(
+            token=state.id,
+            pin=state.pin,
+            changed_by=self._pointer.strange(state),
+            partitions=len({each.key for each in state.files}),
+            files=len(state.files),
+            records=sum(each.records for each in state.files),
+            bytes=sum(each.bytes for each in state.files),
+        )
+
+    def content_of(self, state: TableState, keys: Sequence[Key] | None) -> Iterator[pa.RecordBatch]:
+        """The records of these partitions."""
+        wanted = None if keys is None else {_text(key) for key in keys}
+        for each in self._described(state.token).files:
+            if wanted is None or each.key in wanted:
+                yield from self._batches(each.name)
+
+    def commit(
+        self,
+        expected: TableState | None,
+        pin: TablePin,
+        replaced: Sequence[Key] | None,
+        content: Iterable[Touched],
+    ) -> TableState:
+        """Write new files, describe the state, and make it the present one."""
+        old = expected.token if expected is not None and expected.token else None
+        if self._pointer.read() != old:
+            raise TableMoved
+        kept: list[_File] = []
+        if old is not None and replaced is not None:
+            gone = {_text(key) for key in replaced}
+            kept = [each for each in self._described(old).files if each.key not in gone]
+        written = [file for each in content for file in self._written(each)]
+        number = 1 if old is None else int(old.partition("-")[0]) + 1
+        state = _State(
+            id=f"{number:08d}-{secrets.token_hex(4)}",
+            pin=pin,
+            made=time.time(),
+            files=(*kept, *written),
+        )
+        self._place.write(_description(state.id), state.to_bytes())
+        if not self._pointer.move(old, state):
+            self._place.remove(_description(state.id))
+            raise TableMoved
+        made = self.read_state()
+        assert made is not None
+        return made
+
+    def collect(self, keep: timedelta, *, dry_run: bool = False) -> Garbage:
+        """Remove states that were replaced before `keep`, and files that no other state names."""
+        if self._pointer.read() is None:
+            return Garbage()
+        before = time.time() - keep.total_seconds()
+        states = sorted(self._all_states(), key=lambda each: (each.made, each.id))
+        # A state was in use until the next one was made.
+        old = [each for each, then in pairwise(states) if then.made < before]
+        kept = {file.name for each in states if each not in old for file in each.files}
+        files = [
+            each
+            for each in self._place.files("data")
+            if each.name not in kept and each.written < before
+        ]
+        if not dry_run:
+            for state in old:
+                self._pointer.forget(state.id)
+                self._place.remove(_description(state.id))
+            for file in files:
+                self._place.remove(file.name)
+            self._place.tidy()
+        names = (*(_description(each.id) for each in old), *(each.name for each in files))
+        return Garbage(names, sum(each.bytes for each in files))
+
+    def missing(self, state: TableState) -> Iterator[str]:
+        """Names of files that are not there, or have another size."""
+        for each in self._described(state.token).files:
+            if self._place.size(each.name) != each.bytes:
+                yield each.name
+
+    def _all_states(self) -> Iterator[_State]:
+        """The states that are there; what cannot be read describes nothing that is needed."""
+        for name in self._place.list("states"):
+            if name.endswith(".json"):
+                with contextlib.suppress(TableError):
+                    yield self._described(name.removesuffix(".json"))
+
+    def _described(self, id: str) -> _State:
+        name = _description(id)
+        data = self._place.read(name, _MOST_OF_A_STATE)
+        if data is None:
+            raise damaged(self._spec.table, f"{name} is not there")
+        try:
+            return _State.parse(data)
+        except ValueError as error:
+            raise damaged(self._spec.table, f"{name} cannot be read: {error}") from None
+
+    def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        folder = self._spec.table.address
+        file = Path(folder) / name
+        if scheme_of(folder) is not None:
+            file = self._spec.scratch / Path(name).name
+            if not self._place.download(name, file, _NO_LIMIT):
+                raise damaged(self._spec.table, f"{name} is not there")
+        try:
+            with pq.ParquetFile(file) as opened:
+                for batch in opened.iter_batches():
+                    yield batch.select(self._spec.schema.names).cast(self._spec.schema)
+        except (FileNotFoundError, pa.ArrowInvalid) as error:
+            raise damaged(self._spec.table, f"{name}: {str(error).splitlines()[0]}") from None
+
+    def _written(self, touched: Touched) -> Iterator[_File]:
+        """Write one partition, in files of about the target size."""
+        batches = iter(touched.batches)
+        first = next(batches, None)
+        while first is not None:
+            name = f"data/{secrets.token_hex(16)}.parquet"
+            file = self._spec.scratch / Path(name).name
+            with pq.ParquetWriter(file, self._spec.schema, compression="zstd") as writer:
+                records = 0
+                while first is not None:
+                    writer.write_batch(first)
+                    records += first.num_rows
+                    first = next(batches, None)
+                    if file.stat().st_size >= self._spec.table.target_file_size:
+                        break
+            size = file.stat().st_size
+            self._place.upload(file, name)
+            file.unlink()
+            yield _File(_text(touched.key), name, records, size)
+
+
+class _Object:
+    """The pointer in a store of objects: a copy of the description."""
+
+    _NAME = "current.json"
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def read(self) -> str | None:
+        """The id in the description."""
+        return self._id(self._place.read(self._NAME, _MOST_OF_A_STATE))
+
+    def move(self, expected: str | None, state: _State) -> bool:
+        """Replace it on the condition that it is still the same."""
+        old = self._place.read(self._NAME, _MOST_OF_A_STATE)
+        return self._id(old) == expected and self._place.swap(self._NAME, old, state.to_bytes())
+
+    def _id(self, data: bytes | None) -> str | None:
+        try:
+            return None if data is None else _State.parse(data).id
+        except ValueError:
+            return _UNREADABLE
+
+    def strange(self, state: _State) -> str | None:
+        """Nothing: readers go by the description."""
+        return None
+
+    def forget(self, id: str) -> None:
+        """Nothing: a state has no folder."""
+
+
+class _Link:
+    """The pointer in a folder: a symbolic link to a folder with the files of a state."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._link = folder, folder / "current"
+
+    def read(self) -> str | None:
+        """The name of the folder that the link leads to."""
+        try:
+            return self._link.readlink().name
+        except FileNotFoundError:
+            return None
+
+    def move(self, expected: str | None, state: _State) -> bool:
+        """Make the folder of the state, then rename a link over the present one."""
+        folder = self._folder / "states" / state.id
+        make_folder(folder)
+        for each, name in _link_names(state):
+            (folder / name).hardlink_to(self._folder / each.name)
+        sync_folder(folder)
+        link = self._folder / f"{PENDING}{state.id}"
+        link.symlink_to(Path("states", state.id))
+        with folder_lock(self._folder):
+            if self.read() != expected:
+                link.unlink()
+                self.forget(state.id)
+                return False
+            link.replace(self._link)
+        sync_folder(self._folder)
+        return True
+
+    def strange(self, state: _State) -> str | None:
+        """A file that was put into the folder of the state, or taken from it."""
+        wanted = {name for _, name in _link_names(state)}
+        with os.scandir(self._folder / "states" / state.id) as entries:
+            found = {each.name for each in entries}
+        for name in sorted(found - wanted):
+            return f"current/{name} is a file that odfbuild did not write"
+        for name in sorted(wanted - found):
+            return f"current/{name} was removed"
+        return None
+
+    def forget(self, id: str) -> None:
+        """Remove the folder of a state."""
+        shutil.rmtree(self._folder / "states" / id, ignore_errors=True)
+
+
+def _description(id: str) -> str:
+    return f"states/{id}.json"
+
+
+def _link_names(state: _State) -> Iterator[tuple[_File, str]]:
+    """Files and what they are called for people: by the values of their partition."""
+    for each in state.files:
+        values = [quote("null" if v is None else str(v), safe=" ,+") for v in json.loads(each.key)]
+        label = "_".join(values)[:_MOST_OF_A_NAME]
+        unique = Path(each.name).name
+        yield each, f"{label}-{unique}" if label else unique
+
+
+def _text(key: Iterable[Any]) -> str:
+    """A key as JSON, in which dates and times are texts."""
+    return json.dumps(list(key), default=str, ensure_ascii=False)

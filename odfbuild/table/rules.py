@@ -1,0 +1,87 @@
+"""Which columns a table may name, and what they may be in each format. Pure, without PyArrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from odfbuild.engine.contract import vocabulary_of
+from odfbuild.errors import InSettings, TableError, together
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import read_schema
+from odfbuild.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from odfbuild.odf.chain.projection import Projection
+    from odfbuild.project.tables.declared import Table
+
+_KEYS = frozenset((*arrow.INTEGERS, *arrow.TEXTS, "bool", "date32", "date64", "timestamp"))
+"""Types of partition columns, in every format: each value has one spelling."""
+
+
+def shown_columns(table: Table, state: Projection) -> tuple[arrow.Field, ...]:
+    """The columns of a table: those of the view of its dataset, which has columns at `state`."""
+    assert state.schema is not None
+    fields = read_schema(state.schema).fields
+    if table.view == "history":
+        return fields
+    vocab = vocabulary_of(state.vocab)
+    system = (vocab.offset, vocab.operation_type, vocab.system_time)
+    return tuple(each for each in fields if each.name not in system)
+
+
+def check_columns(table: Table, state: Projection) -> None:
+    """Raise all that is wrong with the columns that a table names, with places in odfbuild.yaml."""
+    errors = list(wrong_columns(table, state))
+    if errors:
+        raise together(errors)
+
+
+def wrong_columns(table: Table, state: Projection) -> Iterator[TableError]:
+    """All that is wrong with the columns that a table names."""
+    columns = {each.name: each.type for each in shown_columns(table, state)}
+    named = (
+        ("partitionBy", table.partition_by),
+        ("indices", table.indices),
+        ("sort", table.sort),
+    )
+    for key, names in named:
+        for number, name in enumerate(names):
+            error = _wrong(table, key, name, columns)
+            if error is not None:
+                place = InSettings.of(*table.says(key), number)
+                yield error.changed(location=place, dataset=table.dataset)
+    if columns.keys() <= set(table.partition_by):
+        yield TableError(
+            f"the table '{table.name}' is partitioned by all of its columns",
+            code="E1306",
+            location=InSettings.of(*table.says("partitionBy")),
+            dataset=table.dataset,
+            help="leave a column out of `partitionBy`: files have the others",
+        )
+
+
+def _wrong(table: Table, key: str, name: str, columns: dict[str, arrow.Type]) -> TableError | None:
+    if name not in columns:
+        hidden = "" if table.view == "history" else "; `view: history` has the system columns, too"
+        return TableError(
+            f"'{table.dataset}' has no column '{name}' for `{key}` of the table '{table.name}'",
+            code="E1304",
+            help=did_you_mean(name, list(columns), f"its columns are {', '.join(columns)}{hidden}"),
+        )
+    kind = columns[name]
+    if key == "partitionBy" and kind.name not in _KEYS:
+        return TableError(
+            f"the column '{name}' of type {kind} cannot be in `partitionBy` of '{table.name}'",
+            code="E1305",
+            notes=("partitions are told apart by texts, integers, booleans, dates and times",),
+            help="take another column, or add one to the dataset that has such values",
+        )
+    if kind.fields:
+        return TableError(
+            f"the column '{name}' of type {kind} cannot be in `{key}` of '{table.name}'",
+            code="E1305",
+            notes=("it has no single value to look up or to sort by",),
+            help="take another column, or add one to the dataset with a part of it",
+        )
+    return None
