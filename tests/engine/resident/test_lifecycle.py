@@ -236,7 +236,7 @@ def test_another_user_cannot_ask_an_engine_even_with_its_folder_open(
     assert as_nobody(card) == "PermissionError"
     Path(card.socket).parent.chmod(0o755)
     Path(card.socket).chmod(0o777)
-    assert as_nobody(card) != "answered"
+    assert as_nobody(card) in {"closed", "ConnectionResetError", "PermissionError"}
     with pytest.raises(Lost, match="open to others"):
         ask(card, "status")
 
