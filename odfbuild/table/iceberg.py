@@ -182,6 +182,14 @@ class IcebergFormat:
                 return self._catalogue.load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        except TableError:
+            if self._is_removed():
+                return None
+            raise
+
+    def _is_removed(self) -> bool:
+        """Whether the folder of the table is gone, and our own catalogue beside it is not."""
+        return not self._spec.table.catalogue and not Path(self._spec.table.address).exists()
 
     def _expected(self, state: TableState) -> IcebergTable:
         table = self._load()
@@ -198,6 +206,9 @@ class IcebergFormat:
         if table is not None:
             return table.transaction()
         self._catalogue.create_namespace_if_not_exists(self._identifier[0])
+        known = self._catalogue.list_tables(self._identifier[0])
+        if self._identifier in known and self._is_removed():
+            self._catalogue.drop_table(self._identifier)
         properties = {
             # Another commit means that what was computed may be out of date.
             "commit.retry.num-retries": "0",
