@@ -245,7 +245,7 @@ class IngestTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineResult:
-    """Parquet files whose concatenation is the result, in record order.
+    """Parquet files whose concatenation is the result, in record order; a few as `rows` instead.
 
     With `order`, each is in the order of these columns, and the result is what merging them gives
     (`sorted_runs`).
@@ -262,6 +262,7 @@ class EngineResult:
     parts: tuple[Path, ...]
     schema: pa.Schema | None
     order: tuple[str, ...] = ()
+    rows: pa.Table | None = None
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()
