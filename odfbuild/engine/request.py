@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
