@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.multibase import decode_multibase
+from odfbuild.odf.multibase import decode_multibase, encode_multibase
 from odfbuild.odf.multihash import Multihash
 
 if TYPE_CHECKING:
@@ -91,12 +91,10 @@ class Proof:
     @property
     def data(self) -> dict[str, str]:
         """The JSON form."""
-        from multiformats import multibase
-
         return {
             "type": PROOF_TYPE,
             "verificationMethod": self.signer,
-            "proofValue": multibase.encode(self.signature, "base64url"),
+            "proofValue": encode_multibase(self.signature, "base64url"),
         }
 
     def holds_for(self, signed: Signable) -> bool:
