@@ -243,9 +243,12 @@ class _Run:
         audit = self.audits.of(item.name, progress.warn)
         transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
         transaction.add(*self._resolved(item))
-        if item.kind is DatasetKind.Root:
-            return self._ingest(item, transaction, folder, progress)
-        return self._derive(item, transaction, folder, progress)
+        carried_out = self._ingest if item.kind is DatasetKind.Root else self._derive
+        note = carried_out(item, transaction, folder, progress)
+        if progress.records:
+            source = transaction.state.polling_source
+            keep_side_cars(self.workspace, item.name, source.merge if source else None)
+        return note
 
     def _resolved(self, item: DatasetPlan) -> tuple[MetadataEvent, ...]:
         engines = self.project.config.engines
@@ -277,8 +280,6 @@ class _Run:
             for batch in in_batches(source.fetch, as_planned(item, source.fetch, found)):
                 transaction, more = self._ingest_batch(item, transaction, batch, folder, progress)
                 note = more or note
-            if progress.records:
-                keep_side_cars(self.workspace, item.name, source.merge)
         for event in transaction.events:
             if isinstance(event, SetPollingSource | AddPushSource):
                 validate_source(transaction, event, self.engine.get)

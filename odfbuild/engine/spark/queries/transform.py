@@ -132,8 +132,7 @@ def _event_times(task: TransformTask) -> dict[str, str]:
 
 def _retracts(each: InputSlices, *, whole: bool) -> bool:
     """Whether new records, or all of the `whole` history, hold anything but appended ones."""
-    earlier = (file.path for file in each.earlier()) if whole else ()
-    return has_operations((*each.files, *earlier), each.vocab)
+    return has_operations(each.all_files() if whole else each.files, each.vocab)
 
 
 def _map_with_operations(spark: SparkSession, task: TransformTask) -> Made:

@@ -36,8 +36,7 @@ MORE = PREFIX + "more"
 
 def history_view(spark: SparkSession, each: InputSlices) -> None:
     """Make a view of what the whole history of an input amounts to."""
-    files = [one.path for one in (*each.earlier(), *each.slices)]
-    Catalyst(spark).show(state(spark, each, files), each.alias)
+    Catalyst(spark).show(state(spark, each, each.all_files()), each.alias)
 
 
 def difference(
