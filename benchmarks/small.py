@@ -58,11 +58,15 @@ content:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of CPU and of wall time, and MiB of all processes together at their peak."""
+    """Seconds of CPU and of wall time, and MiB of all processes together at their peak.
+
+    `samples` are seconds since the start, and the MiB then.
+    """
 
     cpu: float
     wall: float
     memory: float
+    samples: Sequence[tuple[float, float]] = ()
 
 
 def measure(command: Sequence[str], folder: Path) -> Cost:
@@ -70,12 +74,13 @@ def measure(command: Sequence[str], folder: Path) -> Cost:
     with tempfile.TemporaryFile() as output:
         began = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
-        done, peaks, seconds = threading.Event(), [0.0], dict[int, float]()
+        done, seconds = threading.Event(), dict[int, float]()
+        samples = [(0.0, 0.0)]
 
         def watch() -> None:
             while not done.wait(0.3):
                 members = _tree(process.pid)
-                peaks.append(sum(map(_memory, members)))
+                samples.append((time.monotonic() - began, sum(map(_memory, members))))
                 seconds.update({pid: _seconds(pid) or seconds.get(pid, 0) for pid in members})
 
         watcher = threading.Thread(target=watch)
@@ -91,7 +96,8 @@ def measure(command: Sequence[str], folder: Path) -> Cost:
                 f"{command} ended with {process.returncode}:\n{output.read()[-4000:]!r}"
             )
     # PySpark leaves its JVM to the system, which no command waits for: that is seen from outside.
-    return Cost(max(usage.ru_utime + usage.ru_stime, sum(seconds.values())), wall, max(peaks))
+    cpu = max(usage.ru_utime + usage.ru_stime, sum(seconds.values()))
+    return Cost(cpu, wall, max(memory for _, memory in samples), samples)
 
 
 def _tree(pid: int) -> list[int]:
