@@ -66,12 +66,15 @@ def _only_new(each: InputSlices) -> bool:
     return found == each.last - each.first + 1
 
 
-def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:
+def state(
+    spark: SparkSession, each: InputSlices, files: Sequence[Path], scratch: Path | None = None
+) -> DataFrame:
     """What all records of an input up to its newest amount to, in any order.
 
     `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
+    With `scratch`, few are handed over.
     """
-    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab, scratch), each)
     if not has_operations(files, each.vocab):
         return frame
     return marked(_folded(frame, each.vocab), each.schema)

@@ -63,8 +63,7 @@ def collect(frame: DataFrame, folder: Path) -> bool:
 
     `False`, and no folder, where the session does not collect, or where there are too many.
     """
-    spark = frame.sparkSession
-    if spark.conf.get(MARK, "false") != "true":
+    if not _collects(frame.sparkSession):
         return False
     found = computed(frame, folder.parent) or _collected(frame)
     if found is None:
@@ -73,6 +72,16 @@ def collect(frame: DataFrame, folder: Path) -> bool:
     target = folder / "part-0.parquet"
     pq.write_table(found, target, compression="lz4", use_dictionary=False)
     return True
+
+
+def few_records(frame: DataFrame) -> pa.Table | None:
+    """The records of `frame`; `None` where the session does not collect, or for too many."""
+    return _collected(frame) if _collects(frame.sparkSession) else None
+
+
+def _collects(spark: SparkSession) -> bool:
+    marked: str | None = spark.conf.get(MARK, "false")
+    return marked == "true"
 
 
 def _collected(frame: DataFrame) -> pa.Table | None:
