@@ -65,6 +65,8 @@ def _leading_to(endpoint: str) -> Iterator[Objects]:
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        # A client that libraries keep knows the endpoint of an earlier test.
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
         client = boto3.client("s3", endpoint_url=endpoint)
         client.create_bucket(Bucket=BUCKET)
         yield Objects(endpoint, client)
