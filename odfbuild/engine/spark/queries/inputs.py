@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.engine.spark.internals.catalyst import Catalyst
+from odfbuild.engine.spark.results.executor import in_one_part
 from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
 
 if TYPE_CHECKING:
@@ -66,12 +67,17 @@ def _only_new(each: InputSlices) -> bool:
     return found == each.last - each.first + 1
 
 
-def state(spark: SparkSession, each: InputSlices, files: Sequence[Path]) -> DataFrame:
+def state(
+    spark: SparkSession, each: InputSlices, files: Sequence[Path], scratch: Path | None = None
+) -> DataFrame:
     """What all records of an input up to its newest amount to, in any order.
 
-    `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
+    `files` hold them; with `scratch`, few are handed over. Each retraction takes away the newest
+    equal record; what stays is appended.
     """
-    frame = upto_last(read_slices(spark, files, each.schema, each.vocab), each)
+    frame = upto_last(read_slices(spark, files, each.schema, each.vocab, scratch), each)
+    if scratch is not None:
+        frame = in_one_part(frame)
     if not has_operations(files, each.vocab):
         return frame
     return marked(_folded(frame, each.vocab), each.schema)

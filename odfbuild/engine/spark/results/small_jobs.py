@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.internals.process import set_up
 from odfbuild.engine.spark.internals.records import IN_PLACE
-from odfbuild.engine.spark.results.local_rows import MOST_BYTES, computed
+from odfbuild.engine.spark.results.local_rows import MOST_BYTES, collected, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +36,8 @@ _SHORT = {
     MARK: "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # To hand one side of a join around takes a job of its own.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
 
@@ -58,15 +60,20 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     set_up(spark, settings)
 
 
+def is_short(spark: SparkSession) -> bool:
+    """Whether the session of a request was set up for few records, and collects its results."""
+    marked: str | None = spark.conf.get(MARK, None)
+    return marked == "true"
+
+
 def collect(frame: DataFrame, folder: Path) -> bool:
     """Write a result of few records to a Parquet file in a new `folder`, in its order.
 
     `False`, and no folder, where the session does not collect, or where there are too many.
     """
-    spark = frame.sparkSession
-    if spark.conf.get(MARK, "false") != "true":
+    if not is_short(frame.sparkSession):
         return False
-    found = computed(frame, folder.parent) or _collected(frame)
+    found = computed(frame, folder.parent) or _collected(frame, folder.parent)
     if found is None:
         return False
     folder.mkdir()
@@ -75,9 +82,8 @@ def collect(frame: DataFrame, folder: Path) -> bool:
     return True
 
 
-def _collected(frame: DataFrame) -> pa.Table | None:
+def _collected(frame: DataFrame, scratch: Path) -> pa.Table | None:
     catalyst = Catalyst(frame.sparkSession)
     limited = catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan_of(frame))
-    bounded = catalyst.frame(limited)
-    found: pa.Table = bounded.toArrow()
+    found = collected(catalyst.frame(limited), scratch)
     return found if found.num_rows <= _COLLECTED_ROWS else None

@@ -34,10 +34,17 @@ MORE = PREFIX + "more"
 """By how many there are more of a record."""
 
 
-def history_view(spark: SparkSession, each: InputSlices) -> None:
-    """Make a view of what the whole history of an input amounts to."""
-    files = [one.path for one in (*each.earlier(), *each.slices)]
-    Catalyst(spark).show(state(spark, each, files), each.alias)
+def history_files(each: InputSlices) -> list[Path]:
+    """The files that hold the whole history of an input."""
+    return [one.path for one in (*each.earlier(), *each.slices)]
+
+
+def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = None) -> None:
+    """Make a view of what the whole history of an input amounts to.
+
+    With a folder `scratch`, few records pass through it.
+    """
+    Catalyst(spark).show(state(spark, each, history_files(each), scratch), each.alias)
 
 
 def difference(
@@ -49,7 +56,7 @@ def difference(
     """
     names = [quote(name) for name in result.columns]
     operation = pa.field(task.vocab.operation_type, pa.int32())
-    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab)
+    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab, task.scratch)
     counted = result.selectExpr(*names, f"1 AS {MORE}").unionAll(
         before.selectExpr(*names, f"-{weight(task.vocab)} AS {MORE}")
     )
