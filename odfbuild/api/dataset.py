@@ -228,7 +228,7 @@ class Dataset:
         if self._condition is not None or self._rows is not None:
             made.register(self.name, self.to_arrow())
             return made.table(quote(self.name))
-        self._records.duckdb_view(made, self.name)
+        self._records.duckdb_view(made, self.name, lasting=True)
         return made.sql(f"SELECT {', '.join(map(quote, self.columns))} FROM {quote(self.name)}")
 
     def provenance(

@@ -68,6 +68,12 @@ class Audit:
     audits: Audits
     warn: Callable[[Violation], None]
 
+    @property
+    def reads_its_own(self) -> bool:
+        """Whether a check compares new records with those that the dataset has."""
+        checks = (each.check for each in self.asked)
+        return any(isinstance(each, Relationship) and each.to == self.dataset for each in checks)
+
     def staged(self, file: Path, schema: pa.Schema, vocab: Vocabulary) -> None:
         """Look at a file that is about to be committed.
 

@@ -26,12 +26,14 @@ from odfbuild.verify.reproduce import inputs_ever
 class Deprecated:
     """A derivative, the `releases` that its chain names beside the present one, and the outcome.
 
+    `now` is the present one: that of the program which computes its queries, or of Spark.
     `reproduced`: the present release gives the same. `block` is the number of the block that says
     so, `None` where the chain named the present release already.
     """
 
     name: str
     releases: tuple[str, ...]
+    now: str
     reproduced: bool
     block: int | None = None
 
@@ -87,11 +89,23 @@ def deprecate(
         for name in todo:
             # What reads damage was not done again.
             reproduced = not wrong & {name, *inputs_ever(workspace, name)}
-            found = Deprecated(name=name, releases=releases[name], reproduced=reproduced)
+            found = Deprecated(
+                name=name,
+                releases=releases[name],
+                now=_present(workspace, name, engine_version, engines),
+                reproduced=reproduced,
+            )
             if reproduced:
                 found = replace(found, block=_record(workspace, name, engine_version, engines))
             done.append(found)
     return tuple(done), verdict
+
+
+def _present(workspace: Workspace, name: str, engine_version: str, engines: Engines) -> str:
+    state = workspace.projection(name)
+    if state is None or state.transform is None:
+        raise AssertionError("releases were found of its transformation")
+    return release_for(state.transform.transform, engine_version, engines)
 
 
 def _record(workspace: Workspace, name: str, engine_version: str, engines: Engines) -> int | None:

@@ -53,6 +53,7 @@ from odfbuild.plan.changes.equality import unpinned
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.merged_copies import MergedCopies
 from odfbuild.store.workspace import Workspace
 
 
@@ -85,6 +86,7 @@ def read_inputs(
                 now,
                 consumed.get(dataset_id),
                 _limit_of(workspace, workspace.dataset(alias), now),
+                workspace.committed(alias, now).copies(),
             )
         )
     return tuple(inputs)
@@ -110,6 +112,7 @@ def _read_input(
     now: Projection,
     consumed: ExecuteTransformInput | None,
     limit: Limit | None,
+    copies: MergedCopies,
 ) -> StepInput:
     after = consumed.new_block_hash if consumed else None
     interval = interval_between(now.head, after, store.read_block)
@@ -126,7 +129,8 @@ def _read_input(
         at_end = project(store, step.block, None)
     if at_end.schema is None:
         raise AssertionError("a step ends before a change of schema, never before the first one")
-    return StepInput(alias, store, step, at_end.schema, at_end.vocab, key_of(at_end), limit)
+    key = key_of(at_end)
+    return StepInput(alias, store, step, at_end.schema, at_end.vocab, key, limit, copies)
 
 
 def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Limit | None:
@@ -170,8 +174,7 @@ def stage_transform(
     data = told = None
     if is_computed(state, inputs):
         base = transaction.base
-        store = transaction.workspace.dataset(transaction.alias)
-        history = (store, base.head) if base else None
+        history = transaction.workspace.committed(transaction.alias, base) if base else None
         now = transaction.system_time
         task = transform_task(transaction.alias, state, inputs, scratch, history, now)
         result = engine().transform(task)

@@ -53,6 +53,7 @@ from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
+from odfbuild.store.merge_slices import keep_merged
 from odfbuild.store.workspace import Workspace
 from odfbuild.wording import count
 
@@ -282,16 +283,18 @@ def _ahead(records: int) -> str:
     return f"{count(records, 'record')} {verb} too far in the future to move the watermark"
 
 
-def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy) -> None:
-    """Bring what the next merge of this kind looks at up to the head, right after a commit.
+def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None) -> None:
+    """Bring what readers and the next merge of this kind look at up to the head, after a commit.
 
-    Whatever prevents that costs the next merge time, and nothing else.
+    Whatever prevents that costs them time, and nothing else.
     """
-    if not isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
-        return
     state = workspace.projection(alias)
-    if state is not None and state.schema is not None:
-        key_index(workspace.committed(alias, state), schema_of(state.schema), merge.primary_key)
+    if state is None or state.schema is None:
+        return
+    committed = workspace.committed(alias, state)
+    keep_merged(committed)
+    if isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
+        key_index(committed, schema_of(state.schema), merge.primary_key)
 
 
 def _add_event(

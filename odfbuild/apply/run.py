@@ -15,6 +15,7 @@ from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
 from odfbuild.apply.ingest import (
+    Ingested,
     fetch_context,
     keep_side_cars,
     read_together,
@@ -34,7 +35,7 @@ from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
 from odfbuild.ingest.fetch import Fetched, fetch
 from odfbuild.ingest.fetch.inbox import put_away_inbox, rename_inbox
-from odfbuild.ingest.read_marks import ReadMarks, look_at
+from odfbuild.ingest.read_marks import FileMark, ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
 from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import (
@@ -242,9 +243,12 @@ class _Run:
         audit = self.audits.of(item.name, progress.warn)
         transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
         transaction.add(*self._resolved(item))
-        if item.kind is DatasetKind.Root:
-            return self._ingest(item, transaction, folder, progress)
-        return self._derive(item, transaction, folder, progress)
+        carried_out = self._ingest if item.kind is DatasetKind.Root else self._derive
+        note = carried_out(item, transaction, folder, progress)
+        if progress.records:
+            source = transaction.state.polling_source
+            keep_side_cars(self.workspace, item.name, source.merge if source else None)
+        return note
 
     def _resolved(self, item: DatasetPlan) -> tuple[MetadataEvent, ...]:
         engines = self.project.config.engines
@@ -276,8 +280,6 @@ class _Run:
             for batch in in_batches(source.fetch, as_planned(item, source.fetch, found)):
                 transaction, more = self._ingest_batch(item, transaction, batch, folder, progress)
                 note = more or note
-            if progress.records:
-                keep_side_cars(self.workspace, item.name, source.merge)
         for event in transaction.events:
             if isinstance(event, SetPollingSource | AddPushSource):
                 validate_source(transaction, event, self.engine.get)
@@ -293,25 +295,54 @@ class _Run:
         folder: Path,
         progress: Progress,
     ) -> tuple[Transaction, str]:
-        """One transaction for each file; gives the next one, and the last note."""
+        """A block for each file; gives the transaction that comes next, and the last note.
+
+        Files that were read together are committed together: each sync of the disk, and what
+        readers see of them, comes once. When one of them fails, those before it are committed.
+        """
         config, note = self.project.config, ""
         source = transaction.state.polling_source
         # Before they are read: an edit that comes later is told by the next plan.
         looks = [look_at(source.fetch, each) if source else None for each in batch]
         folders = [Path(tempfile.mkdtemp(prefix="file-", dir=folder)) for _ in batch]
         ready = read_together(transaction, self.engine.get, batch, folders, config)
-        for fetched, looked, scratch, result in zip(batch, looks, folders, ready, strict=True):
-            came = stage_polled(transaction, self.engine.get, fetched, scratch, config, result)
-            progress.add(transaction.commit(), came.records)
-            progress.skip(came.skipped)
-            progress.tolerate(came.drift)
-            progress.warn(*came.warnings)
-            note = came.note or note
-            shutil.rmtree(scratch, ignore_errors=True)
+        waiting: list[tuple[Ingested, FileMark | None]] = []
+
+        def commit() -> Transaction:
+            records = sum(came.records for came, _ in waiting)
+            progress.add(transaction.commit(), records)
             base = self.workspace.projection(item.name)
-            if looked is not None and base is not None:
-                ReadMarks(config.cache, base.dataset_id).add(looked)
-            transaction = begin(self.workspace, item.name, item.kind, base, audit=transaction.audit)
+            if base is not None:
+                marks = [looked for _, looked in waiting if looked is not None]
+                ReadMarks(config.cache, base.dataset_id).add(*marks)
+            for came, _ in waiting:
+                progress.skip(came.skipped)
+                progress.tolerate(came.drift)
+                progress.warn(*came.warnings)
+            waiting.clear()
+            return begin(self.workspace, item.name, item.kind, base, audit=transaction.audit)
+
+        for fetched, looked, scratch, result in zip(batch, looks, folders, ready, strict=True):
+            try:
+                with transaction.undone_by_error():
+                    came = stage_polled(
+                        transaction, self.engine.get, fetched, scratch, config, result
+                    )
+            except Exception:
+                if waiting:
+                    commit()
+                raise
+            waiting.append((came, looked))
+            note = came.note or note
+            audit = transaction.audit
+            if result is None or (audit is not None and audit.reads_its_own):
+                # What comes next is merged, or compared, with what this one brought.
+                transaction = commit()
+                shutil.rmtree(scratch, ignore_errors=True)
+        if waiting:
+            transaction = commit()
+        for scratch in folders:
+            shutil.rmtree(scratch, ignore_errors=True)
         return transaction, note
 
     def _derive(

@@ -16,7 +16,8 @@ from odfbuild.ingest.unexpected_errors import unforeseen
 from odfbuild.plan.tables import TableStep
 from odfbuild.project.tables.declared import Table, declared_tables
 from odfbuild.survey.outcome import ApplyOutcome, Status, TableOutcome
-from odfbuild.table.planned import located, remember
+from odfbuild.table.planned import located
+from odfbuild.table.remembered import remember
 
 if TYPE_CHECKING:
     from odfbuild.plan.model import Plan
@@ -72,7 +73,7 @@ def publish_table(
     except Exception as error:  # a defect of ours must not take the other tables down
         defect = unforeseen(error, config.cache, f"publishing the table '{table.name}'", table.name)
         return _failed(table.name, table.dataset, defect)
-    remember(config, {table.name: (table, done.state)})
+    remember(config, table, done.state)
     return TableOutcome(
         name=table.name,
         dataset=table.dataset,

@@ -7,6 +7,8 @@ unreferenced files. Source: Open Data Fabric, "Metadata Chain"; reference behavi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +77,18 @@ class Transaction:
         """Take over a staged checkpoint file; it moves into the dataset on commit."""
         self.checkpoints.append((staged, physical_hash))
 
+    @contextmanager
+    def undone_by_error(self) -> Iterator[None]:
+        """What is added within counts only if nothing is raised there."""
+        events, objects, state = len(self.events), len(self.objects), self.state
+        checkpoints = len(self.checkpoints)
+        try:
+            yield
+        except BaseException:
+            self.state = state
+            del self.events[events:], self.objects[objects:], self.checkpoints[checkpoints:]
+            raise
+
     @property
     def is_empty(self) -> bool:
         """Whether a commit would change nothing."""
@@ -98,10 +112,8 @@ class Transaction:
             )
             return len(self.events) + 1
         store = self.workspace.dataset(self.alias)
-        for staged, physical_hash in self.objects:
-            store.put_object("data", staged, physical_hash)
-        for staged, physical_hash in self.checkpoints:
-            store.put_object("checkpoints", staged, physical_hash)
+        store.put_objects("data", self.objects)
+        store.put_objects("checkpoints", self.checkpoints)
         head = self.replaces or self.base.head
         if self.replaces is not None:
             renew(store, self.replaces)

@@ -100,7 +100,7 @@ def _events(state: Context, selection: Selection) -> int:
 
     from odfbuild.inspect.steps import newest_steps
     from odfbuild.report.openlineage import run_events, table_events
-    from odfbuild.table.planned import published_tables
+    from odfbuild.table.remembered import published_tables
 
     workspace, config = state.workspace(), state.config()
     names = state.committed(workspace, selection)

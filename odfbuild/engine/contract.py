@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Choice
+from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,8 @@ class InputSlices:
     then); `schema` is the input's whole schema, system columns included. The watermark moved from
     `watermark_before` to `watermark`, by those that its blocks set (`watermarks`). `earlier()`
     lists the slices of all records before `first`, oldest first; it may read the whole chain.
-    `dataset` and `dataset_id` tell which dataset it is.
+    `dataset` and `dataset_id` tell which dataset it is. Where each record is all that matters, few
+    files may stand in for many slices: `copies`.
     """
 
     alias: str
@@ -97,11 +99,16 @@ class InputSlices:
     dataset: str = ""
     dataset_id: DatasetId | None = None
     earlier: Callable[[], tuple[SliceFile, ...]] = _no_slices
+    copies: MergedCopies = NO_COPIES
 
     @property
     def files(self) -> tuple[Path, ...]:
         """Where the new records are."""
-        return tuple(each.path for each in self.slices)
+        return self.copies.instead_of([each.path for each in self.slices])
+
+    def all_files(self) -> tuple[Path, ...]:
+        """Where all records are, the new ones last."""
+        return self.copies.instead_of([each.path for each in (*self.earlier(), *self.slices)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +245,7 @@ class IngestTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineResult:
-    """Parquet files whose concatenation is the result, in record order.
+    """Parquet files whose concatenation is the result, in record order; a few as `rows` instead.
 
     With `order`, each is in the order of these columns, and the result is what merging them gives
     (`sorted_runs`).
@@ -255,6 +262,7 @@ class EngineResult:
     parts: tuple[Path, ...]
     schema: pa.Schema | None
     order: tuple[str, ...] = ()
+    rows: pa.Table | None = None
     skipped: Skipped = NONE_SKIPPED
     drift: Drift = NO_DRIFT
     warnings: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.merged_copies import NO_COPIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,7 @@ def part_of(slices: InputSlices, limit: Limit, key: Sequence[str], folder: Path)
         first=slices.first if new else None,
         last=slices.last if new else None,
         earlier=cache(lambda: limited(slices.earlier())),
+        copies=NO_COPIES,
     )
 
 

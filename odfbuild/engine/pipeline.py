@@ -17,8 +17,11 @@ _END: Any = object()
 def ahead(items: Iterable[T], count: int = 2) -> Iterator[T]:
     """The same items in their order; up to `count` of them wait, computed in a thread of its own.
 
-    What computing them raises is raised in their place.
+    What computing them raises is raised in their place. With a `count` of 0 there is no thread.
     """
+    if not count:
+        yield from items
+        return
     iterator = iter(items)
     pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
     try:
@@ -33,17 +36,21 @@ def ahead(items: Iterable[T], count: int = 2) -> Iterator[T]:
 class Worker(Generic[T]):
     """Does the same with each item, in their order, in a thread of its own.
 
-    Up to `count` items wait. What doing it raises is raised by one of the calls that follow.
+    Up to `count` items wait. What doing it raises is raised by one of the calls that follow. With a
+    `count` of 0 there is no thread: it is done at once.
     """
 
     def __init__(self, do: Callable[[T], object], count: int = 2) -> None:
         self._do = do
         self._count = count
         self._waiting: deque[Future[object]] = deque()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="behind")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="behind") if count else None
 
     def give(self, item: T) -> None:
         """Let `item` be worked on; waits while too many are."""
+        if self._pool is None:
+            self._do(item)
+            return
         while len(self._waiting) >= self._count:
             self._waiting.popleft().result()
         self._waiting.append(self._pool.submit(self._do, item))
@@ -55,4 +62,5 @@ class Worker(Generic[T]):
 
     def stop(self) -> None:
         """End the thread; what still waits is left undone."""
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)

@@ -20,7 +20,9 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit
+from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class StepInput:
     """An input of one step: its name in queries, and schema and vocabulary at the step's end.
 
     With a `limit` only part of its records are read; a sample goes by the `key`, if it has one.
+    Proofs have no `copies`.
     """
 
     alias: str
@@ -37,6 +40,7 @@ class StepInput:
     vocab: SetVocab | None
     key: tuple[str, ...] = ()
     limit: Limit | None = None
+    copies: MergedCopies = NO_COPIES
 
     def as_slices(self) -> InputSlices:
         """The records of the step for the engine."""
@@ -54,6 +58,7 @@ class StepInput:
             dataset=self.store.name,
             dataset_id=self.step.dataset_id,
             earlier=cache(lambda: history_files(self.store, self.step.prev_block)),
+            copies=self.copies,
         )
 
     def part(self, scratch: Path) -> InputSlices:
@@ -105,12 +110,12 @@ def transform_task(
     state: Projection,
     inputs: Sequence[StepInput],
     scratch: Path,
-    history: tuple[DatasetStore, Multihash] | None,
+    history: Committed | None,
     system_time: Timestamp | None = None,
 ) -> TransformTask:
     """The request for the next step of a derivative that says `state` (transformation included).
 
-    `history` is where its records so far are and the block that they end with, if there are any.
+    `history` is what it has committed so far, if anything; without side-cars in a proof.
     `system_time` is that of the block which is to record the step.
     """
     if state.transform is None:
@@ -122,13 +127,11 @@ def transform_task(
         vocab=vocabulary_of(state.vocab),
         scratch=scratch,
         watermark_before=state.watermark,
-        previous=cache(
-            lambda: tuple(each.path for each in (history_files(*history) if history else ()))
-        ),
+        previous=cache(lambda: history.files() if history else ()),
         dataset_id=state.dataset_id,
         system_time=system_time,
         first_offset=0 if state.last_offset is None else state.last_offset + 1,
-        checkpoint=cache(lambda: checkpoint_of_engine(history[0], state) if history else None),
+        checkpoint=cache(lambda: checkpoint_of_engine(history.store, state) if history else None),
     )
 
 

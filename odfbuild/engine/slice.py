@@ -30,6 +30,9 @@ from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
 
 _BATCH_ROWS = 131_072
+_FEW_BYTES = 256 << 10
+"""Of the parts of a result: up to here, threads cost more than they save."""
+_AHEAD = 2
 _MILLIS_UTC = pa.timestamp("ms", "UTC")
 
 
@@ -105,16 +108,18 @@ def write_slice(
     Raises `QueryError` when a required column holds nulls.
     """
     hasher = LogicalHasher(schema)
-    hashed = Worker(hasher.update)
+    most = 0 if _are_few(result) else _AHEAD
+    hashed = Worker(hasher.update, most)
     file: SliceFile | None = None
     rows = ahead_of_time = 0
     latest: int | None = None
     try:
         # Reading and merging, finishing, hashing and writing all work outside of Python's lock.
-        parts = _evenly(ahead(records_of(result, vocab)), _BATCH_ROWS)
-        for batch in ahead(_finished(parts, schema, vocab, first_offset, system_time, dataset)):
+        parts = _evenly(ahead(records_of(result, vocab), most), _BATCH_ROWS)
+        finished = _finished(parts, schema, vocab, first_offset, system_time, dataset)
+        for batch in ahead(finished, most):
             if file is None:
-                file = SliceFile(target, schema, vocab)
+                file = SliceFile(target, schema, vocab, most)
             hashed.give(batch)
             file.give(batch)
             rows += batch.num_rows
@@ -146,11 +151,19 @@ def write_slice(
     )
 
 
+def _are_few(result: EngineResult) -> bool:
+    return sum(part.stat().st_size for part in result.parts) <= _FEW_BYTES
+
+
 def records_of(result: EngineResult, vocab: Vocabulary) -> Iterator[pa.RecordBatch]:
     """The records of a result in their order, without columns that served the engine only."""
     columns = None
     if result.schema is not None:
         columns = list(dict.fromkeys([vocab.operation_type, *result.schema.names]))
+    if result.rows is not None:
+        present = [each for each in columns or () if each in result.rows.schema.names]
+        yield from result.rows.select(present).to_batches()
+        return
     if result.order:
         yield from merged(result.parts, result.order, columns)
         return

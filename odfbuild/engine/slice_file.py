@@ -20,10 +20,11 @@ class SliceFile:
     """A new Parquet file with records of `schema`.
 
     Records are encoded in one thread. Another one hashes what became of those before, which it
-    reads again: a file object of Python would have to be asked for each page.
+    reads again: a file object of Python would have to be asked for each page. Up to `ahead` batches
+    wait for each of them; 0: neither has a thread.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, vocab: Vocabulary) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, vocab: Vocabulary, ahead: int) -> None:
         self._sink = pa.OSFile(str(path), "wb")
         text = [column.name for column in schema if pa.types.is_string(column.type)]
         self._writer = pq.ParquetWriter(
@@ -36,8 +37,8 @@ class SliceFile:
         )
         self._written = path.open("rb", buffering=0)
         self._hasher = hashlib.sha3_256()
-        self._hashing = Worker(self._hash)
-        self._writing = Worker(self._write)
+        self._hashing = Worker(self._hash, ahead)
+        self._writing = Worker(self._write, ahead)
 
     def give(self, batch: pa.RecordBatch) -> None:
         """Append records; what goes wrong with them is raised by one of the calls that follow."""

@@ -63,17 +63,19 @@ class ReadMarks:
         self._file = cache / _FOLDER / f"{key_of(dataset)}.jsonl"
         self._place = f"{_FOLDER} {key_of(dataset)}"
 
-    def add(self, mark: FileMark) -> None:
-        """Keep a mark of a file that was read. A cache that cannot be written keeps nothing."""
+    def add(self, *marks: FileMark) -> None:
+        """Keep marks of files that were read. A cache that cannot be written keeps nothing."""
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(mark)
-            sealed = seal(self._place, text.encode())
-            if sealed is None or self._file.is_symlink():
-                return
-            # The line break goes first too, for the last line may not be whole.
+            lines = []
+            for text in map(json.dumps, marks):
+                sealed = seal(self._place, text.encode())
+                if sealed is None or self._file.is_symlink():
+                    return
+                # The line break goes first too, for the last line may not be whole.
+                lines.append(f"\n{sealed.hex()} {text}\n")
             with self._file.open("a", encoding="ascii") as file:
-                file.write(f"\n{sealed.hex()} {text}\n")
+                file.writelines(lines)
 
     def load(self) -> dict[str, FileMark]:
         """All marks by base name. A line that is not whole, or not written here, is no mark."""

@@ -120,7 +120,7 @@ def _show(
             records.duckdb_view(connection, name)
         else:
             _show_true_at(connection, name, records, moment)
-        files += [literal(str(each.file)) for each in records.stored.slices]
+        files += [literal(str(each)) for each in records.stored.files]
     connection.execute(
         f"SET allowed_paths = [{', '.join(files)}];"
         # As Spark sorts; and a name is never that of a variable of this program.
@@ -135,7 +135,7 @@ def _show_true_at(
 ) -> None:
     stored, everything = records.stored, f"{name} (all)"
     records.history().duckdb_view(connection, everything)
-    facts = facts_in([each.file for each in stored.slices], stored.vocab)
+    facts = facts_in(stored.files, stored.vocab)
     connection.register("__odf_true", pa.table({"offset": true_at(facts, moment.millis)}))
     connection.execute(
         f"CREATE TABLE {quote(f'{name} (true)')} AS FROM __odf_true;"
@@ -291,7 +291,7 @@ def export_views(
     pins: list[tuple[Any, ...]] = []
     with connect(str(file)) as connection:
         for records in shown:
-            records.duckdb_view(connection, records.pin.dataset)
+            records.duckdb_view(connection, records.pin.dataset, lasting=True)
             pin = records.pin
             pins.append((pin.dataset, str(pin.dataset_id), str(pin.block), str(pin)))
         connection.execute(

@@ -19,9 +19,10 @@ from odfbuild.store.cache import project
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.table.behind import behind, pin_of
 from odfbuild.table.contract import Garbage, TableFormat, TableSpec, TableState
-from odfbuild.table.faults import differs, reaching
+from odfbuild.table.faults import NOT_THERE, differs, reaching
 from odfbuild.table.formats import open_table
-from odfbuild.table.planned import located, remember
+from odfbuild.table.planned import located
+from odfbuild.table.remembered import known_of, remember
 from odfbuild.table.rules import check_columns
 from odfbuild.verify.finding import Finding, fault
 from odfbuild.wording import count
@@ -60,7 +61,7 @@ def look_at(config: Config, workspace: Workspace, table: Table) -> TableFacts:
     """What is there, asked of the place; remembered for plans."""
     with opened(config, workspace, table) as (there, records):
         state = there.read_state()
-    remember(config, {table.name: (table, state)})
+    remember(config, table, state)
     return TableFacts(table=table, state=state, lacks=_lacks(table, state, records))
 
 
@@ -120,7 +121,7 @@ def table_findings(
 def _compare(
     config: Config, workspace: Workspace, table: Table, *, records: bool
 ) -> TableError | None:
-    """What is wrong with a table; `None`: nothing, or it is not there yet, or written anew.
+    """What is wrong with a table; `None`: nothing, or it is to be made yet, or written anew.
 
     A table that is behind is compared with its dataset at the block that it holds.
     """
@@ -130,7 +131,7 @@ def _compare(
     with opened(config, workspace, table) as (there, now):
         present = there.read_state()
         if present is None:
-            return None
+            return differs(table, NOT_THERE) if known_of(config, table) else None
         if present.pin is None or present.changed_by is not None:
             return differs(table, present.changed_by or "odfbuild did not write it")
         lost = next(there.missing(present), None)

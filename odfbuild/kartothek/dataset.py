@@ -18,7 +18,7 @@ from odfbuild.kartothek import metadata as metadata_form
 from odfbuild.kartothek import names, schema
 from odfbuild.kartothek.index import Index
 from odfbuild.kartothek.metadata import Files, Metadata
-from odfbuild.kartothek.notes import Notes
+from odfbuild.kartothek.notes import Notes, part
 from odfbuild.kartothek.planner import plan
 from odfbuild.kartothek.predicates import (
     Normal,
@@ -93,11 +93,14 @@ def opened(place: Place, uuid: str, found: Found) -> Kartothek:
 class Kartothek:
     """One state of a dataset. Its files are read from `place` when they are needed."""
 
-    def __init__(self, place: Place, metadata: Metadata, found: Found) -> None:
+    def __init__(
+        self, place: Place, metadata: Metadata, found: Found, notes: Notes | None = None
+    ) -> None:
         self.place = place
         self.metadata = metadata
         self.found = found
-        self.notes = Notes.of(metadata)
+        self.notes = notes or Notes.of(metadata)
+        self._parts: dict[str, Mapping[str, str]] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self._key_types: dict[str, Mapping[str, pa.DataType]] = {}
         self._partitions: Mapping[str, Files] | None = metadata.partitions
@@ -113,6 +116,12 @@ class Kartothek:
         if self._partitions is None:
             self._partitions = _listed(self.place, self.metadata.uuid)
         return self._partitions
+
+    def part(self, table: str) -> Mapping[str, str]:
+        """Labels and files of the partitions that belong to `table`."""
+        if table not in self._parts:
+            self._parts[table] = part(self.partitions, table)
+        return self._parts[table]
 
     @property
     def keys(self) -> tuple[str, ...]:

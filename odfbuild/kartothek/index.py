@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import TableError
 from odfbuild.kartothek.metadata import Embedded
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LABELS = "partition"
-_ROWS = 10_000
-"""Values in a row group, as kartothek has them."""
+_PARQUET: dict[str, Any] = {
+    **PARQUET,
+    "version": "1.0",
+    "row_group_size": 100_000,
+    "use_dictionary": [f"{LABELS}.list.item"],
+    "dictionary_pagesize_limit": 1 << 23,
+}
+"""Values are there once, labels often: each is written once for so many values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ def encode(index: Index) -> bytes:
     labels = pa.ListArray.from_arrays(offsets, pairs.column("label").combine_chunks())
     table = pa.Table.from_arrays([ordered.take(firsts), labels], [index.column, LABELS])
     file = pa.BufferOutputStream()
-    pq.write_table(table, file, row_group_size=_ROWS, **{**PARQUET, "version": "1.0"})
+    pq.write_table(table, file, **_PARQUET)
     data: bytes = file.getvalue().to_pybytes()
     return data
 
@@ -116,6 +122,8 @@ def decode(data: bytes, column: str, kind: pa.DataType, place: str) -> Index:
         values = values.take(pc.list_parent_indices(lists)).cast(kind)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise damaged(place, str(error)) from None
+    if not values.null_count:
+        return Index(column, values, labels)
     known = values.is_valid()
     return Index(column, values.filter(known), labels.filter(known))
 

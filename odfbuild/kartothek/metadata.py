@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfbuild.errors import TableError, missing_extra
-from odfbuild.kartothek.names import FORMS, checked_file
+from odfbuild.kartothek.names import FORMS, check_files, checked_file
 
 VERSION = 4
 Files = Mapping[str, str]
@@ -78,7 +78,7 @@ def encode(metadata: Metadata, form: str = FORMS[0]) -> bytes:
             for column, index in metadata.indices.items()
         }
     if form == FORMS[0]:
-        return json.dumps(content).encode()
+        return json.dumps(content, check_circular=False).encode()
     msgpack, zstandard = _libraries()
     packed: bytes = zstandard.ZstdCompressor(write_content_size=True).compress(
         msgpack.packb(content)
@@ -154,10 +154,9 @@ def _partitions(found: Any, place: str) -> Mapping[str, Files] | None:
         made = {label: each["files"] for label, each in found.items()}
         tables = set(next(iter(made.values()), {}))
         for label, files in made.items():
-            if set(files) != tables:
+            if files.keys() != tables:
                 raise _wrong(place, f"partition {label!r} has not the tables of the first one")
-            for file in files.values():
-                checked_file(file)
+        check_files([file for files in made.values() for file in files.values()])
     except (AttributeError, KeyError, TypeError):
         raise _wrong(place, "`partitions` is not a map of labels to `files`") from None
     return made

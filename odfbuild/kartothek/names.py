@@ -30,6 +30,7 @@ FORMS = ("json", "msgpack.zstd")
 _UUID = re.compile(r"[a-zA-Z0-9+\-_]+")
 _OUTSIDE = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
 _FILE = re.compile(r"[0-9a-zA-Z`!\"#$%&'()+,\-.<=>?@\[\]^_{}~/ ]+")
+_ALLOWED = bytes(each for each in range(128) if _FILE.fullmatch(chr(each)))
 
 
 def checked_uuid(uuid: str) -> str:
@@ -79,6 +80,16 @@ def checked_file(name: str) -> str:
             help="restore the metadata file, or ask who writes the dataset",
         )
     return name
+
+
+def check_files(names: Sequence[str]) -> None:
+    """Check many names as `checked_file` does, in one look at all of them."""
+    text = "/" + "/\n/".join(names) + "/"
+    leads_out = any(each in text for each in ("//", "/./", "/../"))
+    rest = text.encode(errors="surrogatepass").translate(None, _ALLOWED)
+    if leads_out or rest != b"\n" * (len(names) - 1):
+        for each in names:
+            checked_file(each)
 
 
 def metadata_file(uuid: str, form: str = FORMS[0]) -> str:

@@ -93,11 +93,12 @@ class Notes:
         return note.schema if note is not None and self.is_ours else None
 
 
-def noted(metadata: Metadata, tables: Mapping[str, TableNote], now: dt.datetime) -> Metadata:
-    """The metadata with these notes, and with those of others."""
+def noted(metadata: Metadata, notes: Notes) -> Metadata:
+    """The metadata of a state that odfbuild commits, with these notes and those of others."""
+    assert notes.committed is not None
     content = {
         "state": metadata.state(),
-        "committed": now.isoformat(),
+        "committed": notes.committed.isoformat(),
         "tables": {
             name: {
                 "pin": note.pin,
@@ -105,7 +106,7 @@ def noted(metadata: Metadata, tables: Mapping[str, TableNote], now: dt.datetime)
                 "indices": list(note.indices),
                 "part": note.part,
             }
-            for name, note in tables.items()
+            for name, note in notes.tables.items()
         },
     }
     return replace(metadata, user={**metadata.user, KEY: content})

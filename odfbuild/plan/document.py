@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from typing import Any
 
-from odfbuild.errors import Location, OdfbuildError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.plan.changes.classify import category
@@ -26,6 +25,7 @@ from odfbuild.plan.model import (
     Promoted,
     Reason,
 )
+from odfbuild.plan.refusal import place_to_data, refusal_to_data
 
 FORMAT_VERSION = "1.0"
 """Grows by a minor for additions, which readers must ignore, and by a major for anything else."""
@@ -146,7 +146,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "category": category(dataset),
         "expected_head": _text(dataset.expected_head),
         "inputs": list(dataset.inputs),
-        "source": _source(dataset.location),
+        "source": place_to_data(dataset.location),
         "reasons": dataset_reasons(dataset),
         "events": [_event(dataset, change) for change in dataset.changes],
         "records_under_old_query": dataset.records_under_old_query,
@@ -159,7 +159,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "pending": pending_data(dataset.pending),
         "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
         "affected_columns": _columns(dataset.columns),
-        "refusal": _refusal(dataset),
+        "refusal": refusal_to_data(dataset.refusal),
         **({} if dataset.promoted is None else {"promoted": _promoted(dataset.promoted)}),
     }
 
@@ -218,18 +218,7 @@ def _event(dataset: DatasetPlan, change: EventChange) -> dict[str, Any]:
         "kind": change.after.KIND,
         "before": to_data(change.before),
         "after": to_data(change.after),
-        "source": _source(change.location or dataset.location),
-    }
-
-
-def _source(place: Location | None) -> dict[str, Any] | None:
-    if place is None:
-        return None
-    return {
-        "file": place.file,
-        "line": place.line,
-        "column": place.column,
-        "instance": place.instance,
+        "source": place_to_data(change.location or dataset.location),
     }
 
 
@@ -243,26 +232,10 @@ def news_data(plan: Plan) -> list[dict[str, Any]] | None:
             "head": _text(each.head),
             "blocks": each.blocks,
             "records": each.records,
-            "error": _error(each.error),
+            "error": refusal_to_data(each.error),
         }
         for each in plan.news
     ]
-
-
-def _refusal(dataset: DatasetPlan) -> dict[str, Any] | None:
-    return _error(dataset.refusal)
-
-
-def _error(error: OdfbuildError | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    return {
-        "code": error.code,
-        "message": error.message,
-        "source": _source(error.location),
-        "notes": list(error.notes),
-        "help": error.help,
-    }
 
 
 def _text(block: Multihash | None) -> str | None:

@@ -37,6 +37,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
+from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.windows import WindowRecords
 
@@ -137,7 +138,7 @@ def _news(found: Any) -> tuple[News, ...] | None:
             head=_block(each["head"]),
             blocks=each["blocks"],
             records=each["records"],
-            error=_refusal(each["name"], each["error"]),
+            error=refusal_from_data(each["name"], each["error"]),
         )
         for each in found
     )
@@ -169,7 +170,7 @@ def _drift(data: Mapping[str, Any]) -> ChainDrift:
 
 
 def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
-    place = _location(data["source"])
+    place = place_from_data(data["source"])
     return DatasetPlan(
         name=data["name"],
         renamed_from=data["renamed_from"],
@@ -187,7 +188,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         mode=_mode(data.get("mode")),
         columns=_columns(data["affected_columns"]),
         location=place,
-        refusal=_refusal(data["name"], data["refusal"]),
+        refusal=refusal_from_data(data["name"], data["refusal"]),
         promoted=_promoted(data.get("promoted")),
     )
 
@@ -216,7 +217,7 @@ def _change(data: Mapping[str, Any], place: Location | None) -> EventChange:
     )
     if after is None:
         raise ValueError("an event without `after`")
-    own = _location(data["source"])
+    own = place_from_data(data["source"])
     return EventChange(before=before, after=after, location=None if own == place else own)
 
 
@@ -266,25 +267,6 @@ def _columns(data: Mapping[str, Any] | None) -> ColumnEffect | None:
             for cause in data["causes"]
         ),
     )
-
-
-def _refusal(name: str, data: Mapping[str, Any] | None) -> PlanError | None:
-    if data is None:
-        return None
-    return PlanError(
-        data["message"],
-        code=data["code"],
-        location=_location(data["source"]),
-        notes=tuple(data["notes"]),
-        help=data["help"],
-        dataset=name,
-    )
-
-
-def _location(data: Mapping[str, Any] | None) -> Location | None:
-    if data is None:
-        return None
-    return Location(data["file"], data["line"], data["column"], instance=data["instance"])
 
 
 def _block(text: str | None) -> Multihash | None:

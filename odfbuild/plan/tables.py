@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from odfbuild.errors import OdfbuildError, TableError
+from odfbuild.errors import OdfbuildError
+from odfbuild.plan.refusal import refusal_from_data, refusal_to_data
 from odfbuild.values import dataclass
 
 
@@ -50,7 +51,6 @@ class TablePlan:
 
     def to_data(self) -> dict[str, Any]:
         """Plain values."""
-        refused = self.refusal
         return {
             "name": self.name,
             "dataset": self.dataset,
@@ -60,14 +60,12 @@ class TablePlan:
             "because": self.because,
             "anew": self.anew,
             "partitions": self.partitions,
-            "refusal": refused
-            and {"code": refused.code, "message": refused.message, "help": refused.help},
+            "refusal": refusal_to_data(self.refusal),
         }
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> TablePlan:
         """The values that `to_data` gave."""
         plain = {**data, "step": TableStep(data["step"])}
-        refused = plain.pop("refusal")
-        refusal = refused and TableError(refused["message"], refused["code"], help=refused["help"])
+        refusal = refusal_from_data(data["dataset"], plain.pop("refusal"))
         return cls(**plain, refusal=refusal)

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import missing_extra
-from odfbuild.store.committed import files_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,7 +66,7 @@ def create_view(
 
 def history_sql(stored: Stored, connection: duckdb.DuckDBPyConnection) -> str:
     """All records as the text of a query, in the types of the schema, whatever files have."""
-    return files_sql(files_of(stored.slices), stored.schema, connection)
+    return files_sql(stored.files, stored.schema, connection)
 
 
 def files_sql(

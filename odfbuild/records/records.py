@@ -110,12 +110,15 @@ class Records:
                 break
         return pa.Table.from_batches(found, shown)
 
-    def duckdb_view(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
-        """Make a view `name` of it in a connection of DuckDB."""
+    def duckdb_view(
+        self, connection: duckdb.DuckDBPyConnection, name: str, *, lasting: bool = False
+    ) -> None:
+        """Make a view `name` of it in a connection of DuckDB, which lives on if it is `lasting`."""
         from odfbuild.records.duckdb_views import create_view
 
         left_out = self._left_out
-        create_view(connection, name, self.stored, self.schema.names, left_out)
+        stored = self.stored.lasting() if lasting else self.stored
+        create_view(connection, name, stored, self.schema.names, left_out)
 
     def known(self, columns: Sequence[str] | None) -> list[str]:
         """Names of columns (`None`: all), checked; `RecordsError` E1201."""

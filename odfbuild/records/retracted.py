@@ -8,6 +8,7 @@ Open Data Fabric, "Retractions and corrections"; RFC-015.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -77,15 +78,14 @@ def _only_appends(stored: Stored) -> bool:
         return False
     sources = [
         event
-        for _, block in stored.committed.store.walk(state.head)
+        for _, block in stored.committed.store.summary(state.head)[0]
         if isinstance(event := block.event, SetPollingSource | AddPushSource)
     ]
     return bool(sources) and all(isinstance(each.merge, appends) for each in sources)
 
 
 def _found(stored: Stored) -> Retracted:
-    files = [each.file for each in stored.slices]
-    if not has_operations(files, stored.vocab.operation_type):
+    if not has_operations(stored.files, stored.vocab.operation_type):
         return _NOTHING
     from odfbuild.records.duckdb_views import connect, history_sql, quote
 
@@ -113,7 +113,7 @@ def _found(stored: Stored) -> Retracted:
     return Retracted(offsets.cast(pa.int64()), taken or 0)
 
 
-def has_operations(files: list[Path], column: str) -> bool:
+def has_operations(files: Iterable[Path], column: str) -> bool:
     """Whether files hold anything but appended records, from their statistics alone."""
     return any(_has_operations(file, column) for file in files)
 

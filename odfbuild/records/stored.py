@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import Vocabulary
+from odfbuild.store.committed import files_of
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -34,6 +35,15 @@ class Stored:
     def slices(self) -> tuple[CommittedSlice, ...]:
         """Oldest first."""
         return self.committed.slices(self.since)
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Files with the same records in the same order, fewer where slices are small."""
+        return files_of(self.slices, self.committed.copies())
+
+    def lasting(self) -> Stored:
+        """The same, from files that stay where they are."""
+        return replace(self, committed=replace(self.committed, side_cars=None))
 
     @property
     def data_columns(self) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from odfbuild.inspect.steps import ReadInput, Step
 from odfbuild.odf.model import ExecuteTransform, TransformSql
 from odfbuild.odf.schema.arrow_form import read_schema
-from odfbuild.table.planned import PublishedTable
+from odfbuild.table.remembered import PublishedTable
 from odfbuild.version import __version__
 
 PRODUCER = f"urn:odfbuild:{__version__}"

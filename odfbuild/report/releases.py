@@ -14,15 +14,15 @@ def render_deprecated(done: Sequence[Deprecated], now: str) -> str:
     """A line for each dataset."""
     if not done:
         return f"Nothing was computed by another release than {now}."
-    return "\n".join(_line(each, now) for each in done)
+    return "\n".join(_line(each) for each in done)
 
 
-def _line(each: Deprecated, now: str) -> str:
+def _line(each: Deprecated) -> str:
     releases = ", ".join(each.releases)
     if not each.reproduced:
-        return f"  ! {each.name}: {now} does not stand in for {releases}"
+        return f"  ! {each.name}: {each.now} does not stand in for {releases}"
     where = "" if each.block is None else f", as block #{each.block} says"
-    return f"  {each.name}: {now} stands in for {releases}{where}"
+    return f"  {each.name}: {each.now} stands in for {releases}{where}"
 
 
 def deprecated_to_data(
@@ -35,6 +35,7 @@ def deprecated_to_data(
             {
                 "name": each.name,
                 "releases": list(each.releases),
+                "release": each.now,
                 "reproduced": each.reproduced,
                 "block": each.block,
             }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.store.merged_copies import NO_COPIES, MergedCopies, merged_copies
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
@@ -50,21 +51,29 @@ class Committed:
 
         Reads these blocks only. `ChainError` E0610 when `after` is not in the history of `head`.
         """
+        return self.since(after)[1]
+
+    def since(self, after: Multihash | None) -> tuple[int, tuple[CommittedSlice, ...]]:
+        """The number of blocks in `(after, head]`, and their slices, as `slices` gives them."""
         if self.head is None or self.head == after:
-            return ()
+            return 0, ()
         from odfbuild.odf.model import AddData, ExecuteTransform
 
+        events = [block.event for _, block in self.store.walk(self.head, after)]
         found = [
-            block.event.new_data
-            for _, block in self.store.walk(self.head, after)
-            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data
+            CommittedSlice(self.store, event.new_data)
+            for event in reversed(events)
+            if isinstance(event, AddData | ExecuteTransform) and event.new_data
         ]
-        found.reverse()
-        return tuple(CommittedSlice(self.store, data) for data in found)
+        return len(events), tuple(found)
+
+    def copies(self) -> MergedCopies:
+        """Files that stand in for several slices each."""
+        return merged_copies(self.side_cars, self.store.path / "data")
 
     def files(self) -> tuple[Path, ...]:
-        """All data files, oldest first."""
-        return files_of(self.slices())
+        """Files with all records, oldest first: slices, and copies in place of small ones."""
+        return files_of(self.slices(), self.copies())
 
     def newest(self, count: int | None = None) -> pa.Table | None:
         """The last `count` records (`None`: all) in order of offset, reading no more than needed.
@@ -87,8 +96,16 @@ class Committed:
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
 
-def files_of(slices: Sequence[CommittedSlice]) -> tuple[Path, ...]:
-    """Data files of slices of one dataset, fetched several at a time where that is needed."""
+def files_of(
+    slices: Sequence[CommittedSlice], copies: MergedCopies = NO_COPIES
+) -> tuple[Path, ...]:
+    """Files of slices of one dataset, or `copies`; what is not here is fetched, several at once."""
     if not slices:
         return ()
-    return slices[0].store.bring_all("data", (each.data.physical_hash for each in slices))
+    store = slices[0].store
+    data = {
+        store.object_path("data", each): each for each in (s.data.physical_hash for s in slices)
+    }
+    found = copies.instead_of(tuple(data))
+    store.bring_all("data", (data[file] for file in found if file in data))
+    return found

@@ -66,10 +66,8 @@ def create_dataset(
         try:
             dataset_id = make_identity(store, keys)
             _make_folders(store, objects, checkpoints)
-            for staged, hash in objects:
-                store.put_object("data", staged, hash)
-            for staged, hash in checkpoints:
-                store.put_object("checkpoints", staged, hash)
+            store.put_objects("data", objects)
+            store.put_objects("checkpoints", checkpoints)
             write_file(store.path / "info" / "alias", name.encode())
             seed = Seed(dataset_id=dataset_id, dataset_kind=kind)
             store.append(None, (seed, *events), system_time)

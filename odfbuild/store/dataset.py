@@ -26,7 +26,7 @@ from odfbuild.store.files import (
     PENDING,
     folder_lock,
     make_folder,
-    move_file,
+    move_files,
     read_inside,
     stage,
     sync_folder,
@@ -304,17 +304,23 @@ class DatasetStore:
         An object that is there already, with the same size, is left alone. The storage has it
         first: once a block refers to it, every clone can get it.
         """
-        if self.storage is not None:
-            self.storage.put(kind, hash, staged)
-        target = self.object_path(kind, hash)
-        try:
-            if target.stat().st_size == staged.stat().st_size:
+        self.put_objects(kind, [(staged, hash)])
+
+    def put_objects(self, kind: ObjectKind, objects: Iterable[tuple[Path, Multihash]]) -> None:
+        """Take over several files like `put_object`, all of one kind."""
+        moves: dict[Path, Path] = {}
+        for staged, hash in objects:
+            if self.storage is not None:
+                self.storage.put(kind, hash, staged)
+            target = self.object_path(kind, hash)
+            if _size_of(target) == staged.stat().st_size:
                 _renew(target)
                 staged.unlink()
-                return
-        except FileNotFoundError:
-            make_folder(target.parent)
-        move_file(staged, target)
+            else:
+                moves[staged] = target
+        if moves:
+            make_folder(self.path / kind)
+            move_files(moves, self.path / kind)
 
     def put_block(self, data: bytes) -> Multihash:
         """Store the bytes of a block, its own or a peer's; returns the hash. No head moves."""
@@ -326,13 +332,14 @@ class DatasetStore:
         folder = self.path / "blocks"
         make_folder(folder)
         hashes = [Multihash.sha3_256(data) for data in blocks]
+        moves = {}
         for hash, data in zip(hashes, blocks, strict=True):
             target = self.block_path(hash)
             if self._holds(target, data):
                 _renew(target)
             else:
-                stage(folder, data).replace(target)
-        sync_folder(folder)
+                moves[stage(folder, data, durable=False)] = target
+        move_files(moves, folder)
         return hashes
 
     def swap_head(self, expected: Multihash | None, new: Multihash) -> None:
@@ -509,6 +516,13 @@ class DatasetStore:
             "dataset and pull it again, if it is published; "
             f"`odfbuild verify {self.name}` lists all damage",
         )
+
+
+def _size_of(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _renew(file: Path) -> None:

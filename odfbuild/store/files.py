@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 PENDING = ".pending-"
@@ -24,10 +24,38 @@ _MAKING = threading.Lock()
 _AT_ONCE = 1_000
 """So many pieces the kernel takes in one call (IOV_MAX is 1024)."""
 
+_SYNCED_AT_ONCE = 16
+_FEW = 4
+"""Fewer files are not worth threads."""
+
 
 def sync_folder(folder: Path) -> None:
     """Make the list of names in `folder` durable."""
     fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_files(files: Sequence[Path]) -> None:
+    """Make the bytes of files durable.
+
+    Several are synced at once, because what they wait for is then the same few writes of the disk.
+    """
+    if len(files) < _FEW:
+        for file in files:
+            _sync_file(file)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE, thread_name_prefix="sync") as pool:
+        for done in [pool.submit(_sync_file, file) for file in files]:
+            done.result()
+
+
+def _sync_file(file: Path) -> None:
+    fd = os.open(file, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:
@@ -92,11 +120,22 @@ def move_file(source: Path, target: Path, *, list_synced: bool = True) -> None:
 
     Who moves many files to one folder can sync the list of its names once, behind the last.
     """
-    fd = os.open(source, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    _sync_file(source)
+    _move(source, target, list_synced=list_synced)
+
+
+def move_files(moves: Mapping[Path, Path], folder: Path) -> None:
+    """Move each source to its target in `folder` like `move_file`; what is there becomes durable.
+
+    The list of names is synced also without a move: who left a file there may have died before it.
+    """
+    _sync_files(list(moves))
+    for source, target in moves.items():
+        _move(source, target, list_synced=False)
+    sync_folder(folder)
+
+
+def _move(source: Path, target: Path, *, list_synced: bool) -> None:
     try:
         source.replace(target)
     except OSError as error:

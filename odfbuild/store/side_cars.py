@@ -89,8 +89,11 @@ class SideCarFolder:
             os.close(fd)
         return SideCar(name, records, notes, file.stat().st_size, _seal(file))
 
-    def save(self, covered: Multihash, files: Sequence[SideCar]) -> SideCars:
-        """Replace what the folder holds, in one step; `OSError` when it cannot be written to."""
+    def save(self, covered: Multihash, files: Sequence[SideCar], spared: float = 0) -> SideCars:
+        """Replace what the folder holds, in one step; `OSError` when it cannot be written to.
+
+        Other files go once they have not changed for `spared` seconds.
+        """
         sync_folder(self.folder)
         saved = SideCars(covered, tuple(files))
         if not self._write(saved):
@@ -98,6 +101,8 @@ class SideCarFolder:
         kept = {Path(file.name).parts[0] for file in files}
         for entry in self.folder.iterdir():
             if entry.name in kept or entry.name in _OURS:
+                continue
+            if spared and time.time() - entry.stat().st_mtime < spared:
                 continue
             if entry.is_dir():
                 shutil.rmtree(entry, ignore_errors=True)

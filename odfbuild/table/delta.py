@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake.exceptions import CommitFailedError
 
 from odfbuild.errors import TableError
@@ -64,21 +65,23 @@ class DeltaFormat:
         self._options = for_delta(spec.table.address)
         self._address = spec.table.address.replace("abfs://", "az://", 1)
         self._schema = DELTA.schema(spec.schema)
+        self._read: deltalake.DeltaTable | None = None
 
     def read_state(self) -> TableState | None:
         """The newest version; `TableError` E1362 where its log cannot be read."""
-        table = self._open()
-        return None if table is None else self._state(table)
+        self._read = self._open()
+        return None if self._read is None else self._state(self._read)
 
     def content_of(self, state: TableState, keys: Sequence[Key] | None) -> Iterator[pa.RecordBatch]:
         """The records of these partitions, whose files are chosen by their keys."""
-        table = deltalake.DeltaTable(
-            self._address, version=int(state.token), storage_options=self._options
-        )
         if keys is not None and not keys:
-            return
+            return iter(())
         chosen = self._predicate(keys) if keys is not None else None
-        found = table.to_pyarrow_dataset(file_pruning_predicate=chosen or None)
+        # Files are chosen now: while the content is read, the library writes by the same table.
+        found = self._at(state).to_pyarrow_dataset(file_pruning_predicate=chosen or None)
+        return self._batches(found)
+
+    def _batches(self, found: ds.Dataset) -> Iterator[pa.RecordBatch]:
         try:
             for batch in found.to_batches(batch_readahead=2, fragment_readahead=1):
                 if batch.num_rows:
@@ -94,9 +97,7 @@ class DeltaFormat:
         content: Iterable[Touched],
     ) -> TableState:
         """Write one version; partitions are chosen by a predicate over their columns."""
-        table = self._open()
-        if (None if table is None else str(table.version())) != (expected and expected.token):
-            raise TableMoved
+        table = self._newest(expected)
         if table is None:
             self._refuse_foreign_files()
         if replaced is not None:
@@ -119,9 +120,10 @@ class DeltaFormat:
             if _is_conflict(error):
                 raise TableMoved from None
             raise self._failed(error) from None
-        made = self._open()
+        made = table or self._open()
         if made is None:
             raise TableMoved
+        self._read = made
         return self._state(made)
 
     def collect(self, keep: dt.timedelta, *, dry_run: bool = False) -> Garbage:
@@ -145,9 +147,7 @@ class DeltaFormat:
 
     def missing(self, state: TableState) -> Iterator[str]:
         """Data files that are not there, or of another size."""
-        table = deltalake.DeltaTable(
-            self._address, version=int(state.token), storage_options=self._options
-        )
+        table = self._at(state)
         place = self._place()
         actions = pa.table(table.get_add_actions()).select(["path", "size_bytes"])
         for path, size in zip(*(column.to_pylist() for column in actions.columns), strict=True):
@@ -157,6 +157,14 @@ class DeltaFormat:
 
     # --- The library ---
 
+    def _at(self, state: TableState) -> deltalake.DeltaTable:
+        """The version of `state`; it is kept, because loading it reads the names of all files."""
+        if self._read is None or str(self._read.version()) != state.token:
+            self._read = deltalake.DeltaTable(
+                self._address, version=int(state.token), storage_options=self._options
+            )
+        return self._read
+
     def _open(self) -> deltalake.DeltaTable | None:
         try:
             if not deltalake.DeltaTable.is_deltatable(self._address, self._options):
@@ -164,6 +172,21 @@ class DeltaFormat:
             return deltalake.DeltaTable(self._address, storage_options=self._options)
         except Exception as error:  # the library's errors have no class in common
             raise self._failed(error) from None
+
+    def _newest(self, expected: TableState | None) -> deltalake.DeltaTable | None:
+        """The newest version, which is the one of `expected`; `TableMoved` where it is not."""
+        if expected is None:
+            if self._open() is not None:
+                raise TableMoved
+            return None
+        table = self._at(expected)
+        try:
+            table.update_incremental()
+        except Exception as error:  # the library's errors have no class in common
+            raise self._failed(error) from None
+        if str(table.version()) != expected.token:
+            raise TableMoved
+        return table
 
     def _failed(self, error: Exception) -> TableError:
         return TableError(

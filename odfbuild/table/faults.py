@@ -12,6 +12,9 @@ from odfbuild.store.remote import CREDENTIALS, EXTRAS, is_failure, scheme_of, wh
 if TYPE_CHECKING:
     from odfbuild.project.tables.declared import Table
 
+NOT_THERE = "it is not there any more"
+"""How a table that was published differs from one whose files somebody removed."""
+
 
 def changed_by_others(table: Table, how: str) -> TableError:
     """A table that somebody else changed is not overwritten."""

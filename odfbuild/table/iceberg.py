@@ -11,6 +11,7 @@ import datetime as dt
 import itertools
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from odfbuild.errors import TableError
+from odfbuild.store.files import folder_lock, make_folder
 from odfbuild.store.remote import scheme_of
 from odfbuild.table.contract import (
     PIN,
@@ -169,9 +171,13 @@ class IcebergFormat:
                     help="name a catalogue in odfbuild.yaml, such as `catalogue: {type: rest, uri: "
                     "…}`, or a file of SQLite: `catalogue: {uri: sqlite:///lake.db}`",
                 )
-            Path(location).mkdir(parents=True, exist_ok=True)
+            make_folder(Path(location))
             settings = {"uri": f"sqlite:///{location}/iceberg.db"}
-        with self._told():
+        with ExitStack() as stack:
+            stack.enter_context(self._told())
+            if not self._spec.table.catalogue:
+                # Of two processes that make its tables at once, the library lets one fail.
+                stack.enter_context(folder_lock(Path(location)))
             return load_catalog(
                 settings.pop("name", _DEFAULT), **{**for_iceberg(location), **settings}
             )
@@ -182,6 +188,14 @@ class IcebergFormat:
                 return self._catalogue.load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        except TableError:
+            if self._is_removed():
+                return None
+            raise
+
+    def _is_removed(self) -> bool:
+        """Whether the folder of the table is gone, and our own catalogue beside it is not."""
+        return not self._spec.table.catalogue and not Path(self._spec.table.address).exists()
 
     def _expected(self, state: TableState) -> IcebergTable:
         table = self._load()
@@ -197,7 +211,15 @@ class IcebergFormat:
     def _begin(self, table: IcebergTable | None) -> Transaction:
         if table is not None:
             return table.transaction()
-        self._catalogue.create_namespace_if_not_exists(self._identifier[0])
+        namespace = self._identifier[0]
+        try:
+            self._catalogue.create_namespace_if_not_exists(namespace)
+        except Exception:
+            if not self._catalogue.namespace_exists(namespace):
+                raise
+            # Another process made it at the same moment.
+        if self._is_removed() and self._identifier in self._catalogue.list_tables(namespace):
+            self._catalogue.drop_table(self._identifier)
         properties = {
             # Another commit means that what was computed may be out of date.
             "commit.retry.num-retries": "0",

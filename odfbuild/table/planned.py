@@ -6,81 +6,27 @@ was not, for example in a fresh clone, apply looks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import InSettings, OdfbuildError, TableError, as_one
 from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.tables import TablePlan, TableStep
 from odfbuild.project.config import place_in_config
 from odfbuild.project.tables.declared import Table, declared_tables, location_of
-from odfbuild.store.disposable import read_disposable, write_disposable
-from odfbuild.store.remote import scheme_of
 from odfbuild.table.behind import behind, pin_of
-from odfbuild.table.contract import TablePin
+from odfbuild.table.faults import NOT_THERE
+from odfbuild.table.remembered import Known, is_gone, known_of
 from odfbuild.table.rules import wrong_columns
 from odfbuild.wording import count, did_you_mean
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
-    from odfbuild.odf.multihash import Multihash
-    from odfbuild.odf.timestamp import Timestamp
     from odfbuild.project.model import Config
     from odfbuild.store.workspace import Workspace
-    from odfbuild.table.contract import TableState
 
-_STAMP = b"odfbuild tables 1\n"
 _MAY_ADD = frozenset({Action.CREATE, Action.REBUILD, Action.RUN, Action.POLL, Action.PROMOTE})
-
-
-class Known(NamedTuple):
-    """What is remembered of a table: where it is, its pin as text, and how many partitions."""
-
-    address: str
-    pin: str
-    partitions: int | None
-
-
-def known_tables(config: Config) -> dict[str, Known]:
-    """What is remembered of tables, by name; nothing where it cannot be read."""
-    found = read_disposable(config.cache / "tables.bin", _STAMP) or {}
-    return {name: Known(*values) for name, values in found.items()}
-
-
-def remember(config: Config, found: Mapping[str, tuple[Table, TableState | None]]) -> None:
-    """Remember the states of tables; of `None` nothing."""
-    kept = {name: tuple(each) for name, each in known_tables(config).items()}
-    for name, (table, state) in found.items():
-        kept.pop(name, None)
-        if state is not None and state.pin is not None and state.changed_by is None:
-            kept[name] = (table.address, state.pin.to_text(), state.partitions)
-    write_disposable(config.cache / "tables.bin", _STAMP, kept, [])
-
-
-class PublishedTable(NamedTuple):
-    """A table, the block of its dataset that it holds, and when that was committed."""
-
-    table: Table
-    block: Multihash
-    time: Timestamp
-
-
-def published_tables(
-    config: Config, workspace: Workspace, datasets: Iterable[str]
-) -> Iterator[PublishedTable]:
-    """The tables of these datasets that were published, as far as this machine knows."""
-    known = known_tables(config)
-    for table in declared_tables(config, datasets):
-        found = known.get(table.name)
-        pin = TablePin.from_text(found.pin) if found and found.address == table.address else None
-        if pin is None:
-            continue
-        with suppress(OdfbuildError):  # the history was rewritten since
-            block = workspace.dataset(table.dataset).read_block(pin.block)
-            yield PublishedTable(table, pin.block, block.system_time)
 
 
 def with_tables(
@@ -99,7 +45,6 @@ def with_tables(
     names = [*items, *(each.name for each in plan.external)]
     tables = declared_tables(config, names)
     rewrites = tuple(_known_name(name, tables) for name in allowed)
-    known = known_tables(config)
     refused = _same_names(config, tables)
     found = (
         _plan(
@@ -108,7 +53,7 @@ def with_tables(
             table,
             items.get(table.dataset),
             projections.get(table.dataset),
-            known.get(table.name),
+            known_of(config, table),
             refused.get(table),
             table.name in rewrites,
         )
@@ -194,17 +139,18 @@ def _plan(
         return made(TableStep.FOLLOW, "once its dataset has columns") if to_come else None
     if allowed:
         return made(TableStep.REWRITE, "it was allowed", anew="it was allowed")
-    if known is None or known.address != table.address:
-        if scheme_of(table.location) is None and not Path(table.address).exists():
+    if known is None:
+        if is_gone(table):
             return made(TableStep.CREATE, "it is new", anew="it is new")
         return made(TableStep.LOOK, "what it holds is not known on this machine")
-    pin = TablePin.from_text(known.pin)
-    assert pin is not None
-    lacks = behind(pin, pin_of(table, state), state, workspace.dataset(table.dataset))
+    if is_gone(table):
+        return made(TableStep.CREATE, NOT_THERE, anew=NOT_THERE)
+    lacks = behind(known.pin, pin_of(table, state), state, workspace.dataset(table.dataset))
     if lacks is None:
         return made(TableStep.FOLLOW, "after its dataset") if to_come else None
     if lacks.anew is not None:
         return made(TableStep.REWRITE, lacks.anew, anew=lacks.anew, partitions=known.partitions)
-    records = (state.last_offset or 0) - (pin.last_offset if pin.last_offset is not None else -1)
+    last = known.pin.last_offset
+    records = (state.last_offset or 0) - (-1 if last is None else last)
     partitions = None if table.partition_by else 1
     return made(TableStep.UPDATE, count(records, "record"), partitions=partitions)

@@ -39,6 +39,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.committed import Committed
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.replay import Histories, Replay, plan_replay
 
@@ -333,7 +334,7 @@ class _Tracer:
             raise AssertionError("a step with records has a schema")
         scratch = Path(tempfile.mkdtemp(dir=self._scratch))
         inputs = as_limited(store, replay.recorded, replay.inputs)
-        step = transform_task(name, before, inputs, scratch, (store, before.head))
+        step = transform_task(name, before, inputs, scratch, Committed(store, before.head))
         return self._engine().provenance(
             ProvenanceTask(
                 step=step,

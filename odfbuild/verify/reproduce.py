@@ -30,6 +30,7 @@ from odfbuild.odf.schema.arrow_form import read_schema
 from odfbuild.odf.schema.compare import incompatibilities
 from odfbuild.odf.schema.evolution import required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.compare import first_difference
@@ -312,7 +313,7 @@ def _run(
     vocab = vocabulary_of(before.vocab)
     if not is_computed(before, replay.inputs):
         return None, None
-    history = (store, before.head)
+    history = Committed(store, before.head)
     inputs = as_limited(store, replay.recorded, replay.inputs)
     task = transform_task(store.name, before, inputs, scratch, history, replay.system_time)
     result = engine.transform(task)

@@ -83,7 +83,7 @@ def test_a_release_that_computes_alike_stands_in_for_the_old_one(
     assert "No changes" in odfbuild.ok("plan").out
     said = odfbuild.ok("engine", "deprecate", "--json")
     assert said.data["datasets"] == [
-        {"name": "derived", "releases": [OLD], "reproduced": True, "block": None}
+        {"name": "derived", "releases": [OLD], "release": NEW, "reproduced": True, "block": None}
     ]
 
 

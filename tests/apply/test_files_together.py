@@ -15,6 +15,7 @@ from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.ingest.fetch import Fetched
 from odfbuild.odf.model import AddData, FetchStepFilesGlob, SourceOrdering
+from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from tests.apply.in_process import Program, share
@@ -176,6 +177,76 @@ def test_a_bad_record_fails_its_file_and_keeps_those_before(
     assert "E0421" in said.out + said.err
     assert "2024-01-04 ü.csv" in said.out + said.err
     assert len(blocks(program)) == 3
+
+
+_NO_NULLS = """\
+  checks:
+    - match: [r]
+      notNull: [id]
+"""
+_OF_ITS_OWN = """\
+  checks:
+    - match: [r]
+      relationships: {n: {to: r, field: id}}
+"""
+
+
+def check(program: Program, text: str) -> None:
+    with (program.root / "odfbuild.yaml").open("a") as file:
+        file.write(text)
+
+
+def test_records_that_break_a_check_fail_their_file_and_keep_those_before(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "event_time,id,name,n,x\n2024-03-01 10:00:00,{},a,1,2\n"
+    files = {f"2024-01-0{day}.csv": row.format("" if day == 5 else day) for day in range(1, 7)}
+    program = project("checked", root("Append"), files, 100)
+    check(program, _NO_NULLS)
+    with jobs_of(monkeypatch) as jobs:
+        said = program("apply", "-y")
+    assert jobs == [5]
+    assert said.code == 4
+    assert "E0540" in said.out + said.err
+    assert len(blocks(program)) == 4
+    (program.root / "data/2024-01-05.csv").write_text(row.format(5))
+    program.apply()
+    assert [each.new_data.offset_interval.end for each in blocks(program) if each.new_data] == [
+        *range(6)
+    ]
+
+
+def test_a_check_against_the_dataset_itself_sees_the_files_before(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "event_time,id,name,n,x\n2024-03-01 10:00:00,{},a,{},2\n"
+    files = {f"2024-01-0{day}.csv": row.format(day, day - 1 or "") for day in range(1, 7)}
+    program = project("related", root("Append"), {"2023-12-31.csv": row.format(0, "")}, 100)
+    program.apply()
+    check(program, _OF_ITS_OWN)
+    for name, text in files.items():
+        (program.root / "data" / name).write_text(text)
+    with jobs_of(monkeypatch) as jobs:
+        program.apply()
+    assert jobs == [5]
+    assert len(blocks(program)) == 7
+
+
+def test_files_read_together_are_seen_together(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = project("seen", root("Append"), files_of(8, 6), 100)
+    heads = []
+    swap = DatasetStore.swap_head
+
+    def noted(self: DatasetStore, expected: Multihash | None, new: Multihash) -> None:
+        swap(self, expected, new)
+        heads.append(self.read_block(new).sequence_number)
+
+    monkeypatch.setattr(DatasetStore, "swap_head", noted)
+    program.apply()
+    assert len(heads) == 2
+    assert heads[1] - heads[0] == 5
 
 
 def test_a_file_edited_after_the_job_is_told_by_the_next_plan(

@@ -48,6 +48,8 @@ def staying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_commands_do_what_the_document_shows(built: Path, tmp_path: Path, document: Path) -> None:
     folder = tmp_path / "example_project"
     shutil.copytree(built, folder)
+    # Beside it, as in the repository.
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     wrong = run_all(commands(document), folder)
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)

@@ -78,6 +78,16 @@ def test_what_is_left_to_do_is_done_in_order_in_one_other_thread() -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
+def test_without_items_that_wait_there_is_no_thread() -> None:
+    threads = set()
+    behind = Worker(lambda _: threads.add(current_thread()), count=0)
+    for item in ahead((threads.add(current_thread()) for _ in range(3)), count=0):
+        behind.give(item)
+    behind.finish()
+    behind.stop()
+    assert threads == {current_thread()}
+
+
 def test_no_more_than_so_many_items_wait() -> None:
     go = Event()
     behind = Worker(lambda _: go.wait(60), count=2)

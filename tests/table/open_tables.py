@@ -20,10 +20,11 @@ def table(
     location: Path | str,
     columns: pa.Schema = COLUMNS,
     partition_by: tuple[str, ...] = ("k",),
+    name: str = "t",
     **settings: Any,
 ) -> TableFormat:
     declared = Table(
-        name="t",
+        name=name,
         dataset="t",
         format=format,
         location=str(location),

@@ -434,6 +434,29 @@ def test_left_overs_of_a_first_publication_that_was_killed_are_no_other_files(
     assert values(opened) == {"a": [1]}
 
 
+def test_a_publication_loads_a_table_of_delta_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table("delta", tmp_path).commit(None, pin(1), None, parts({"a": [1], "b": [2]}))
+    loaded: list[Any] = []
+    load = deltalake.DeltaTable.__init__
+
+    def counted(self: deltalake.DeltaTable, *args: Any, **more: Any) -> None:
+        loaded.append(args)
+        load(self, *args, **more)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "__init__", counted)
+    opened = table("delta", tmp_path)
+    state = opened.read_state()
+    assert state is not None
+    old = opened.content_of(state, [("a",)])
+    after = opened.commit(state, pin(2), [("a",)], [Touched(("a",), old)])
+    assert len(loaded) == 1
+    assert after.pin == pin(2)
+    assert after == table("delta", tmp_path).read_state()
+    assert values(opened) == {"a": [1], "b": [2]}
+
+
 def test_a_damaged_log_of_delta_is_an_error_with_the_way_out(tmp_path: Path) -> None:
     opened = table("delta", tmp_path)
     opened.commit(None, pin(1), None, parts({"a": [1]}))

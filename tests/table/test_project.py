@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -102,7 +104,7 @@ def test_another_layout_is_planned_with_its_reason(tiny: Tiny, odfbuild: Program
 
 def test_in_a_fresh_clone_apply_looks_and_writes_nothing(tiny: Tiny, odfbuild: Program) -> None:
     odfbuild.apply()
-    (tiny.root / ".odfbuild" / "tables.bin").unlink()
+    shutil.rmtree(tiny.root / ".odfbuild" / "tables")
     assert "not known here" in odfbuild.ok("table", "ls").out
     assert {e["step"] for e in odfbuild.ok("plan", "--json").data["tables"]} == {"look"}
     assert odfbuild.ok("plan", "--detailed-exitcode").code == 0
@@ -144,6 +146,42 @@ def test_wrong_columns_refuse_one_table_with_their_place_and_the_others_are_publ
     assert "did you mean 'id'" in said.err
     assert READ(lake(tiny) / "root").num_rows == 4
     assert READ(lake(tiny) / "derived-history").num_rows == 3
+
+
+def test_a_plan_that_only_refuses_a_table_says_what_is_wrong_and_what_to_do_in_every_form(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    odfbuild.apply()
+    config = tiny.root / "odfbuild.yaml"
+    config.write_text(config.read_text().replace("partitionBy: [id]", "partitionBy: [idd, valu]"))
+    for form in ("text", "md", "html"):
+        said = unescape(odfbuild("plan", "--format", form).out).replace("\\", "")
+        assert "No changes" not in said
+        assert "2 refused" in said or form == "text"
+        assert "E1304 (odfbuild.yaml:16:21) 'root' has no column 'idd'" in said
+        assert "Also E1304 at odfbuild.yaml:16:26: 'root' has no column 'valu'" in said
+        assert "table 'derived-history'. Also" in said
+        assert "Did you mean 'id'?" in said
+    planned = odfbuild("plan", "--json")
+    assert planned.code == 1
+    refusals = [each["refusal"] for each in planned.data["tables"] if each["refusal"]]
+    assert [each["help"] for each in refusals] == ["did you mean 'id'?"] * 2
+    assert [each["source"]["line"] for each in refusals] == [16, 16]
+    assert ["'valu'" in each["notes"][0] for each in refusals] == [True, True]
+
+
+def test_a_saved_plan_tells_of_a_refused_table_as_the_plan_itself(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    config = tiny.root / "odfbuild.yaml"
+    odfbuild.apply()
+    config.write_text(config.read_text().replace("partitionBy: [id]", "partitionBy: [idd]"))
+    tiny.arrive(2)
+    odfbuild("plan", "-o", "plan.json")
+    said = odfbuild("apply", "plan.json", "-y")
+    assert said.code == 4
+    assert "--> odfbuild.yaml:16:21" in said.err
+    assert "did you mean 'id'" in said.err
 
 
 def test_two_tables_of_the_same_name_are_refused(tiny: Tiny, odfbuild: Program) -> None:

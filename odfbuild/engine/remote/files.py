@@ -20,6 +20,7 @@ from odfbuild.odf.model.messages import (
     TransformRequestInput,
 )
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store.merged_copies import NO_COPIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +61,8 @@ class StepFiles:
 
 
 def step_files(task: TransformTask) -> StepFiles:
-    """Write what an engine needs besides the data files as they are."""
+    """Write what an engine needs besides the data files, which are slices as peers have them."""
+    task = replace(task, inputs=tuple(replace(each, copies=NO_COPIES) for each in task.inputs))
     folder = Path(tempfile.mkdtemp(prefix="engine-", dir=task.scratch))
     files = StepFiles(
         folder,

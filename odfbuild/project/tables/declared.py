@@ -51,7 +51,10 @@ class Table:
     @property
     def address(self) -> str:
         """Where its files are: `location/name`; with a group `location/group`."""
-        return f"{self.location.rstrip('/')}/{self.group or self.name}"
+        name = self.group or self.name
+        if self.format == "kartothek":
+            name = name.replace(".", "_")  # it has no dots in names
+        return f"{self.location.rstrip('/')}/{name}"
 
     def says(self, key: str) -> tuple[str | int, ...]:
         """The path in odfbuild.yaml, from `content`, of a setting of its entry."""

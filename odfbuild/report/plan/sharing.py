@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import News, PinnedDataset, Plan
 from odfbuild.plan.tables import TableStep
 from odfbuild.report.forms.words import short
@@ -63,8 +64,7 @@ def table_lines(plan: Plan) -> Iterable[str]:
     for each in told[:LISTED]:
         where = f"Table {each.name} ({each.format} in {each.location})"
         if each.refusal is not None:
-            place = f" ({each.refusal.location})" if each.refusal.location else ""
-            yield f"{where} is refused: {each.refusal.code}{place} {each.refusal.message}."
+            yield f"{where} is refused: {_refusal(each.refusal)}"
         elif each.anew is not None:
             yield f"{where} is written as a whole: {each.anew}."
         else:
@@ -80,6 +80,14 @@ def table_lines(plan: Plan) -> Iterable[str]:
     )
     if follow:
         yield f"Apply publishes {count(follow, 'table')} of datasets that get new records."
+
+
+def _refusal(error: OdfbuildError) -> str:
+    """What is wrong, where, and the way out, in sentences."""
+    place = f" ({error.location})" if error.location else ""
+    said = [error.message, *error.notes, *([error.help] if error.help else [])]
+    ended = (each if each.endswith(("?", ".")) else f"{each}." for each in said)
+    return f"{error.code}{place} {' '.join(each[:1].upper() + each[1:] for each in ended)}"
 
 
 _RANK = {TableStep.REFUSE: 0, TableStep.REWRITE: 1}

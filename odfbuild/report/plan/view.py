@@ -31,7 +31,7 @@ from odfbuild.plan.model import (
     Reason,
     ReasonCode,
 )
-from odfbuild.plan.tables import CERTAIN
+from odfbuild.plan.tables import CERTAIN, TableStep
 from odfbuild.plan.windows import WindowRecords
 from odfbuild.report.forms.rows import EventView, Row
 from odfbuild.report.forms.words import behind_window, short, size
@@ -76,7 +76,7 @@ class PlanView:
 
     @property
     def has_changes(self) -> bool:
-        """Whether something happens to any dataset or table."""
+        """Whether something happens to any dataset or table, or one is refused."""
         return self.publishes or any(row.action for row in self.rows)
 
     @property
@@ -110,11 +110,11 @@ def view(plan: Plan) -> PlanView:
         publishing=(*_of_branch(plan), *publishing_lines(plan)),
         notes=tuple(_notes(plan, counts)),
         closing=_closing(counts),
-        refused=counts["refuse"],
+        refused=counts["refuse"] + sum(each.step is TableStep.REFUSE for each in plan.tables),
         waiting=sum(dataset.query_waits for dataset in found),
         promotes=plan.promotes,
         branch=plan.branch.name if plan.branch else None,
-        publishes=any(each.step in CERTAIN for each in plan.tables),
+        publishes=any(each.step in (*CERTAIN, TableStep.REFUSE) for each in plan.tables),
     )
 
 

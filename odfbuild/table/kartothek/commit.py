@@ -17,7 +17,7 @@ from odfbuild.kartothek import names, schema
 from odfbuild.kartothek.dataset import Kartothek
 from odfbuild.kartothek.index import Index
 from odfbuild.kartothek.metadata import Embedded, Files, Metadata, digest
-from odfbuild.kartothek.notes import TableNote, noted, owner, part
+from odfbuild.kartothek.notes import Notes, TableNote, noted, owner, part
 from odfbuild.store.place import Place, Unconditional
 from odfbuild.table.kartothek.files import NewPartition, empty
 
@@ -90,8 +90,8 @@ def next_state(
     others: Mapping[str, pa.Schema],
     change: Change,
     now: dt.datetime,
-) -> Metadata:
-    """The metadata after the change, all files of which are there."""
+) -> tuple[Metadata, Notes]:
+    """The metadata after the change, all files of which are there, and the notes in it."""
     kept, joined = _kept(before, layout, change.removed)
     added = {each.label: each for each in change.added}
     partitions: dict[str, Files] = {
@@ -114,14 +114,15 @@ def next_state(
         _indices(place, before, layout, others, change, kept, now),
         before.metadata.user if before else {"creation_time": now.replace(tzinfo=None).isoformat()},
     )
-    notes = {
+    tables = {
         table: note
         for table, note in (before.notes.tables if before else {}).items()
         if table != layout.table
     }
     own = digest(part(partitions, layout.table).items())
-    notes[layout.table] = TableNote(change.pin, schema.encode(layout.common), layout.indices, own)
-    return noted(metadata, notes, now)
+    tables[layout.table] = TableNote(change.pin, schema.encode(layout.common), layout.indices, own)
+    notes = Notes(tables, now)
+    return noted(metadata, notes), notes
 
 
 def write_schema(place: Place, before: Kartothek | None, layout: Layout, *, anew: bool) -> None:

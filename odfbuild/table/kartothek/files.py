@@ -69,7 +69,7 @@ class DataWriter:
     def _one(
         self, key: Sequence[Any], first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]
     ) -> NewPartition:
-        unique = base(self.table, secrets.token_hex(16))
+        unique = base(self.table, secrets.token_hex(8))
         label = names.label(list(zip(self.keys, key, strict=True)), unique)
         name = names.data_file(self.uuid, self.table, label)
         local = self.scratch / f"{unique}{names.DATA_SUFFIX}"

@@ -26,7 +26,6 @@ from odfbuild.kartothek.dataset import (
     opened,
 )
 from odfbuild.kartothek.metadata import digest
-from odfbuild.kartothek.notes import part
 from odfbuild.store.bucket import Bucket
 from odfbuild.store.place import Folder, Place
 from odfbuild.store.remote import scheme_of
@@ -201,8 +200,10 @@ class KartothekTable:
         note = present.notes.tables.get(self._table)
         if note is None and self._table not in present.tables:
             return None
-        own = part(present.partitions, self._table)
-        state = digest(own.items())
+        own = present.part(self._table)
+        alone = present.tables == (self._table,)
+        # What is told of the whole dataset is told of its only table.
+        state = note.part if note and alone and present.notes.is_ours else digest(own.items())
         changed = _NEVER if note is None else _OTHERS if note.part != state else None
         pin = "" if note is None else note.pin
         return TableState(
@@ -215,7 +216,7 @@ class KartothekTable:
 
     def _labels(self, present: Kartothek, keys: Sequence[Key] | None) -> list[str]:
         """Labels of the table, of all partitions or of those with these keys."""
-        own = part(present.partitions, self._table)
+        own = present.part(self._table)
         if keys is None:
             return list(own)
         # kartothek has no partitions of nulls
@@ -244,7 +245,7 @@ class KartothekTable:
         """The state after the change; `None` where another program was faster."""
         now = dt.datetime.now(dt.UTC)
         others = neighbours(before, self._layout)
-        metadata = next_state(self._place, before, self._layout, others, change, now)
+        metadata, notes = next_state(self._place, before, self._layout, others, change, now)
         self._check_there(change.added)
         write_schema(self._place, before, self._layout, anew=anew)
         form = names.FORMS[0] if before is None else before.found.form
@@ -252,7 +253,7 @@ class KartothekTable:
         name = names.metadata_file(self._uuid, form)
         if not swap(self._place, name, None if before is None else before.found.data, data):
             return None
-        return Kartothek(self._place, metadata, Found(data, form))
+        return Kartothek(self._place, metadata, Found(data, form), notes)
 
     def _check_there(self, added: Iterable[NewPartition]) -> None:
         """kartothek's garbage collection removes files of writers that have not committed yet."""

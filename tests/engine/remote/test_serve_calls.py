@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.engine.contract import TransformResult, TransformTask
+from odfbuild.engine.contract import SliceFile, TransformResult, TransformTask
 from odfbuild.engine.remote.server.calls import Calls
+from odfbuild.engine.remote.server.checkpoint import (
+    InputState,
+    State,
+    read_checkpoint,
+    write_checkpoint,
+)
 from odfbuild.engine.remote.server.serve import Serving, listening
 from odfbuild.engine.remote.wire import CHANNEL_OPTIONS, EXECUTE_TRANSFORM, SERVICE, enveloped
 from odfbuild.errors import QueryError
@@ -407,6 +414,32 @@ def test_the_same_state_has_the_same_bytes(chain) -> None:
         assert archive.getnames()[0] == "odfbuild.json"
 
 
+def test_a_checkpoint_is_an_archive_that_any_program_reads(tmp_path) -> None:
+    files = []
+    for name, content in (("first", b"x" * 1000), ("second", b""), ("third", b"y" * 512)):
+        files.append(tmp_path / name)
+        files[-1].write_bytes(content)
+    state = State(inputs={id_of("sales"): InputState(slices=(SliceFile(files[0], None),))})
+    write_checkpoint(replace(state, results=(*files[1:], files[0])), tmp_path / "checkpoint")
+    contents = {}
+    with tarfile.open(tmp_path / "checkpoint") as archive:
+        for each in archive.getmembers():
+            contents[each.name] = archive.extractfile(each).read()
+    head = json.loads(contents["odfbuild.json"])
+    tar_of(tmp_path / "other", *(member(name, data) for name, data in contents.items()))
+    assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "other").read_bytes()
+    found = [contents[str(number)] for number in range(4)]
+    assert found == [
+        (tmp_path / each).read_bytes() for each in ("first", "second", "third", "first")
+    ]
+    assert [each["sha256"] for each in head["files"]] == [
+        sha256(each).hexdigest() for each in found
+    ]
+    (tmp_path / "scratch").mkdir()
+    read = read_checkpoint(tmp_path / "checkpoint", tmp_path / "scratch", [])
+    assert [each.read_bytes() for each in read.files] == found
+
+
 HOSTILE = {
     "another engine": lambda f, head: tar_of(f, member("savepoint-1", b"x")),
     "outside": lambda f, head: tar_of(f, member("../../evil.watermark", b"x")),
@@ -431,6 +464,14 @@ HOSTILE = {
         member(
             "odfbuild.json",
             json.dumps({**head, "files": [{"size": 3, "sha256": "0" * 64}]}).encode(),
+        ),
+        member("0", b"abc"),
+    ),
+    "a file without an end": lambda f, head: tar_of(
+        f,
+        member(
+            "odfbuild.json",
+            json.dumps({**head, "files": [{"size": 1 << 99, "sha256": "0" * 64}]}).encode(),
         ),
         member("0", b"abc"),
     ),

@@ -63,8 +63,8 @@ def _enlarge(folder: Path, wanted: int) -> None:
     metadata = Metadata(UUID, partitions, ("part",), dataset.metadata.indices)
     (note,) = dataset.notes.tables.values()
     part = digest((label, files["table"]) for label, files in partitions.items())
-    notes = {"table": TableNote(note.pin, note.schema, note.indices, part)}
-    metadata = noted(metadata, notes, dt.datetime.now(dt.UTC))
+    tables = {"table": TableNote(note.pin, note.schema, note.indices, part)}
+    metadata = noted(metadata, Notes(tables, dt.datetime.now(dt.UTC)))
     assert Notes.of(metadata).is_ours
     (folder / names.metadata_file(UUID)).write_bytes(metadata_form.encode(metadata))
 

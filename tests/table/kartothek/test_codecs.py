@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -149,6 +150,19 @@ def test_metadata_cannot_lead_out_of_its_place(file: str) -> None:
     }
     with pytest.raises(TableError, match="no kartothek dataset can have"):
         metadata_form.decode(json.dumps(content).encode(), "json", "here")
+
+
+@given(st.lists(st.text("a./\n:é\ud800 ", max_size=4), max_size=4))
+def test_many_names_are_checked_as_each_of_them_is(files: list[str]) -> None:
+    def refused(check: Callable[[Any], object], names: str | list[str]) -> str | None:
+        try:
+            check(names)
+        except TableError as error:
+            return error.message
+        return None
+
+    each = [refused(names.checked_file, file) for file in files]
+    assert refused(names.check_files, files) == next(filter(None, each), None)
 
 
 def test_a_schema_is_sorted_and_has_wide_types_without_zones() -> None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import struct
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +30,9 @@ _HEAD = "odfbuild.json"
 _LARGEST_HEAD = 64 << 20
 _LARGEST_WATERMARK = 1024
 _COPIED = 1 << 20
+_HEADER = struct.Struct("100s8s8s8s12s12s8s1s100s6s2s247x")
+"""Of a file in a tar archive: name, rights, owner, group, size, time, checksum, kind, link, format
+and its version."""
 
 
 class Kept(StrEnum):
@@ -54,6 +59,24 @@ class InputState:
     slices: tuple[SliceFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a checkpoint says of a file in it."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, file: Path) -> Listed:
+        """By its content."""
+        with file.open("rb") as source:
+            return cls(file.stat().st_size, hashlib.file_digest(source, "sha256").hexdigest())
+
+    def as_data(self) -> dict[str, Any]:
+        """As `odfbuild.json` has it."""
+        return {"size": self.size, "sha256": self.sha256}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What a step leaves to the next one.
@@ -70,6 +93,8 @@ class State:
     inputs: Mapping[DatasetId, InputState] = field(default_factory=dict)
     kept_results: Kept = Kept.ALL
     results: tuple[Path, ...] = ()
+    known: Mapping[Path, Listed] = field(default_factory=dict)
+    """Files of which it is known already what a checkpoint lists."""
 
     @property
     def files(self) -> Iterator[Path]:
@@ -89,7 +114,7 @@ class State:
 
 def write_checkpoint(state: State, target: Path) -> None:
     """Write `state` to a new file."""
-    files = list(state.files)
+    files = [(each, state.known.get(each) or Listed.of(each)) for each in state.files]
     names = map(str, range(len(files)))
     head = {
         "format": _FORMAT,
@@ -110,30 +135,59 @@ def write_checkpoint(state: State, target: Path) -> None:
             for id, each in sorted(state.inputs.items())
         ],
         "results": {"kept": state.kept_results, "files": [next(names) for _ in state.results]},
-        "files": [{"size": each.stat().st_size, "sha256": _sha256(each)} for each in files],
+        "files": [listed.as_data() for _, listed in files],
     }
-    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
-        content = (json.dumps(head, indent=1) + "\n").encode()
-        archive.addfile(_member(_HEAD, len(content)), io.BytesIO(content))
-        for number, file in enumerate(files):
+    content = (json.dumps(head, indent=1) + "\n").encode()
+    with target.open("wb") as archive:
+        archive.write(_header(_HEAD, len(content)))
+        _copy(io.BytesIO(content), archive, len(content))
+        _fill(archive, tarfile.BLOCKSIZE)
+        for number, (file, listed) in enumerate(files):
+            archive.write(_header(str(number), listed.size))
             with file.open("rb") as source:
-                archive.addfile(_member(str(number), file.stat().st_size), source)
+                if _copy(source, archive, listed.size) != listed.sha256:
+                    raise OSError(f"{file} was changed while it was read")
+            _fill(archive, tarfile.BLOCKSIZE)
+        archive.write(bytes(2 * tarfile.BLOCKSIZE))
+        _fill(archive, tarfile.RECORDSIZE)
 
 
-def _member(name: str, size: int) -> tarfile.TarInfo:
-    """Without times and owners, which would make other bytes of the same state."""
-    made = tarfile.TarInfo(name)
-    made.size = size
-    return made
+def _header(name: str, size: int) -> bytes:
+    """What comes before a file, as `tarfile` writes it, which takes ten times as long.
+
+    Without times and owners, which would make other bytes of the same state.
+    """
+    octal = b"%011o\0" % size if size < 1 << 33 else b"\x80" + size.to_bytes(11, "big")
+    nobody = b"0000000\0"
+
+    def with_checksum(checksum: bytes) -> bytes:
+        return _HEADER.pack(
+            name.encode(), b"0000644\0", nobody, nobody, octal, b"%011o\0" % 0, checksum,
+            b"0", b"", b"ustar\0", b"00",
+        )  # fmt: skip
+
+    return with_checksum(b"%06o\0 " % sum(with_checksum(b" " * 8)))
+
+
+def _copy(source: IO[bytes], target: IO[bytes], size: int) -> str:
+    """Copy so many bytes; gives their digest."""
+    digest = hashlib.sha256()
+    while size:
+        block = source.read(min(size, _COPIED))
+        if not block:
+            raise OSError("it ends in the middle of a file")
+        digest.update(block)
+        target.write(block)
+        size -= len(block)
+    return digest.hexdigest()
+
+
+def _fill(archive: IO[bytes], multiple: int) -> None:
+    archive.write(bytes(-archive.tell() % multiple))
 
 
 def _text(moment: Timestamp | None) -> str | None:
     return None if moment is None else str(moment)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 # --- Reading ---
@@ -150,37 +204,43 @@ def read_checkpoint(file: Path, scratch: Path, inputs: Sequence[DatasetId]) -> S
             first = archive.next()
             if first is None:
                 raise _foreign(file, "it is empty")
-            if first.name == _HEAD:
-                return _ours(archive, first, scratch, file)
-            return _of_reference(archive, inputs, file)
+            if first.name != _HEAD:
+                return _of_reference(archive, inputs, file)
+            head = _content(archive, first, _LARGEST_HEAD, file)
+        end = first.offset_data + first.size
+        with file.open("rb") as source:
+            source.seek(end + -end % tarfile.BLOCKSIZE)
+            return _ours(head, source, scratch, file)
     except OSError as error:
         raise _foreign(file, error.strerror or str(error)) from None
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, OverflowError) as error:
         raise _foreign(file, str(error)) from None
 
 
-def _ours(archive: tarfile.TarFile, first: tarfile.TarInfo, scratch: Path, file: Path) -> State:
+def _ours(content: bytes, source: IO[bytes], scratch: Path, file: Path) -> State:
+    """By the content of `odfbuild.json`; the files come next in `source`."""
     try:
-        head = json.loads(_content(archive, first, _LARGEST_HEAD, file))
+        head = json.loads(content)
         if head["format"] != _FORMAT:
             raise _foreign(
                 file, f"it has format {head['format']}, and this release reads {_FORMAT}"
             )
-        listed = head["files"]
+        listed = [Listed(int(each["size"]), str(each["sha256"])) for each in head["files"]]
         paths = [scratch / f"kept-{number}" for number in range(len(listed))]
         state = _state_of(head, paths)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise _foreign(file, f"'{_HEAD}' in it is damaged ({type(error).__name__})") from None
     for number, (said, path) in enumerate(zip(listed, paths, strict=True)):
-        member = archive.next()
-        if member is None or member.name != str(number) or member.size != said["size"]:
+        # Links, holes and other names have another header.
+        if source.read(_HEADER.size) != _header(str(number), said.size):
             raise _foreign(file, f"it lacks file {number} of {len(listed)}, or has another one")
-        _unpack(archive, member, path, file)
-        if _sha256(path) != said["sha256"]:
-            raise _foreign(file, f"file {number} in it is damaged")
-    if archive.next() is not None:
+        with path.open("xb") as copy:
+            if _copy(source, copy, said.size) != said.sha256:
+                raise _foreign(file, f"file {number} in it is damaged")
+        source.seek(-source.tell() % tarfile.BLOCKSIZE, os.SEEK_CUR)
+    if any(source.read(tarfile.BLOCKSIZE)):
         raise _foreign(file, "it has more files than it lists")
-    return state
+    return replace(state, known=dict(zip(paths, listed, strict=True)))
 
 
 def _state_of(head: Mapping[str, Any], paths: Sequence[Path]) -> State:
@@ -220,22 +280,11 @@ def _moment(text: str | None) -> Timestamp | None:
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, most: int, file: Path) -> bytes:
     if member.size > most:
         raise _foreign(file, f"'{member.name}' in it is too large")
-    return _source(archive, member, file).read()
-
-
-def _unpack(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, file: Path) -> None:
-    source = _source(archive, member, file)
-    with target.open("xb") as copy:
-        while block := source.read(_COPIED):
-            copy.write(block)
-
-
-def _source(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> IO[bytes]:
     # A sparse file says that it is larger than its bytes.
     source = archive.extractfile(member) if member.isreg() and not member.issparse() else None
     if source is None:
         raise _foreign(file, f"'{member.name}' in it is not a plain file")
-    return source
+    return source.read()
 
 
 def _of_reference(archive: tarfile.TarFile, inputs: Sequence[DatasetId], file: Path) -> State:

@@ -183,6 +183,7 @@ class _Step:
             },
             kept_results=self.before.kept_results,
             results=(*self.before.results, *([] if interval is None else [data])),
+            known=self.before.known,
         )
         if result.choice.mode is Mode.MAP:
             return _without_records(state)

@@ -107,10 +107,10 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
         rows, order = merged(_keyed(frame, task, micros), task, prior)
         schema = _result_schema(rows.drop(*_HIDDEN), task, source.columns, micros, uuids)
         parts = write_parts(rows, task.scratch / "together")
-    files = split_in_order(parts, FILE, order, [each.scratch for each in tasks])
+    files = split_in_order(parts, FILE, order, len(tasks))
     if files is None:
         return None
-    return [EngineResult(parts=each, schema=schema, drift=source.drift) for each in files]
+    return [EngineResult(parts=(), rows=e, schema=schema, drift=source.drift) for e in files]
 
 
 def merged(

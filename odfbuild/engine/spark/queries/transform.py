@@ -132,8 +132,7 @@ def _event_times(task: TransformTask) -> dict[str, str]:
 
 def _retracts(each: InputSlices, *, whole: bool) -> bool:
     """Whether new records, or all of the `whole` history, hold anything but appended ones."""
-    earlier = (file.path for file in each.earlier()) if whole else ()
-    return has_operations((*each.files, *earlier), each.vocab)
+    return has_operations(each.all_files() if whole else each.files, each.vocab)
 
 
 def _map_with_operations(spark: SparkSession, task: TransformTask) -> Made:
@@ -197,7 +196,7 @@ def _committed(task: TransformTask) -> pa.Schema | None:
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros) -> Made:
-    inputs = {file for each in task.inputs for file in changelog.history_files(each)}
+    inputs = {file for each in task.inputs for file in each.all_files()}
     few.tune(spark, inputs.union(task.previous()))
     history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))

@@ -9,6 +9,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,12 +80,12 @@ def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple
 
 
 def split_in_order(
-    parts: Sequence[Path], number: str, order: Sequence[str], folders: Sequence[Path]
-) -> list[tuple[Path, ...]] | None:
-    """Rows of Parquet files by the column `number`, from 1: of each a file in its folder.
+    parts: Sequence[Path], number: str, order: Sequence[str], most: int
+) -> list[pa.Table] | None:
+    """Rows of Parquet files by the column `number`, which goes from 1 to `most`.
 
-    Each is in the order of the columns `order`. `None` where they are too many to sort in memory,
-    or a row has no number.
+    Each table is in the order of the columns `order`. `None` where the rows are too many to sort in
+    memory, or one has no number.
     """
     if not fit_in_memory(parts):
         return None
@@ -93,15 +94,8 @@ def split_in_order(
         return None
     keys = [(name, "ascending", "at_start") for name in (number, *order)]
     whole = whole.take(pc.sort_indices(whole, sort_keys=keys)).combine_chunks()
-    ends = np.searchsorted(whole[number].to_numpy(), np.arange(len(folders) + 1), side="right")
-    found: list[tuple[Path, ...]] = []
-    for folder, start, end in zip(folders, ends[:-1], ends[1:], strict=True):
-        target = folder / "rows.parquet"
-        if start < end:
-            rows = whole.slice(start, end - start)
-            pq.write_table(rows, target, compression="none", use_dictionary=False)
-        found.append((target,) if start < end else ())
-    return found
+    ends = np.searchsorted(whole[number].to_numpy(), np.arange(most + 1), side="right")
+    return [whole.slice(start, end - start) for start, end in pairwise(ends)]
 
 
 def fit_in_memory(parts: Sequence[Path]) -> bool:

@@ -34,17 +34,12 @@ MORE = PREFIX + "more"
 """By how many there are more of a record."""
 
 
-def history_files(each: InputSlices) -> list[Path]:
-    """The files that hold the whole history of an input."""
-    return [one.path for one in (*each.earlier(), *each.slices)]
-
-
 def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = None) -> None:
     """Make a view of what the whole history of an input amounts to.
 
     With a folder `scratch`, few records pass through it.
     """
-    Catalyst(spark).show(state(spark, each, history_files(each), scratch), each.alias)
+    Catalyst(spark).show(state(spark, each, each.all_files(), scratch), each.alias)
 
 
 def difference(

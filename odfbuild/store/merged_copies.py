@@ -1,0 +1,70 @@
+"""Merged copies: small slices of a dataset in one file, kept beside its chain.
+
+To open a file takes longer than to read the few records in it. A copy names the data files that it
+was made from, slices that follow each other in the chain, and holds the same records in the same
+order and types. It is read only where all of these are asked for, so it cannot show anything else,
+whatever became of the chain. Proofs read slices. `merge_slices` makes copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from odfbuild.store.side_cars import SideCarFolder
+
+Notes: TypeAlias = tuple[tuple[str, ...], int, int]
+"""Of each side-car: names of data files, and the first and the last offset in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCopy:
+    """A file with the records of slices, by the names of their data files."""
+
+    file: Path
+    slices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCopies:
+    """Copies of what lies in `folder`, the data files of a dataset."""
+
+    folder: Path
+    copies: tuple[MergedCopy, ...]
+
+    def instead_of(self, files: Sequence[Path]) -> tuple[Path, ...]:
+        """Fewer files with the records of these, in the same order."""
+        first = {str(self.folder / copy.slices[0]): copy for copy in self.copies}
+        found: list[Path] = []
+        at = 0
+        while at < len(files):
+            copy = first.get(str(files[at]))
+            length = len(copy.slices) if copy else 1
+            if copy and tuple(each.name for each in files[at : at + length]) == copy.slices:
+                found.append(copy.file)
+                at += length
+            else:
+                found.append(files[at])
+                at += 1
+        return tuple(found)
+
+
+NO_COPIES = MergedCopies(Path(), ())
+
+
+def merged_copies(side_cars: Path | None, folder: Path) -> MergedCopies:
+    """The copies among the side-cars of a dataset whose data files are in `folder`."""
+    found = copies_folder(side_cars) if side_cars else None
+    kept = found.load() if found else None
+    if found is None or kept is None:
+        return NO_COPIES
+    return MergedCopies(
+        folder, tuple(MergedCopy(found.path(each), each.notes[0]) for each in kept.files)
+    )
+
+
+def copies_folder(side_cars: Path) -> SideCarFolder:
+    """Where the copies are among the side-cars of a dataset."""
+    return SideCarFolder(side_cars / "merged", b"merged copies 1")
