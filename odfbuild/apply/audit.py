@@ -9,13 +9,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from odfbuild.engine.audit import Violation, audit, no_such_column
 from odfbuild.engine.checks import Asked, Relationship, Sql
 from odfbuild.engine.contract import Engine, Vocabulary, vocabulary_of
 from odfbuild.errors import CheckError, InSettings, Location, OdfbuildError
@@ -25,6 +21,12 @@ from odfbuild.project.settings.checks import Declared, checks_of
 from odfbuild.project.source import read_text
 from odfbuild.project.yaml.source import locate
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfbuild.engine.audit import Violation
 
 FOLDER = "rejected"
 """Folder in the cache for files that did not keep to a check."""
@@ -113,6 +115,7 @@ class Audit:
         self, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
     ) -> tuple[Violation, ...]:
         """What the records in these files do not keep to."""
+        from odfbuild.engine.audit import audit
 
         def query(check: Sql) -> tuple[int, str]:
             return self.audits.engine().violations(self.dataset, check.query, files, schema, vocab)
@@ -128,6 +131,11 @@ class Audit:
 
     def _values(self, check: Relationship) -> pa.Array:
         """All values that the other dataset has in the column."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from odfbuild.engine.audit import no_such_column
+
         workspace = self.audits.workspace
         state = workspace.projection(check.to)
         if state is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import MergedCopies
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
 
 
 def read_inputs(

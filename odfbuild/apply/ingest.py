@@ -6,7 +6,6 @@ Source: Open Data Fabric, "Data Ingestion", "Merge Strategies"; reference behavi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,7 @@ from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
 from odfbuild.store.merge_slices import keep_merged
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
 from odfbuild.wording import count
 
 _CONTENT = "odfbuild/content"

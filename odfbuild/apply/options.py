@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays
 from odfbuild.store.claims import NOT_WAITING, Waiting
 from odfbuild.survey.outcome import DatasetOutcome
+from odfbuild.values import dataclass
 
 
 class Listener(Protocol):

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from odfbuild.odf.schema.evolution import grow, required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.plan.model import Action, DatasetPlan
 from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
+from odfbuild.values import dataclass
 
 _AT_ONCE = 4
 _REMEMBERED = 20_000
@@ -66,6 +66,8 @@ class KnownQueries:
     """Result schemas of queries that were checked already, kept in `folder` for next time."""
 
     def __init__(self, folder: Path, engine_version: str) -> None:
+        from importlib.metadata import version
+
         self.folder = folder
         self._file = folder / "queries.bin"
         # The text of a query of another engine is translated by sqlglot.

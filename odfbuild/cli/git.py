@@ -131,14 +131,16 @@ def note_heads(state: Context, names: list[str]) -> None:
 
     A run is good without notes: what goes wrong here is said and stops nothing.
     """
+    from odfbuild.project.git.repository import may_be_configured, repository
+
+    config = state.config()
+    # Notes are about heads; and GitPython takes time, which starts Git when it is imported.
+    if config.branch is not None or not may_be_configured(config.root, "odfbuild"):
+        return
     from odfbuild.errors import PlanError
     from odfbuild.project.git.notes import NotAnchored, is_anchoring
     from odfbuild.project.git.notes import anchor as note
-    from odfbuild.project.git.repository import repository
 
-    config = state.config()
-    if config.branch is not None:
-        return  # notes are about heads
     try:
         with repository(config.root, "nothing is noted") as repo:
             if is_anchoring(repo) and repo.head.is_valid():

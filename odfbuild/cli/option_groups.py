@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any
+
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

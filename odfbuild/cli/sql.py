@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from odfbuild.engine.contract import EngineResult
     from odfbuild.inspect.ask import QueryOptions, Question, Sources
     from odfbuild.odf.timestamp import Timestamp
+
+
+_SHOWS = "odfbuild.report.records.answer"
 
 
 class AnswerFormat(StrEnum):
@@ -140,6 +145,8 @@ def sql(
         "valid_at": _valid_at(valid_at, history),
         "name": name,
     }
+    # While the engine works, there is time to import what shows the answer.
+    Thread(target=import_module, args=(_SHOWS,), name="imports", daemon=True).start()
     with answer(state, question, sources, by, options) as found:
         _show(state, found, form, out, shown)
     return 0

@@ -32,7 +32,7 @@ from odfbuild.errors import CheckError, InSettings
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072
-_PUT_IN_PLACE = pa.array([APPEND, CORRECT_TO], pa.int32())
+_PUT_IN_PLACE = (APPEND, CORRECT_TO)
 """Operations that leave a record: append, and the new side of a correction."""
 
 Lookup = Callable[[Relationship], pa.Array]
@@ -80,9 +80,10 @@ def audit(
         with _declared(each):
             counters.append(_counter(each.check, vocab, lookup))
     columns = list(dict.fromkeys((vocab.operation_type, vocab.offset, *names)))
+    put_in_place = pa.array(_PUT_IN_PLACE, pa.int32())
     for batch in _batches(files, columns) if counters else ():
         operations = batch.column(vocab.operation_type).cast(pa.int32())
-        in_place = pc.is_in(operations, value_set=_PUT_IN_PLACE)
+        in_place = pc.is_in(operations, value_set=put_in_place)
         for counter in counters:
             counter.take(batch, in_place)
     found = [(each, *counter.result()) for each, counter in zip(direct, counters, strict=True)]

@@ -9,13 +9,14 @@ Source: Open Data Fabric, "Engine Contract".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Choice
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

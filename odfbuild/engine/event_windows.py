@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from odfbuild.engine.sql_words import closing, words_of
 from odfbuild.engine.translate.runnable import if_runnable, is_spark
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

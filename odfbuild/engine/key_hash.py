@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odfbuild.engine.arrays import numbers_in
 from odfbuild.engine.uuids import is_uuid
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -79,13 +80,20 @@ def _hash_values(column: pa.Array) -> Hashes:
         return low[start:stop] ^ _mixed(high[start:stop])
     if pa.types.is_floating(kind):
         # Adding zero makes one of both zeros; there are many NaNs.
-        numbers = np.array(pc.fill_null(column, 0), np.float64) + 0.0
+        numbers = np.array(_filled(column, 0), np.float64) + 0.0
         numbers[np.isnan(numbers)] = np.nan
         return np.asarray(numbers.view(np.uint64))
     if pa.types.is_boolean(kind):
-        return np.asarray(pc.fill_null(column, False), np.uint64)
-    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    return np.asarray(pc.fill_null(column.cast(width), 0), np.int64).view(np.uint64)
+        return np.asarray(_filled(column, False), np.uint64)
+    if pa.types.is_date32(kind):
+        days = numbers_in(_filled(column.cast(pa.int32()), 0), np.int32)
+        return days.astype(np.int64).view(np.uint64)
+    return numbers_in(_filled(column.cast(pa.int64()), 0), np.int64).view(np.uint64)
+
+
+def _filled(column: pa.Array, value: float) -> pa.Array:
+    """`column` with `value` in place of nulls; PyArrow loads pandas to take a value."""
+    return pc.fill_null(column, value) if column.null_count else column
 
 
 def _hash_bytes(column: pa.Array) -> Hashes:

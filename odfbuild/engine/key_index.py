@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfbuild.engine.arrays import numbers_in, of_numbers
 from odfbuild.engine.key_hash import Hashes, comparable_type, hash_rows
 from odfbuild.engine.uuids import is_uuid, to_text
 from odfbuild.errors import ChainError
@@ -49,7 +50,7 @@ class KeyIndex:
         wanted = _comparable(keys, self._schema)
         hashes = np.unique(hash_rows(wanted))
         ranges = [_range_of(column) for column in wanted.columns]
-        found = [self._schema.empty_table()]
+        found = [pa.Table.from_batches([], self._schema)]
         for file in self._files:
             if len(hashes) and _may_hold(file.notes, ranges):
                 found.append(_look_up(self._folder.path(file), hashes))
@@ -152,17 +153,17 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _sorted(keys: pa.Table) -> pa.Table:
-    return _resorted(keys.add_column(0, _HASH, pa.array(hash_rows(keys))))
+    return _resorted(keys.add_column(0, _HASH, of_numbers(hash_rows(keys), pa.uint64())))
 
 
 def _resorted(segment: pa.Table) -> pa.Table:
     order = np.argsort(_hashes(segment.combine_chunks()), kind="stable")
-    return segment.take(pa.array(order))
+    return segment.take(of_numbers(order, pa.int64()))
 
 
 def _hashes(segment: pa.Table) -> Hashes:
     column = segment[_HASH]
-    return np.asarray(column.chunk(0) if column.num_chunks else (), np.uint64)
+    return numbers_in(column.chunk(0) if column.num_chunks else column, np.uint64)
 
 
 def _write_segment(folder: SideCarFolder, segment: pa.Table) -> SideCar:
@@ -190,7 +191,7 @@ def _look_up(file: Path, hashes: Hashes) -> pa.Table:
     counts = np.searchsorted(kept, hashes[there], "right") - first
     # Several rows may share a hash: they stand together.
     places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return segment.drop_columns([_HASH]).take(pa.array(places, pa.int64()))
+    return segment.drop_columns([_HASH]).take(of_numbers(places, pa.int64()))
 
 
 # --- Ranges ---

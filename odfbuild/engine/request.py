@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from odfbuild.store.branches import Limit
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

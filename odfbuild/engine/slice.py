@@ -9,7 +9,6 @@ Sources: Open Data Fabric, "Data Slices", "Common data schema"; the layout is wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfbuild.engine.arrays import of_numbers, one_of
 from odfbuild.engine.contract import EngineResult, Vocabulary
 from odfbuild.engine.pipeline import Worker, ahead
 from odfbuild.engine.precision import has_micros
@@ -28,6 +28,7 @@ from odfbuild.errors import QueryError
 from odfbuild.odf.digest import LogicalHasher
 from odfbuild.odf.model import DataSlice, OffsetInterval
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 _BATCH_ROWS = 131_072
 _FEW_BYTES = 256 << 10
@@ -222,8 +223,10 @@ def _finish(
 ) -> pa.RecordBatch:
     rows = part.num_rows
     system = {
-        vocab.offset: pa.array(np.arange(first_offset, first_offset + rows, dtype=np.int64)),
-        vocab.system_time: pa.repeat(pa.scalar(system_time.millis, _MILLIS_UTC), rows),
+        vocab.offset: of_numbers(
+            np.arange(first_offset, first_offset + rows, dtype=np.int64), pa.int64()
+        ),
+        vocab.system_time: of_numbers(np.full(rows, system_time.millis, np.int64), _MILLIS_UTC),
     }
     columns = []
     for column in schema:
@@ -231,7 +234,7 @@ def _finish(
             # A chain of a peer may have another integer type here.
             values = system[column.name]
         elif column.name == vocab.operation_type and column.name not in part.schema.names:
-            values = pa.repeat(pa.scalar(0, column.type), rows)
+            values = of_numbers(np.zeros(rows, np.int32), pa.int32())
         else:
             values = part.column(column.name)
         # Before the conversion, which refuses some of them in words of its own and keeps others.
@@ -253,7 +256,8 @@ def _convert(values: pa.Array, target: pa.DataType) -> pa.Array:
     both = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(target)
     if both and target.unit == "ms" and values.type.unit in ("us", "ns"):
         # A plain cast to milliseconds rounds toward zero, which moves instants before 1970 forward.
-        if pc.any(pc.less(values, pa.scalar(0, values.type))).as_py():
+        earliest = pc.min(values).value
+        if earliest is not None and earliest < 0:
             values = pc.floor_temporal(values, unit="millisecond")
         values = values.cast(target, safe=False)
     if pa.types.is_time(values.type) and pa.types.is_time(target):
@@ -284,7 +288,7 @@ def _max_millis(values: pa.Array) -> int:
 
 def _as_time(moment: Timestamp, kind: pa.DataType) -> pa.Scalar:
     """A moment as a value of a column of event times, rounded down."""
-    return pa.scalar(moment.millis, _MILLIS_UTC).cast(kind, safe=False)
+    return one_of(moment.millis, _MILLIS_UTC).cast(kind, safe=False)
 
 
 def _no_uuid(dataset: str, column: str, text: str) -> QueryError:

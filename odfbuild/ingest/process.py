@@ -12,11 +12,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from odfbuild.ingest.secrets import PRIVATE
+from odfbuild.values import dataclass
 
 _CHUNK = 1 << 20
 _COMPLAINTS = 20

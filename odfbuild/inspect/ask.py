@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -24,6 +23,7 @@ from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.store.as_of import PointInTime, states_at
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.survey.moving_heads import consistent_heads
+from odfbuild.values import dataclass
 from odfbuild.wording import did_you_mean
 
 if TYPE_CHECKING:

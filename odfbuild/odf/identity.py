@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from odfbuild.odf.multibase import decode_multibase
+from odfbuild.odf.multibase import decode_multibase, encode_multibase
 
 _SUBDOMAIN = r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*"
 _HOSTNAME = re.compile(rf"{_SUBDOMAIN}(?:\.{_SUBDOMAIN})*")
@@ -58,9 +58,7 @@ class DatasetId:
     @property
     def did_key(self) -> str:
         """The same key as `did:key`, in base58btc, as accounts and engines write it."""
-        from multiformats import multibase
-
-        return f"did:key:{multibase.encode(self.binary, 'base58btc')}"
+        return f"did:key:{encode_multibase(self.binary, 'base58btc')}"
 
     @property
     def multibase(self) -> str:

@@ -6,8 +6,12 @@ as its section "Hash Representation" asks for.
 
 from __future__ import annotations
 
+from threading import Lock
+
 _BY_LIBRARY = frozenset("bBzmuU")
 """base32, base32upper, base58btc, base64, base64url, base64urlpad."""
+_LIBRARY = Lock()
+"""One thread asks the library at a time: it makes encodings at first use, and fails in two."""
 
 
 def parse_hex(text: str) -> bytes:
@@ -27,7 +31,16 @@ def decode_multibase(text: str) -> bytes:
         from multiformats import multibase
 
         try:
-            return bytes(multibase.decode(text))
+            with _LIBRARY:
+                return bytes(multibase.decode(text))
         except Exception as error:  # the library raises several unrelated classes
             raise ValueError(f"not multibase: {text!r}") from error
     raise ValueError(f"unsupported multibase prefix in {text!r}")
+
+
+def encode_multibase(data: bytes, encoding: str) -> str:
+    """Text of bytes in an encoding of that name, such as `base58btc`."""
+    from multiformats import multibase
+
+    with _LIBRARY:
+        return str(multibase.encode(data, encoding))

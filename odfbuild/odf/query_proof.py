@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odfbuild.odf.identity import DatasetId
-from odfbuild.odf.multibase import decode_multibase
+from odfbuild.odf.multibase import decode_multibase, encode_multibase
 from odfbuild.odf.multihash import Multihash
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -91,12 +91,10 @@ class Proof:
     @property
     def data(self) -> dict[str, str]:
         """The JSON form."""
-        from multiformats import multibase
-
         return {
             "type": PROOF_TYPE,
             "verificationMethod": self.signer,
-            "proofValue": multibase.encode(self.signature, "base64url"),
+            "proofValue": encode_multibase(self.signature, "base64url"),
         }
 
     def holds_for(self, signed: Signable) -> bool:

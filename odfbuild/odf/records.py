@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.timestamp import Timestamp
@@ -12,19 +12,32 @@ from odfbuild.odf.timestamp import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OPERATIONS = ("+A", "-R", "-C", "+C")
 """Append, retract, correct from, correct to: by number of the operation column."""
 
 
 def records_to_data(table: pa.Table, op_column: str = "op") -> list[dict[str, Any]]:
     """Records as plain values: operations by sign, times as RFC 3339 text, bytes as base64."""
-    return [
-        {
-            name: _operation(value) if name == op_column else plain_value(value)
-            for name, value in record.items()
-        }
-        for record in table.to_pylist()
-    ]
+    columns = {
+        name: list(map(_operation if name == op_column else plain_value, _values(column)))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return [{name: values[row] for name, values in columns.items()} for row in range(len(table))]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """As `to_pylist`, which imports pandas, where that is installed, for the first time it sees."""
+    import pyarrow as pa
+
+    kind = column.type
+    units = {"ms": timedelta(milliseconds=1), "us": timedelta(microseconds=1)}
+    if not (pa.types.is_timestamp(kind) and kind.tz == "UTC" and kind.unit in units):
+        found: list[Any] = column.to_pylist()
+        return found
+    unit = units[kind.unit]
+    numbers = [number for chunk in column.chunks for number in chunk.view(pa.int64()).to_pylist()]
+    return [None if number is None else _EPOCH + number * unit for number in numbers]
 
 
 def _operation(value: Any) -> Any:

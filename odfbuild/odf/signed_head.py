@@ -8,13 +8,13 @@ has the chain can check it and nobody else can make one. It lies beside the chai
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.query_proof import Proof, sign
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -8,7 +8,7 @@ when the last plan was made, nothing has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.engine.mode import BY_CHECKPOINT
 from odfbuild.engine.translate.named import remote_of
@@ -34,6 +34,7 @@ from odfbuild.plan.sources import NOT_PROBED, root_verdict, with_watermark
 from odfbuild.plan.stale import Input, derivative_verdict
 from odfbuild.plan.verdict import IDLE, UP_TO_DATE, Verdict
 from odfbuild.project.model import Definition
+from odfbuild.values import dataclass
 
 _NEW = Reason(code=ReasonCode.NEW, message="it has no chain yet")
 

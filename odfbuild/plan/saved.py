@@ -7,7 +7,7 @@ apply and reports look at. Nothing is looked up: no definitions, no chains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from odfbuild.engine.lineage import Influence
@@ -40,6 +40,7 @@ from odfbuild.plan.model import (
 from odfbuild.plan.refusal import place_from_data, refusal_from_data
 from odfbuild.plan.tables import TablePlan
 from odfbuild.plan.windows import WindowRecords
+from odfbuild.values import dataclass
 
 _NEW_PLAN = "make it again with `odfbuild plan -o FILE`"
 

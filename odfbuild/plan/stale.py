@@ -8,7 +8,6 @@ forward with the next records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
@@ -29,6 +28,7 @@ from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.expected_input import ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
+from odfbuild.values import dataclass
 from odfbuild.wording import count
 
 

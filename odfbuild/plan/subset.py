@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.model import Action, DatasetPlan, Plan
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

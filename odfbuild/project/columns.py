@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from odfbuild.odf.model import (
     SetDataSchema,
     SetPollingSource,
 )
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.odf.schema import arrow

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.errors import Location
 from odfbuild.project.model import Definition, Project
 from odfbuild.project.source import Source, read_sources
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

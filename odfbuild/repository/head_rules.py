@@ -8,11 +8,12 @@ rollback, another one of the same age a fork. Pure: signatures were checked befo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.signed_head import SignedHead, Statement
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

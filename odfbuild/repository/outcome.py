@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.repository.head_rules import Vouched
+from odfbuild.values import dataclass
 
 
 class TransferStatus(StrEnum):

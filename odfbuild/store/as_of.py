@@ -9,13 +9,13 @@ was before it was reset or rebuilt is not part of its chain, and not seen. Sourc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.cache import project
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import folder_lock, make_folder, sync_folder, write_file
+from odfbuild.values import dataclass
 
 _FOLDER = ".bin"
 _TIME = "%Y%m%dT%H%M%S%fZ"

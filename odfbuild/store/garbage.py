@@ -14,7 +14,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +25,7 @@ from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.store.workspace import Workspace

@@ -13,12 +13,12 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import scrypt
 from typing import Any, Self
 
 from odfbuild.errors import EnvironmentProblem
 from odfbuild.odf.identity import DatasetId
+from odfbuild.values import dataclass
 
 _KIND = "OdfbuildKeys"
 _LIMIT = 64 << 20

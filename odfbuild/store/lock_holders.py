@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from odfbuild.values import dataclass
 
 LOCK_TIMEOUT = 600
 """Seconds to wait for datasets that others work on, if nobody says how long."""

@@ -13,11 +13,11 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from odfbuild.store.files import PENDING, folder_lock, make_folder, move_file, write_file
+from odfbuild.values import dataclass
 
 Progress = Callable[[int], None]
 """Told how many more bytes have been transferred."""

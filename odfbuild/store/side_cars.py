@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from odfbuild.odf.multihash import Multihash
 from odfbuild.store.disposable import RACY_NS, is_linked, read_disposable, write_disposable
 from odfbuild.store.files import sync_folder
 from odfbuild.store.machine_key import sealer
+from odfbuild.values import dataclass
 
 MANIFEST = "manifest.bin"
 _OURS = (MANIFEST, ".gitignore", "CACHEDIR.TAG")

@@ -6,7 +6,7 @@ Definitions are not planned again: what the file says is what will be done.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from odfbuild.plan.subset import MovedHead, Subset, moved, subset
 from odfbuild.project.model import Config, Project
 from odfbuild.repository.fetch_on_demand import workspace_of
 from odfbuild.store.workspace import Workspace
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.graph.selection import Selection

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from odfbuild.engine.contract import NO_DRIFT, NONE_SKIPPED, Drift, Skipped
 from odfbuild.errors import OdfbuildError
 from odfbuild.repository.outcome import Transfer
 from odfbuild.repository.outcome import exit_code as transfers_exit_code
+from odfbuild.values import dataclass
 
 
 class Status(Enum):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from odfbuild.errors import PlanError
 from odfbuild.store.machine_key import is_sealed
 from odfbuild.survey.outcome import Status
+from odfbuild.values import dataclass
 
 _LOOKED_AT = 10
 SEAL = "seal"

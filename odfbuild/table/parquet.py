@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ _NO_LIMIT = sys.maxsize
 _MOST_OF_A_STATE = 1 << 30
 _OURS = ("data/", "states/", "current/", "current.json")
 _MOST_OF_A_NAME = 120
+_UNIQUE = len(f"{bytes(16).hex()}.parquet")
 _UNREADABLE = "0"
 """What a pointer that cannot be read is called."""
 
@@ -69,12 +70,14 @@ def open_table(spec: TableSpec) -> ParquetTable:
     return ParquetTable(spec, place, _Object(place))
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file of a state: the key of its partition as JSON, its name, records and bytes."""
+class _File(TypedDict):
+    """A file of a state as it is described: its name, the key of its partition, its size.
 
-    key: str
-    name: str
+    It stays what JSON made of it: a state has as many as there are partitions.
+    """
+
+    file: str
+    key: list[Any]
     records: int
     bytes: int
 
@@ -91,13 +94,9 @@ class _State:
     def to_bytes(self) -> bytes:
         """JSON that readers without odfbuild understand, too."""
         assert self.pin is not None
-        files = [
-            {"file": each.name, "key": json.loads(each.key), "records": each.records}
-            | {"bytes": each.bytes}
-            for each in self.files
-        ]
         head = {"version": _VERSION, "id": self.id, "pin": self.pin.to_text(), "made": self.made}
-        return json.dumps({**head, "files": files}, separators=(",", ":")).encode()
+        content = {**head, "files": self.files}
+        return json.dumps(content, separators=(",", ":"), check_circular=False).encode()
 
     @classmethod
     def parse(cls, data: bytes) -> _State:
@@ -106,12 +105,11 @@ class _State:
             found: Mapping[str, Any] = json.loads(data)
             if found["version"] != _VERSION:
                 raise ValueError(f"it is of version {found['version']}, and not {_VERSION}")
-            files = (
-                _File(_text(each["key"]), each["file"], each["records"], each["bytes"])
-                for each in found["files"]
-            )
+            files: tuple[_File, ...] = tuple(found["files"])
+            for each in files:
+                each["file"], each["key"], each["records"], each["bytes"]
             pin = TablePin.from_text(found["pin"])
-            return cls(found["id"], pin, found["made"], tuple(files))
+            return cls(found["id"], pin, found["made"], files)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"it lacks {error}") from None
 
@@ -137,6 +135,7 @@ class ParquetTable:
 
     def __init__(self, spec: TableSpec, place: Place, pointer: _Pointer) -> None:
         self._spec, self._place, self._pointer = spec, place, pointer
+        self._known: _State | None = None
 
     def read_state(self) -> TableState | None:
         """The present state."""
@@ -151,22 +150,14 @@ class ParquetTable:
             state = self._described(id)
         except TableError as error:
             return TableState(token=id, pin=None, changed_by=error.message)
-        return TableState(
-            token=state.id,
-            pin=state.pin,
-            changed_by=self._pointer.strange(state),
-            partitions=len({each.key for each in state.files}),
-            files=len(state.files),
-            records=sum(each.records for each in state.files),
-            bytes=sum(each.bytes for each in state.files),
-        )
+        return _told(state, self._pointer.strange(state))
 
     def content_of(self, state: TableState, keys: Sequence[Key] | None) -> Iterator[pa.RecordBatch]:
         """The records of these partitions."""
         wanted = None if keys is None else {_text(key) for key in keys}
         for each in self._described(state.token).files:
-            if wanted is None or each.key in wanted:
-                yield from self._batches(each.name)
+            if wanted is None or repr(each["key"]) in wanted:
+                yield from self._batches(each["file"])
 
     def commit(
         self,
@@ -182,7 +173,8 @@ class ParquetTable:
         kept: list[_File] = []
         if old is not None and replaced is not None:
             gone = {_text(key) for key in replaced}
-            kept = [each for each in self._described(old).files if each.key not in gone]
+            files = self._described(old).files
+            kept = [each for each in files if repr(each["key"]) not in gone]
         written = [file for each in content for file in self._written(each)]
         number = 1 if old is None else int(old.partition("-")[0]) + 1
         state = _State(
@@ -195,9 +187,8 @@ class ParquetTable:
         if not self._pointer.move(old, state):
             self._place.remove(_description(state.id))
             raise TableMoved
-        made = self.read_state()
-        assert made is not None
-        return made
+        self._known = state
+        return _told(state, None)
 
     def collect(self, keep: timedelta, *, dry_run: bool = False) -> Garbage:
         """Remove states that were replaced before `keep`, and files that no other state names."""
@@ -207,7 +198,7 @@ class ParquetTable:
         states = sorted(self._all_states(), key=lambda each: (each.made, each.id))
         # A state was in use until the next one was made.
         old = [each for each, then in pairwise(states) if then.made < before]
-        kept = {file.name for each in states if each not in old for file in each.files}
+        kept = {file["file"] for each in states if each not in old for file in each.files}
         files = [
             each
             for each in self._place.files("data")
@@ -226,17 +217,24 @@ class ParquetTable:
     def missing(self, state: TableState) -> Iterator[str]:
         """Names of files that are not there, or have another size."""
         for each in self._described(state.token).files:
-            if self._place.size(each.name) != each.bytes:
-                yield each.name
+            if self._place.size(each["file"]) != each["bytes"]:
+                yield each["file"]
 
     def _all_states(self) -> Iterator[_State]:
         """The states that are there; what cannot be read describes nothing that is needed."""
         for name in self._place.list("states"):
             if name.endswith(".json"):
                 with contextlib.suppress(TableError):
-                    yield self._described(name.removesuffix(".json"))
+                    yield self._parsed(name.removesuffix(".json"))
 
     def _described(self, id: str) -> _State:
+        """A state, of which nothing ever changes."""
+        if self._known is not None and self._known.id == id:
+            return self._known
+        self._known = self._parsed(id)
+        return self._known
+
+    def _parsed(self, id: str) -> _State:
         name = _description(id)
         data = self._place.read(name, _MOST_OF_A_STATE)
         if data is None:
@@ -278,7 +276,7 @@ class ParquetTable:
             size = file.stat().st_size
             self._place.upload(file, name)
             file.unlink()
-            yield _File(_text(touched.key), name, records, size)
+            yield _File(file=name, key=_plain(touched.key), records=records, bytes=size)
 
 
 class _Object:
@@ -329,8 +327,7 @@ class _Link:
         """Make the folder of the state, then rename a link over the present one."""
         folder = self._folder / "states" / state.id
         make_folder(folder)
-        for each, name in _link_names(state):
-            (folder / name).hardlink_to(self._folder / each.name)
+        self._link_files(state, expected, folder)
         sync_folder(folder)
         link = self._folder / f"{PENDING}{state.id}"
         link.symlink_to(Path("states", state.id))
@@ -343,11 +340,24 @@ class _Link:
         sync_folder(self._folder)
         return True
 
+    def _link_files(self, state: _State, expected: str | None, folder: Path) -> None:
+        """Link the files of a state into a folder; most are called as in the state before."""
+        called: dict[str, str] = {}
+        with contextlib.suppress(OSError):  # a state that is written anew may be damaged
+            before = [] if expected is None else _names(self._folder / "states" / expected)
+            called = {_unique(name): name for name in before}
+        with _opened(self._folder) as source, _opened(folder) as target:
+            for each in state.files:
+                name = called.get(_unique(each["file"])) or _link_name(each)
+                os.link(each["file"], name, src_dir_fd=source, dst_dir_fd=target)
+
     def strange(self, state: _State) -> str | None:
         """A file that was put into the folder of the state, or taken from it."""
-        wanted = {name for _, name in _link_names(state)}
-        with os.scandir(self._folder / "states" / state.id) as entries:
-            found = {each.name for each in entries}
+        names = _names(self._folder / "states" / state.id)
+        expected = {_unique(each["file"]) for each in state.files}
+        if len(names) == len(expected) and set(map(_unique, names)) == expected:
+            return None
+        wanted, found = set(map(_link_name, state.files)), set(names)
         for name in sorted(found - wanted):
             return f"current/{name} is a file that odfbuild did not write"
         for name in sorted(wanted - found):
@@ -363,15 +373,51 @@ def _description(id: str) -> str:
     return f"states/{id}.json"
 
 
-def _link_names(state: _State) -> Iterator[tuple[_File, str]]:
-    """Files and what they are called for people: by the values of their partition."""
-    for each in state.files:
-        values = [quote("null" if v is None else str(v), safe=" ,+") for v in json.loads(each.key)]
-        label = "_".join(values)[:_MOST_OF_A_NAME]
-        unique = Path(each.name).name
-        yield each, f"{label}-{unique}" if label else unique
+def _told(state: _State, changed_by: str | None) -> TableState:
+    return TableState(
+        token=state.id,
+        pin=state.pin,
+        changed_by=changed_by,
+        partitions=len({repr(each["key"]) for each in state.files}),
+        files=len(state.files),
+        records=sum(each["records"] for each in state.files),
+        bytes=sum(each["bytes"] for each in state.files),
+    )
+
+
+def _names(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [each.name for each in entries]
+
+
+def _link_name(file: _File) -> str:
+    """What a file is called for people: by the values of its partition."""
+    values = [quote("null" if v is None else str(v), safe=" ,+") for v in file["key"]]
+    label = "_".join(values)[:_MOST_OF_A_NAME]
+    unique = Path(file["file"]).name
+    return f"{label}-{unique}" if label else unique
+
+
+def _unique(name: str) -> str:
+    """What no other file has at the end of its name, nor do links to other files."""
+    return name[-_UNIQUE:]
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _plain(key: Iterable[Any]) -> list[Any]:
+    """A key as it is described: JSON has no dates and times, so they are texts."""
+    values: list[Any] = json.loads(json.dumps(list(key), default=str))
+    return values
 
 
 def _text(key: Iterable[Any]) -> str:
-    """A key as JSON, in which dates and times are texts."""
-    return json.dumps(list(key), default=str, ensure_ascii=False)
+    """The text of a key, by which described keys are compared; it tells 1 from true."""
+    return repr(_plain(key))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Sequence
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -55,11 +56,16 @@ def make_environment(folder: Path, wheel: Path, *extras: str) -> Path:
         sys.executable, "-m", "pip", "--python", python, "install", "--quiet",
         "--disable-pip-version-check", "--no-deps", "--no-index", wheel,
     )  # fmt: skip
+    link_packages(python, needed(*extras))
+    return python.parent
+
+
+def link_packages(python: Path, found: Sequence[Distribution]) -> None:
+    """Give an environment what is installed in that of the tests."""
     packages = packages_of(python)
-    for each in needed(*extras):
+    for each in found:
         for top in {Path(file).parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             (packages / top).symlink_to(Path(str(each.locate_file(top))))
-    return python.parent
 
 
 def packages_of(python: Path) -> Path:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from odfbuild.engine.contract import QueryTask
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.inputs import new_records
@@ -19,7 +20,7 @@ from odfbuild.engine.spark.queries.transform import checked
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import read_slices
-from odfbuild.engine.spark.results.local_rows import computed, handed_over
+from odfbuild.engine.spark.results.local_rows import computed, given_back, handed_over
 from odfbuild.errors import QueryError
 from tests.engine.inputs import read, rows, slices, sql, task
 
@@ -202,3 +203,61 @@ def test_an_error_in_a_record_is_told_alike_however_it_was_computed(
         told.append((caught.value.code, caught.value.message))
     assert told[0] == told[1]
     assert told[0][0] == "E0517"
+
+
+@pytest.mark.parametrize(
+    ("columns", "alike"),
+    [
+        ("1Y AS a, 2S AS b, id AS c, CAST(id AS DOUBLE) AS d, CAST(NULL AS STRING) AS e", True),
+        ("12.34BD AS a, DATE'0001-01-01' AS b, id % 2 = 0 AS c, X'00ff' AS d", True),
+        ("TIMESTAMP'1969-12-31 23:59:59.999999' AS a, concat('ä', id) AS b", True),
+        ("TIMESTAMP_NTZ'2024-01-01 00:00:00' AS a", False),
+        ("array(id) AS a, named_struct('b', id) AS c", False),
+    ],
+)
+def test_records_that_were_read_are_given_back_as_they_were(
+    spark_engine: SparkEngine, tmp_path: Path, columns: str, alike: bool
+) -> None:
+    with spark_engine.request("few") as spark:
+        frame = spark.sql(f"SELECT id, {columns} FROM range(5)")
+        assert few.few_records(frame, tmp_path) is None
+        few.tune(spark, [])
+        table = few.few_records(frame, tmp_path)
+        assert table is not None
+        back = given_back(frame, table, tmp_path)
+        assert (back is not None) is alike
+        if back is not None:
+            assert back.schema == frame.schema
+            assert back.collect() == frame.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM cities",
+        "SELECT city, sum(population) AS n, min(event_time) AS t FROM cities GROUP BY city",
+        "SELECT upper(city) AS city FROM cities WHERE population > 2",
+        "SELECT a.city, b.population FROM cities a JOIN cities b USING (population)",
+    ],
+)
+def test_an_answer_does_not_depend_on_how_few_records_are_read(
+    spark_engine: SparkEngine,
+    tmp_path: Path,
+    query: str,
+    history: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = slices(tmp_path, rows(0, 5), rows(5, 5).set_column(1, "op", pa.array([1] * 5)))
+    answers = []
+    for most in (few._FEW_BYTES, -1):
+        monkeypatch.setattr(few, "_FEW_BYTES", most)
+        scratch = tmp_path / f"scratch-{most}"
+        scratch.mkdir()
+        found = spark_engine.query(QueryTask(query, (given,), scratch, history))
+        assert (scratch / "answer" / "_SUCCESS").exists() is (most < 0)
+        assert found.schema is not None
+        answers.append((found.schema, sorted(map(repr, read(found.parts).to_pylist()))))
+    assert answers[0] == answers[1]
+    assert answers[0][1]

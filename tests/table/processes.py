@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -32,9 +33,12 @@ PROCESSES.set_forkserver_preload(
 SECONDS = 60
 
 
-def start(root: Path, *, meet: Barrier | None = None) -> BaseProcess:
+def start(
+    root: Path, variables: Mapping[str, str] | None = None, *, meet: Barrier | None = None
+) -> BaseProcess:
     """An apply of the project in `root`; with `meet` it waits there before it commits a table."""
-    process = PROCESSES.Process(target=_apply, args=(dict(os.environ), root, meet))
+    environment = {**os.environ, **(variables or {})}
+    process = PROCESSES.Process(target=_apply, args=(environment, root, meet))
     process.start()
     return process
 

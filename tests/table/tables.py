@@ -43,7 +43,7 @@ class Format:
     """A format: settings in odfbuild.yaml, its readers by name, and which files hold data.
 
     `has_steps` tells whether its steps are calls of Python and its files may be copied elsewhere:
-    not so where a library writes them, whose tests are in `test_open_formats.py`.
+    not so where a library writes them, whose tests are in `test_kills_at_requests.py`.
     """
 
     name: str
@@ -112,7 +112,7 @@ def kartothek_files(folder: Path) -> set[str]:
     return {str(folder.parent / each["files"]["table"]) for each in partitions.values()}
 
 
-def _in_utc(table: pa.Table) -> pa.Table:
+def in_utc(table: pa.Table) -> pa.Table:
     """kartothek has times without a zone, which are those of UTC."""
     number = table.column_names.index("event_time")
     times = table.column(number).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
@@ -120,7 +120,7 @@ def _in_utc(table: pa.Table) -> pa.Table:
 
 
 def _kartothek(folder: Path) -> pa.Table:
-    return _in_utc(open_dataset(Folder(folder.parent), folder.name).read().read_all())
+    return in_utc(open_dataset(Folder(folder.parent), folder.name).read().read_all())
 
 
 def _kartothek_by_pandas(folder: Path) -> pa.Table:
@@ -135,12 +135,12 @@ def _kartothek_by_pandas(folder: Path) -> pa.Table:
             key, value = map(unquote, part.split("="))
             frame[key] = pa.scalar(value).cast(schema.field(key).type).as_py()
         frames.append(frame)
-    return _in_utc(pa.Table.from_pandas(pd.concat(frames)))
+    return in_utc(pa.Table.from_pandas(pd.concat(frames)))
 
 
 def _kartothek_by_duckdb(folder: Path) -> pa.Table:
     found = duckdb.read_parquet(sorted(kartothek_files(folder)), hive_partitioning=True)
-    return _in_utc(found.to_arrow_table())
+    return in_utc(found.to_arrow_table())
 
 
 def _by_spark(spark: Any, base: Path, files: set[str]) -> pa.Table:
@@ -190,7 +190,7 @@ FORMATS = [
             "duckdb": _kartothek_by_duckdb,
         },
         kartothek_files,
-        lambda spark, folder: _in_utc(_by_spark(spark, folder / "table", kartothek_files(folder))),
+        lambda spark, folder: in_utc(_by_spark(spark, folder / "table", kartothek_files(folder))),
         lambda folder: _metadata(folder).exists(),
     ),
 ]
@@ -199,10 +199,17 @@ FORMATS = [
 class Lake:
     """A project with one dataset, a table of it, and what its current state has to be."""
 
-    def __init__(self, root: Path, settings: str, partition_by: str = "[k]", seed: int = 0) -> None:
-        self.root, self.folder = root, root / "lake" / "d"
+    def __init__(
+        self,
+        root: Path,
+        settings: str,
+        partition_by: str = "[k]",
+        seed: int = 0,
+        location: str = "lake",
+    ) -> None:
+        self.root, self.folder, self.location = root, root / "lake" / "d", location
         root.mkdir(parents=True, exist_ok=True)
-        entry = f"{{match: [d], {settings}, location: lake, partitionBy: {partition_by}}}"
+        entry = f"{{match: [d], {settings}, location: '{location}', partitionBy: {partition_by}}}"
         (root / "odfbuild.yaml").write_text(
             f"kind: Project\nversion: 1\ncontent:\n  name: p\n  tables:\n    - {entry}\n"
         )

@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.errors import Errors, InSettings, TableError
@@ -76,6 +77,27 @@ def test_a_file_that_somebody_put_into_the_present_state_is_recognised(lake: Lak
     assert "current/theirs.parquet" in error.message
     lake.publish(anew="it is allowed")
     assert rows_of(PARQUET.readers["pandas"](lake.folder)) == lake.expected()
+
+
+@pytest.mark.parametrize("removed", [0, 1], ids=["beside it", "instead of another file"])
+def test_a_copy_of_a_file_of_the_present_state_is_recognised(lake: Lake, removed: int) -> None:
+    state = (lake.folder / "current").resolve()
+    first, *others = sorted(state.iterdir())
+    (state / f"copy-{first.name[-40:]}").write_bytes(first.read_bytes())
+    for each in others[:removed]:
+        each.unlink()
+    error = refused(lake)
+    assert error.code == "E1307"
+    assert f"current/copy-{first.name[-40:]}" in error.message
+
+
+def test_files_are_called_by_their_partition_in_every_state(lake: Lake) -> None:
+    lake.publish()
+    state = (lake.folder / "current").resolve()
+    for each in state.iterdir():
+        (key,) = pq.read_table(each, columns=["k"])["k"].unique().to_pylist()
+        assert each.name.startswith(f"{key}-")
+        assert each.samefile(lake.folder / "data" / each.name[-40:])
 
 
 def test_of_two_publications_at_once_one_is_told_that_the_other_was_first(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.translate.named import Engines, RemoteEngine
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine, EngineFactory

@@ -13,12 +13,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from odfbuild.store.files import stage
 from odfbuild.store.machine_key import key_file
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

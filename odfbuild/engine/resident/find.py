@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +20,7 @@ from odfbuild.engine.resident.wanted import Wanted, key_of, wanted
 from odfbuild.engine.settings import EngineSettings, FileAccess, Resident, in_force
 from odfbuild.errors import EngineProblem
 from odfbuild.store.lock_holders import is_alive
+from odfbuild.values import dataclass
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 600.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from odfbuild.engine.settings import (
 )
 from odfbuild.engine.shared import places
 from odfbuild.store.disposable import code_stamp
+from odfbuild.values import dataclass
 from odfbuild.version import __version__
 
 _OF_USERS = frozenset(

@@ -29,6 +29,7 @@ from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
 from odfbuild.engine.spark.internals.status import message, stages
+from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
@@ -162,6 +163,7 @@ class SparkEngine:
             with self.request(task.dataset) as spark:
                 now = _afresh(reached) if again else reached
                 bad = BadRecords(now)
+                set_up(spark, [now])
                 found = read_source(spark, now, bad)
                 if found is None:
                     return EngineResult(parts=(), schema=None)

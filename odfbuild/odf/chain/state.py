@@ -6,7 +6,7 @@ So a chain of n blocks is validated in n steps, whether it is appended to, plann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from odfbuild.odf.changed import changed
@@ -26,6 +26,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

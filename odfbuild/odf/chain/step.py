@@ -7,7 +7,6 @@ Data Fabric, "Derivative Transformations" (batch step), "Watermark", `ExecuteTra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -23,6 +22,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.model.messages import Watermark
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.values import dataclass
 
 Link = tuple[Multihash, MetadataBlock]
 PromisedSlice = tuple[DataSlice, Timestamp | None]

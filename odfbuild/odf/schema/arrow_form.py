@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from odfbuild.errors import IntegrityError
@@ -53,6 +52,7 @@ from odfbuild.odf.schema.arrow_encoding import (
     encoding_of,
 )
 from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw
+from odfbuild.values import dataclass
 
 _UNITS = {
     "s": TimeUnit.Second,

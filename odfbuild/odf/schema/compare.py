@@ -7,7 +7,7 @@ Fabric, "Schema Evolution"; reference behaviour, chain validation and data write
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -22,6 +22,7 @@ from odfbuild.odf.model import (
     DataTypeStruct,
 )
 from odfbuild.odf.schema import arrow
+from odfbuild.values import dataclass
 
 ENCODING_KEYS = (
     "arrow.apache.org/bufferEncoding",

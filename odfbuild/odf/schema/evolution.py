@@ -7,13 +7,14 @@ chain uses. Pure. Source: Open Data Fabric, "Schema Evolution".
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.odf.model import DataSchema, SetDataSchema
 from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import odf_form
 from odfbuild.odf.schema.arrow_raw import write_raw
 from odfbuild.odf.schema.compare import incompatibilities
+from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

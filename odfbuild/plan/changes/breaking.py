@@ -7,7 +7,6 @@ either be rejected by those rules or leave records that contradict their definit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from odfbuild.errors import PlanError
 from odfbuild.odf.chain.projection import Projection
@@ -25,6 +24,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.schema.attributes import only_redescribes
 from odfbuild.plan.model import EventChange
 from odfbuild.plan.places import Path, Place, path_of
+from odfbuild.values import dataclass
 
 
 def source_conflict(snapshot: DatasetSnapshot, place: Place) -> PlanError | None:

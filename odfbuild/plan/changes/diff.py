@@ -8,7 +8,7 @@ kind that the definition does not mention is left alone. Reads no files, runs no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import Mode
@@ -37,6 +37,7 @@ from odfbuild.plan.changes.equality import EventMatch, compare, unpinned
 from odfbuild.plan.columns.described import described_otherwise
 from odfbuild.plan.model import EventChange, Reason, ReasonCode
 from odfbuild.plan.places import Place, path_of
+from odfbuild.values import dataclass
 
 Identities = Mapping[str, DatasetId]
 """DIDs by alias in lower case, of every dataset that has a chain."""

@@ -8,7 +8,7 @@ Source: Open Data Fabric, "Schema Evolution", "Query Evolution".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import Vocabulary, vocabulary_of
@@ -28,6 +28,7 @@ from odfbuild.odf.schema import arrow
 from odfbuild.plan.columns.of_query import Column, Columns, Result, columns_of, result_of
 from odfbuild.plan.model import ColumnEffect
 from odfbuild.plan.places import Path, Place, path_of
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from odfbuild.odf.schema.evolution import SchemaGrowth

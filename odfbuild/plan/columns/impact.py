@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.engine.lineage import Influence, Lineage, Origin
 from odfbuild.odf.model import TransformSql
 from odfbuild.plan.columns.lineage import Names
 from odfbuild.plan.columns.lineages import Lineages
 from odfbuild.plan.model import ColumnCause, ColumnEffect
+from odfbuild.values import dataclass
 
 LOOKED_INTO = 500
 """Queries of readers that are parsed for one plan; whoever comes later counts as affected."""

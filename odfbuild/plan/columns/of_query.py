@@ -8,12 +8,13 @@ is asked about queries that changed only. Runs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.translate.runnable import if_runnable
 from odfbuild.odf.model import TransformSql
 from odfbuild.odf.schema import arrow
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from odfbuild.engine.contract import Vocabulary
 from odfbuild.engine.translate.named import Engines, remote_of
@@ -21,6 +20,7 @@ from odfbuild.plan.columns.evolution import source_columns
 from odfbuild.plan.columns.of_query import Columns
 from odfbuild.plan.places import Place, path_of, placed
 from odfbuild.plan.queries.keys import unknown_keys
+from odfbuild.values import dataclass
 
 Shaping = SetTransform | SetPollingSource | AddPushSource
 """Events that say which columns a dataset has."""

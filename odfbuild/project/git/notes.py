@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.project.git.repository import signed
+from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
     from git import Repo

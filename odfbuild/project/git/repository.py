@@ -82,6 +82,24 @@ def has_notes(root: Path) -> bool:
         return False
 
 
+def may_be_configured(root: Path, section: str) -> bool:
+    """Whether Git may have settings of a `section` for the repository around `root`.
+
+    Looks at files only, as `has_notes`; one that includes others may have any.
+    """
+    git = top_of(root) / ".git"
+    if not git.exists():
+        return False
+    home = Path.home()
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    files = (Path("/etc/gitconfig"), own / "git" / "config", home / ".gitconfig")
+    try:
+        known = b"\n".join(map(_bytes, (_common_folder(git) / "config", *files))).lower()
+    except OSError:
+        return True
+    return f"[{section}".encode() in known or b"[include" in known
+
+
 def notes_state(root: Path) -> bytes | None:
     """What the notes that lead here follow from: while it is the same, so are they.
 

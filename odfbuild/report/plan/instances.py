@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfbuild.errors import Location
 from odfbuild.report.forms.rows import Row
+from odfbuild.values import dataclass
 
 _FEW = 20
 """So many different changes of one template are told apart."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.plan.model import News, PinnedDataset, Plan
 from odfbuild.plan.tables import TableStep
 from odfbuild.report.forms.words import short
+from odfbuild.values import dataclass
 from odfbuild.wording import count
 
 

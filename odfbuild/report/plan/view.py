@@ -7,7 +7,6 @@ that no reader sees another plan than the others. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 from typing import Any, overload
@@ -39,6 +38,7 @@ from odfbuild.report.forms.yaml_text import yaml_lines
 from odfbuild.report.plan.instances import grouped
 from odfbuild.report.plan.readers import Readers
 from odfbuild.report.plan.sharing import ExternalLine, external_lines, publishing_lines
+from odfbuild.values import dataclass
 from odfbuild.wording import count
 
 _NO_CHANGES = "No changes. All datasets are up to date."

@@ -84,7 +84,11 @@ def _batches(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatc
     for part in parts:
         with pq.ParquetFile(part) as file:
             for batch in file.iter_batches():
-                yield batch.select(schema.names).cast(schema)
+                found = batch.select(schema.names)
+                if found.schema.types == schema.types:  # to cast, PyArrow imports a lot
+                    yield pa.RecordBatch.from_arrays(found.columns, schema=schema)
+                else:
+                    yield found.cast(schema)
 
 
 def _plain(batch: pa.RecordBatch) -> list[dict[str, object]]:

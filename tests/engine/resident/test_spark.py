@@ -6,6 +6,8 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ LATEST = (
     "SELECT max(event_time) AS event_time, id % 2 AS odd, SUM(value) AS total FROM source "
     "GROUP BY id % 2"
 )
+NOT_LOADED = ("pandas", "pyspark", "py4j", "git", "networkx", "sqlglot", "rich")
 JVM, PARENT, BOTH = "the JVM", "its parent", "both"
 
 
@@ -34,6 +37,23 @@ def user(tmp_path: Path) -> Iterator[User]:
     user.folder.mkdir()
     yield user
     user.end()
+
+
+def loaded_by(tiny: Tiny, user: User, *arguments: str) -> str:
+    """The libraries that a command loads which it does not need where an engine runs."""
+    code = (
+        f"import sys\nfrom odfbuild.cli.main import run\nassert run({[*arguments]!r}) == 0\n"
+        f"print([each for each in {NOT_LOADED!r} if each in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tiny.root,
+        env={**os.environ, **user.env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()[-1]
 
 
 def test_what_one_computes_the_other_verifies(
@@ -61,6 +81,10 @@ def test_what_one_computes_the_other_verifies(
     assert "E0501" in same("sql", "SELECT missing FROM latest")
     assert "root" in same("provenance", "daily", "0")
     assert [each["pid"] for each in user.engines(resident)] == [pid]
+    assert loaded_by(resident, user, "sql", "SELECT * FROM latest") == "[]"
+    text = (resident.root / "data" / "2.csv").read_text()
+    (resident.root / "data" / "3.csv").write_text(text.replace("2024", "2025"))
+    assert loaded_by(resident, user, "apply", "-y") == "[]"
     scratch = resident.root / ".odfbuild" / "scratch"
     assert list(scratch.iterdir()) == []
     user.run(resident, "engine", "stop")

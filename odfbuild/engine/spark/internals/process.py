@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.lists import hand_lists_over
 from odfbuild.engine.spark.internals.names import keep_names
 from odfbuild.engine.spark.internals.releases import release_together
 from odfbuild.extras import missing_engine
@@ -90,6 +91,7 @@ def connected(port: int, secret: str) -> SparkSession:
         session: SparkSession = SparkSession.builder.getOrCreate()
         release_together(session.sparkContext._gateway)
         keep_names(session._jvm)
+        hand_lists_over(session._jvm)
         return session
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import IngestTask
-from odfbuild.engine.key_index import key_index
+from odfbuild.engine.key_index import KeyIndex, key_index
 from odfbuild.engine.spark.merging.changes import only
 from odfbuild.engine.spark.merging.state import current_state
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_type
+from odfbuild.engine.spark.results.local_rows import given_back
+from odfbuild.odf.model import MergeStrategyAppend, MergeStrategyLedger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +29,28 @@ SMALL_BATCH_ROWS = 2_000_000
 """Keys of batches up to this size are looked up one by one, in the memory of one process."""
 
 
+def set_up(spark: SparkSession, tasks: Sequence[IngestTask]) -> None:
+    """Set up the session of files that are read together, before anything of them is read."""
+    if not _may_read_slices(tasks[0]):
+        few.tune(spark, [each.file for each in tasks])
+
+
+def _may_read_slices(task: IngestTask) -> bool:
+    """Whether a merge may read earlier records themselves, which can be many."""
+    schema, merge = task.history_schema, task.merge
+    if schema is None or isinstance(merge, MergeStrategyAppend):
+        return False
+    if not isinstance(merge, MergeStrategyLedger) or not {*merge.primary_key} <= {*schema.names}:
+        return True
+    return _index(task, schema, merge.primary_key) is None
+
+
+def _index(task: IngestTask, schema: pa.Schema, key: Sequence[str]) -> KeyIndex | None:
+    """Where the keys of a batch are looked up; `None` when there is no use for an index."""
+    small = task.file.stat().st_size <= SMALL_BATCH_BYTES
+    return key_index(task.history, schema, key) if small else None
+
+
 class EarlierRecords:
     """Earlier records for the one merge that `task` asks for."""
 
@@ -33,6 +58,7 @@ class EarlierRecords:
         self._spark = spark
         self._task = task
         self._kept: list[DataFrame] = []
+        self._at_hand: pa.Table | None = None
 
     def __enter__(self) -> EarlierRecords:
         return self
@@ -83,6 +109,14 @@ class EarlierRecords:
             return state
         return only(state, self._spark.createDataFrame(found), key)
 
+    def at_hand(self, batch: DataFrame) -> DataFrame | None:
+        """`batch` once it was read, where its few records are merged without another job."""
+        looked_up = isinstance(self._task.merge, MergeStrategyLedger) and self._task.history_schema
+        self._at_hand = few.few_records(batch, self._task.scratch) if looked_up else None
+        if self._at_hand is None:
+            return None
+        return given_back(batch, self._at_hand, self._task.scratch)
+
     def read_once(self, batch: DataFrame) -> DataFrame:
         """`batch`, kept in memory for a second look unless it is too large for that."""
         if self._task.file.stat().st_size > SMALL_BATCH_BYTES:
@@ -101,11 +135,11 @@ class EarlierRecords:
 
     def _look_up(self, batch: DataFrame, schema: pa.Schema, key: Sequence[str]) -> pa.Table | None:
         """Keys in the index that `batch` may have; `None` when there is no use for an index."""
-        if self._task.file.stat().st_size > SMALL_BATCH_BYTES:
-            return None
-        index = key_index(self._task.history, schema, key)
+        index = _index(self._task, schema, key)
         if index is None:
             return None
+        if self._at_hand is not None:
+            return index.find(self._at_hand.select(list(key)))
         # The batch is read once, for its keys and for its records.
         if self.read_once(batch).count() > SMALL_BATCH_ROWS:
             return None

@@ -27,7 +27,7 @@ from odfbuild.engine.spark.merging.changes import (
     unseen,
 )
 from odfbuild.engine.spark.merging.duplicates import duplicate_keys
-from odfbuild.engine.spark.merging.earlier_records import EarlierRecords
+from odfbuild.engine.spark.merging.earlier_records import EarlierRecords, set_up
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -35,7 +35,8 @@ from odfbuild.engine.spark.reading.read import read_source
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
-from odfbuild.engine.spark.results.sorted_parts import sorted_runs, split_in_order
+from odfbuild.engine.spark.results.small_jobs import compute_in_place
+from odfbuild.engine.spark.results.sorted_parts import sorted_parts, sorted_runs, split_in_order
 from odfbuild.engine.uuids import Uuids
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -73,8 +74,14 @@ def merge(
                 if repeated is not None and task.duplicate_keys == "fail":
                     raise repeated
                 warnings = (repeated.message,) if repeated is not None else ()
-            found, order = merged(frame, task, prior)
-            parts, runs = sorted_runs(spark, found, order, task.scratch / "parts")
+            at_hand = prior.at_hand(frame)
+            found, order = merged(at_hand or frame, task, prior)
+            folder = task.scratch / "parts"
+            if at_hand is None:
+                parts, runs = sorted_runs(spark, found, order, folder)
+            else:
+                compute_in_place(spark)
+                parts, runs = sorted_parts(spark, found, order, folder), ()
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:
@@ -97,6 +104,7 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     """
     task = replace(tasks[0], event_times=tuple(each.event_time for each in tasks))
     bad = BadRecords(task)
+    set_up(spark, tasks)
     found = read_source(spark, task, bad, others=tasks[1:])
     if found is None:
         return None

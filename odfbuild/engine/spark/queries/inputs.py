@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import InputSlices, Vocabulary
 from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.engine.spark.internals.catalyst import Catalyst
-from odfbuild.engine.spark.results.executor import in_one_part
 from odfbuild.engine.spark.results.frames import marked, quote, read_slices, union
 
 if TYPE_CHECKING:
@@ -72,12 +71,10 @@ def state(
 ) -> DataFrame:
     """What all records of an input up to its newest amount to, in any order.
 
-    `files` hold them; with `scratch`, few are handed over. Each retraction takes away the newest
-    equal record; what stays is appended.
+    `files` hold them. Each retraction takes away the newest equal record; what stays is appended.
+    With `scratch`, few are handed over.
     """
     frame = upto_last(read_slices(spark, files, each.schema, each.vocab, scratch), each)
-    if scratch is not None:
-        frame = in_one_part(frame)
     if not has_operations(files, each.vocab):
         return frame
     return marked(_folded(frame, each.vocab), each.schema)

@@ -51,7 +51,6 @@ from odfbuild.engine.spark.reading.values import (
     with_values,
     without_operation,
 )
-from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.frames import (
     literal,
     marked,
@@ -161,8 +160,6 @@ def _read(
     read = task.read
     columns = declared_columns(read)
     cut_evenly(spark, task.file.stat().st_size)
-    if task.history_schema is None or isinstance(task.merge, MergeStrategyAppend):
-        few.tune(spark, [each.file for each in (task, *others)])
     if columns is not None:
         check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
     if task.file.stat().st_size == 0:

@@ -74,12 +74,9 @@ def computes_here(spark: SparkSession) -> bool:
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
-    """Few records in one partition, where nothing has to be exchanged to join, group or sort them.
-
-    More than a few, and those that are computed elsewhere, stay as they are.
-    """
+    """Few records in one partition; more, and those that are computed elsewhere, as they are."""
     spark = frame.sparkSession
-    return frame.coalesce(1) if computes_here(spark) and few.is_short(spark) else frame
+    return few.in_one_part(frame) if computes_here(spark) and few.is_short(spark) else frame
 
 
 def why_here(spark: SparkSession) -> str:

@@ -56,8 +56,17 @@ def handed_over(
     if sum(file.stat().st_size for file in files) > MOST_BYTES:
         return None
     table = _read(files)
-    if table is None:
+    return None if table is None else _given(spark, table, schema, scratch)
+
+
+def given_back(frame: DataFrame, table: pa.Table, scratch: Path) -> DataFrame | None:
+    """`frame`, whose records Spark has computed and `table` holds; `None` as for `handed_over`."""
+    if table.nbytes > _READ_BYTES or not all(map(_is_alike, table.schema)):
         return None
+    return _given(frame.sparkSession, table, frame.schema, scratch)
+
+
+def _given(spark: SparkSession, table: pa.Table, schema: StructType, scratch: Path) -> DataFrame:
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
         with pa.ipc.new_stream(file, table.schema) as stream:
             stream.write_table(table)

@@ -36,9 +36,9 @@ _SHORT = {
     MARK: "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # To hand one side of a join around takes a job of its own.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+_IN_ONE_PART = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+"""To hand one side of a join around takes a job of its own."""
 
 
 def compute_in_place(spark: SparkSession) -> None:
@@ -66,14 +66,18 @@ def is_short(spark: SparkSession) -> bool:
     return marked == "true"
 
 
+def in_one_part(frame: DataFrame) -> DataFrame:
+    """Few records in one partition: nothing has to be exchanged to join, group or sort them."""
+    set_up(frame.sparkSession, _IN_ONE_PART)
+    return frame.coalesce(1)
+
+
 def collect(frame: DataFrame, folder: Path) -> bool:
     """Write a result of few records to a Parquet file in a new `folder`, in its order.
 
     `False`, and no folder, where the session does not collect, or where there are too many.
     """
-    if not is_short(frame.sparkSession):
-        return False
-    found = computed(frame, folder.parent) or _collected(frame, folder.parent)
+    found = few_records(frame, folder.parent)
     if found is None:
         return False
     folder.mkdir()
@@ -82,8 +86,17 @@ def collect(frame: DataFrame, folder: Path) -> bool:
     return True
 
 
-def _collected(frame: DataFrame, scratch: Path) -> pa.Table | None:
+def few_records(frame: DataFrame, scratch: Path) -> pa.Table | None:
+    """The records of `frame`; `None` where the session does not collect, or for too many.
+
+    `scratch` is a folder that they pass through.
+    """
+    if not is_short(frame.sparkSession):
+        return None
     catalyst = Catalyst(frame.sparkSession)
     limited = catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan_of(frame))
-    found = collected(catalyst.frame(limited), scratch)
+    bounded = catalyst.frame(limited)
+    found = computed(bounded, scratch)
+    if found is None:
+        found = collected(bounded, scratch)
     return found if found.num_rows <= _COLLECTED_ROWS else None

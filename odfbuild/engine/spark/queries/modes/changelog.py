@@ -21,7 +21,7 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
-from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.executor import in_one_part, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.results.order import time_first, total_order
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory, sorts_alike
@@ -39,7 +39,8 @@ def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = 
 
     With a folder `scratch`, few records pass through it.
     """
-    Catalyst(spark).show(state(spark, each, each.all_files(), scratch), each.alias)
+    frame = state(spark, each, each.all_files(), scratch)
+    Catalyst(spark).show(frame if scratch is None else in_one_part(frame), each.alias)
 
 
 def difference(
