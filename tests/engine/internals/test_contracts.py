@@ -516,6 +516,17 @@ def test_the_jvm_is_asked_once_what_a_name_means(
     ]
 
 
+@pytest.mark.parametrize("length", [0, 1, 2, 10, 11, 20, 21])
+def test_lists_are_handed_over_whole_and_in_order(spark: SparkSession, length: int) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    given = [*range(length)]
+    assert list(jvm.java.util.ArrayList(given)) == given
+    assert list(jvm.java.util.ArrayList((*given, None))) == [*given, None]
+    arrays = [jvm.java.lang.String("a,b").split(",") for _ in given]
+    assert [[*each] for each in jvm.java.util.ArrayList(arrays)] == [["a", "b"]] * length
+
+
 def test_settings_that_results_depend_on_are_settings_of_spark(spark: SparkSession) -> None:
     ours = {small_jobs.MARK}
     named = [*PINNED, *small_jobs._SHORT, *small_jobs._ONE_TASK, *records.IN_PLACE]
