@@ -39,15 +39,34 @@ content:
       read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT, amount INT]}
       merge: {kind: Append}
 """
+TOTALS = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: totals
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: hourly}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: >-
+          SELECT max(event_time) AS event_time, amount, count(*) AS n FROM hourly GROUP BY amount
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of CPU and of wall time, and MiB of all processes together at their peak."""
+    """Seconds of CPU and of wall time, and MiB of all processes together at their peak.
+
+    `samples` are seconds since the start, and the MiB then.
+    """
 
     cpu: float
     wall: float
     memory: float
+    samples: Sequence[tuple[float, float]] = ()
 
 
 def measure(command: Sequence[str], folder: Path) -> Cost:
@@ -55,12 +74,13 @@ def measure(command: Sequence[str], folder: Path) -> Cost:
     with tempfile.TemporaryFile() as output:
         began = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
-        done, peaks, seconds = threading.Event(), [0.0], dict[int, float]()
+        done, seconds = threading.Event(), dict[int, float]()
+        samples = [(0.0, 0.0)]
 
         def watch() -> None:
             while not done.wait(0.3):
                 members = _tree(process.pid)
-                peaks.append(sum(map(_memory, members)))
+                samples.append((time.monotonic() - began, sum(map(_memory, members))))
                 seconds.update({pid: _seconds(pid) or seconds.get(pid, 0) for pid in members})
 
         watcher = threading.Thread(target=watch)
@@ -76,7 +96,8 @@ def measure(command: Sequence[str], folder: Path) -> Cost:
                 f"{command} ended with {process.returncode}:\n{output.read()[-4000:]!r}"
             )
     # PySpark leaves its JVM to the system, which no command waits for: that is seen from outside.
-    return Cost(max(usage.ru_utime + usage.ru_stime, sum(seconds.values())), wall, max(peaks))
+    cpu = max(usage.ru_utime + usage.ru_stime, sum(seconds.values()))
+    return Cost(cpu, wall, max(memory for _, memory in samples), samples)
 
 
 def _tree(pid: int) -> list[int]:
@@ -147,7 +168,7 @@ def files(work: Path, number: int) -> None:
 
 
 def slices(work: Path, number: int, times: int) -> None:
-    """Questions about `number` slices of ten rows, beside the same records in five slices."""
+    """Work on `number` slices of ten rows, beside the same records in five slices."""
     few = _root(work / "five", 5, number * 2)
     many = _root(work / "slices", number, 10)
     for folder in (few, many):
@@ -155,8 +176,23 @@ def slices(work: Path, number: int, times: int) -> None:
     count = (*ODFBUILD, "sql", "SELECT count(*) AS n, sum(amount) AS s FROM hourly")
     for name, command in (("sql", count), ("tail", (*ODFBUILD, "tail", "hourly"))):
         one, other = (_median(measure(command, each) for _ in range(times)) for each in (few, many))
-        show(f"odfbuild {name}, 5 slices", one)
-        show(f"odfbuild {name}, {number} slices", other, ("CPU, times", other.cpu / one.cpu, 1.5))
+        _compare(name, number, one, other)
+    increments: dict[Path, list[Cost]] = {few: [], many: []}
+    steps: dict[Path, list[Cost]] = {few: [], many: []}
+    for folder in (few, many):
+        (folder / "datasets/totals.yaml").write_text(TOTALS)
+        measure((*APPLY, "totals"), folder)
+        for turn in range(times):
+            _file(folder, number + turn, 10)
+            increments[folder].append(measure((*APPLY, "hourly"), folder))
+            steps[folder].append(measure((*APPLY, "totals"), folder))
+    for name, found in (("one more increment", increments), ("step of a changelog", steps)):
+        _compare(name, number, _median(found[few]), _median(found[many]))
+
+
+def _compare(name: str, number: int, one: Cost, other: Cost) -> None:
+    show(f"odfbuild {name}, 5 slices", one)
+    show(f"odfbuild {name}, {number} slices", other, ("CPU, times", other.cpu / one.cpu, 1.5))
 
 
 def _median(costs: Iterable[Cost]) -> Cost:
@@ -171,10 +207,14 @@ def _root(folder: Path, number: int, rows: int) -> Path:
     (folder / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent: {name: small}\n")
     (folder / "datasets/hourly.yaml").write_text(ROOT)
     for file in range(number):
-        lines = [f"2026-01-01 00:00:00,{file * rows + row},{row % 97}" for row in range(rows)]
-        text = "\n".join(("event_time,id,amount", *lines)) + "\n"
-        (folder / f"data/{file:06}.csv").write_text(text)
+        _file(folder, file, rows)
     return folder
+
+
+def _file(folder: Path, number: int, rows: int) -> None:
+    lines = [f"2026-01-01 00:00:00,{number * rows + row},{row % 97}" for row in range(rows)]
+    text = "\n".join(("event_time,id,amount", *lines)) + "\n"
+    (folder / f"data/{number:06}.csv").write_text(text)
 
 
 def main() -> None:

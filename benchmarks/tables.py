@@ -107,7 +107,7 @@ def publications(work: Path, options: argparse.Namespace) -> None:
 
 
 def increments(work: Path, options: argparse.Namespace) -> None:
-    """Ten new records of one partition, into tables of few and of many partitions."""
+    """Ten new records of one partition, each time of another one, into small and large tables."""
     few = 10
     print(f"\nAn increment of one partition, in tables of {few} and of {options.many} partitions\n")
     print("| format | ms CPU, few | ms CPU, many | ratio | meant |")
@@ -119,9 +119,9 @@ def increments(work: Path, options: argparse.Namespace) -> None:
             add(roots[partitions], partitions * 10, partitions)
             publish(roots[partitions])
         spent: dict[int, list[float]] = {each: [] for each in roots}
-        for _ in range(max(7, options.repeat)):
+        for number in range(max(7, options.repeat)):
             for partitions, root in roots.items():
-                add(root, 10, 1)
+                add(root, 10, 1, first=number % few)
                 began = time.process_time()
                 publish(root)
                 spent[partitions].append((time.process_time() - began) * 1000)
@@ -202,8 +202,8 @@ def declare(root: Path, format: str) -> None:
     (root / "odfbuild.yaml").write_text(text)
 
 
-def add(root: Path, records: int, partitions: int, *, rare: bool = False) -> None:
-    """Commit records, as many in each partition."""
+def add(root: Path, records: int, partitions: int, *, first: int = 0, rare: bool = False) -> None:
+    """Commit records, as many in each partition, `first` being the first of these."""
     import pyarrow as pa
 
     from tests.records.chains import Chain, workspace
@@ -238,7 +238,7 @@ def add(root: Path, records: int, partitions: int, *, rare: bool = False) -> Non
                 "op": pa.array([0] * count, pa.int32()),
                 "system_time": pa.array([0] * count, chain.schema.field("system_time").type),
                 "event_time": pa.array(list(piece), chain.schema.field("event_time").type),
-                "k": [each % partitions for each in piece],
+                "k": [first + each % partitions for each in piece],
                 "id": [ids[each] for each in piece],
                 "name": [f"name {each % 1000}" for each in piece],
                 "v": [each / 7 for each in piece],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,9 @@ class Context:
     console: Console
     directory: Path | None = None
     given: Overrides = NO_OVERRIDES
+    _read: dict[tuple[Path | None, Overrides], Config] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def survey(self, plan_request: PlanRequest | None = None) -> Survey:
         """Read the project, its chains and its local sources; make the requested plan."""
@@ -93,10 +96,13 @@ class Context:
         return sorted({known[name.lower()] for name in selection.select})
 
     def config(self) -> Config:
-        """Read `odfbuild.yaml` and files of variables only."""
+        """What `odfbuild.yaml` and files of variables said when the command first read them."""
         from odfbuild.project.config import load_config
 
-        return load_config(self.directory, self.given)
+        key = self.directory, self.given
+        if key not in self._read:
+            self._read[key] = load_config(*key)
+        return self._read[key]
 
     def remotes(self) -> Remotes:
         """The project's repositories; where there is no project, those with an address."""

@@ -47,7 +47,7 @@ class Retracted:
 
 def retracted(stored: Stored) -> Retracted:
     """What is left out of `stored`; found once for each head, and kept beside the chain."""
-    if not stored.slices or _only_appends(stored):
+    if not stored.slices:
         return _NOTHING
     folder, head = stored.committed.side_cars, stored.committed.head
     assert head is not None
@@ -59,7 +59,7 @@ def retracted(stored: Stored) -> Retracted:
             pa.int64(), len(kept.rest) // 8, [None, pa.py_buffer(kept.rest)]
         )
         return Retracted(offsets, kept.plain)
-    found = _found(stored)
+    found = _NOTHING if _only_appends(stored) else _found(stored)
     if file:
         write_disposable(file, stamp, found.retractions, [_bytes(found.offsets)])
     return found
@@ -130,4 +130,4 @@ def _has_operations(file: Path, column: str) -> bool:
 
 
 def _bytes(offsets: pa.Array) -> bytes:
-    return bytes(offsets.to_numpy(zero_copy_only=False).tobytes())
+    return bytes(offsets.to_numpy(zero_copy_only=False).tobytes()) if len(offsets) else b""

@@ -92,7 +92,8 @@ def plan_html(plan: Plan) -> str:
     ]
     header = ("", "dataset", "what", *(["refused because"] * refused))
     tables = [(header, rows, ())] if rows else []
-    return _fragment(found.title, found.head, *_more(len(found.rows), "dataset"), tables=tables)
+    notes = (found.head, *_more(len(found.rows), "dataset"), *found.publishing)
+    return _fragment(found.title, *notes, tables=tables)
 
 
 def verdict_html(verdict: Verdict) -> str:

@@ -63,6 +63,9 @@ _DEFAULT = "default"
 """What PyIceberg calls a catalogue without a name, and everybody the first namespace."""
 _CONFLICTS = (CommitFailedException, TableAlreadyExistsError)
 _READ_ROWS = 65_536
+_IN_A_LIST = 1_000
+"""Files that a snapshot adds at most: they are one list, which the library writes anew as a whole
+when one of them goes. What has more is several snapshots, which become visible at once."""
 
 
 def open_table(spec: TableSpec) -> IcebergFormat:
@@ -120,10 +123,15 @@ class IcebergFormat:
                     _delete(snapshot, gone)
                 gone = []
                 self._lay_out(made)
-            with made.update_snapshot(snapshot_properties=summary).overwrite() as snapshot:
-                _delete(snapshot, gone)
-                for file in self._written(made, content):
-                    snapshot.append_data_file(file)
+            files = self._written(made, content)
+            several: list[DataFile] | None = None
+            while several is None or len(several) == _IN_A_LIST:
+                several = list(itertools.islice(files, _IN_A_LIST))
+                with made.update_snapshot(snapshot_properties=summary).overwrite() as snapshot:
+                    _delete(snapshot, gone)
+                    for file in several:
+                        snapshot.append_data_file(file)
+                gone = []
             return _state(made.commit_transaction())
         except _CONFLICTS:
             raise TableMoved from None

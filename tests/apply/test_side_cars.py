@@ -26,8 +26,11 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store import merge_slices
 from odfbuild.survey.outcome import Status
+from tests.apply.in_process import Program, share
 from tests.apply.ingesting import NOW, create, ingest_into, workspace
+from tests.apply.tiny import Tiny
 
 pytestmark = pytest.mark.spark
 
@@ -181,3 +184,41 @@ def test_a_key_may_have_a_column_that_earlier_records_have_not(
         )
         # NULL is a value: the first row is there already.
         assert (said.error, said.records) == (None, 1)
+
+
+def test_derivatives_are_the_same_with_and_without_merged_copies(
+    tmp_path: Path,
+    spark_engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(merge_slices, "MANY", 3)
+    share(spark_engine, monkeypatch)
+    found = []
+    for name in ("kept", "without"):
+        tiny = Tiny.fresh(tmp_path / name)
+        tiny.derive(
+            "sums",
+            "SELECT max(event_time) AS event_time, id % 5 AS id, sum(value) AS value"
+            " FROM source GROUP BY id % 5",
+        )
+        tiny.derive("of-sums", "SELECT event_time, id, -value AS value FROM source", "sums")
+        if name == "without":
+            (tiny.root / ".odfbuild").mkdir()
+            (tiny.root / ".odfbuild" / "side-cars").write_text("in the way")
+        program = Program(tiny.root, monkeypatch, capsys)
+        number = 10
+        for _ in range(4):
+            for _ in range(3):
+                lines = [f"2024-02-01 00:00:00,{number * 10 + n},{number + n}" for n in range(7)]
+                text = "\n".join(("event_time,id,value", *lines)) + "\n"
+                (tiny.root / "data" / f"{number}.csv").write_text(text)
+                number += 1
+            program.apply()
+        space = tiny.workspace()
+        for each in ("root", "sums"):
+            copies = space.committed(each, space.projection(each)).copies().copies
+            assert bool(copies) is (name == "kept")
+        found.append({each: tiny.records(each) for each in space.aliases()})
+    assert found[0] == found[1]
+    assert any(record["op"] for record in found[0]["of-sums"])

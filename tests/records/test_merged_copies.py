@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import shutil
 import time
 import uuid
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import pytest
 from odfbuild.engine.contract import Engine
 from odfbuild.inspect.ask import asked_of, understand
 from odfbuild.records.duckdb_views import connect
+from odfbuild.records.retracted import retracted
 from odfbuild.records.stored import Stored
 from odfbuild.report.records.answer import read_answer
 from odfbuild.store import merge_slices
@@ -308,3 +310,12 @@ def test_spark_and_duckdb_see_the_same_types_and_records(
     keep_merged(committed(made))
     assert len(committed(made).files()) == 1
     assert answers() == plain
+
+
+def test_whether_a_chain_only_appends_is_found_once_for_each_head(tmp_path: Path) -> None:
+    made = chain(tmp_path, appends=True)
+    grow(made, 2)
+    stored = made.records().stored
+    assert retracted(stored).count == 0
+    shutil.rmtree(made.store.path / "blocks")
+    assert retracted(stored).count == 0

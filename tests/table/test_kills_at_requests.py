@@ -166,7 +166,7 @@ def test_an_increment_that_is_killed_before_any_write_leaves_the_old_state(
 def test_a_publication_that_is_killed_at_any_request_leaves_the_old_state_or_the_new_one(
     format: str, first: bool, tmp_path: Path, store: Objects, seen: Proxy
 ) -> None:
-    """Slow, because each of up to a hundred requests means two applies."""
+    """Slow, because each of some thirty requests means two applies."""
     publication = Publication(format, first, tmp_path, store, seen)
     steps = range(len(publication.requests()))
     in_order([publication.killed_at(step) for step in steps], publication)

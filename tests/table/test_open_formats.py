@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -432,6 +432,33 @@ def test_left_overs_of_a_first_publication_that_was_killed_are_no_other_files(
     assert opened.read_state() is None
     opened.commit(None, pin(1), None, parts({"a": [1]}))
     assert values(opened) == {"a": [1]}
+
+
+def test_a_list_of_files_of_iceberg_that_no_partition_is_in_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odfbuild.table.iceberg._IN_A_LIST", 2)
+    opened = table("iceberg", tmp_path)
+
+    def lists() -> set[str]:
+        catalogue = load_catalog("default", uri=f"sqlite:///{tmp_path}/iceberg.db")
+        found = catalogue.load_table(("default", "t"))
+        snapshot = found.current_snapshot()
+        assert snapshot is not None
+        return {each.manifest_path for each in snapshot.manifests(found.io)}
+
+    content: dict[Any, Iterable[int]] = {"a": [1], "b": [2], "c": [3], "d": [4]}
+    state = opened.commit(None, pin(1), None, parts(content))
+    assert state.pin == pin(1)
+    assert values(opened) == content
+    before = lists()
+    assert len(before) == 2
+    state = opened.commit(state, pin(2), [("c",)], parts({"c": [5]}))
+    assert values(opened) == content | {"c": [5]}
+    assert len(before & lists()) == 1
+    state = opened.commit(state, pin(3), None, parts(content))
+    assert state == table("iceberg", tmp_path).read_state()
+    assert values(opened) == content
 
 
 def test_a_publication_loads_a_table_of_delta_once(

@@ -6,6 +6,7 @@ import json
 import shutil
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,10 @@ def test_a_table_that_is_behind_is_planned_and_published_alone(
     assert steps == dict.fromkeys(("root", "root-history", "derived-history"), "create")
     for form in ("md", "html"):
         assert "Table root" in odfbuild.ok("plan", "--format", form).out
+    from odfbuild import Project
+
+    shown: Any = Project(tiny.root).plan()
+    assert "Table root" in shown._repr_html_()
     applied = odfbuild.ok("apply", "-y", "--json").data
     assert [each["status"] for each in applied["tables"]] == ["committed"] * 3
     assert READ(lake(tiny) / "root").num_rows == 3

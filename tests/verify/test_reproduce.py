@@ -26,7 +26,9 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.schema.arrow_schema import to_raw
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.store import merge_slices
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.merged_copies import copies_folder
 from odfbuild.store.storage import ObjectKind
 from odfbuild.store.workspace import Workspace
 from odfbuild.verify.check import Verdict, verify
@@ -139,6 +141,34 @@ def test_readers_of_a_rewritten_history_are_named_too(bench: Bench) -> None:
     codes = {(f.dataset, f.sequence_number, f.code) for f in check(bench).findings}
     assert ("derived", 3, "E0820") in codes
     assert ("last", None, "E0823") in codes
+
+
+def test_a_proof_reads_slices_where_a_step_read_a_merged_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_slices, "MANY", 2)
+    bench = Bench(tmp_path)
+    bench.root("root")
+    for number in range(1, 4):
+        bench.add("root", [number])
+    history = bench.workspace.committed("root", bench.now("root"))
+    merge_slices.keep_merged(history)
+    bench.derive("right", "root")
+    bench.step("right")
+    assert history.side_cars is not None
+    folder = copies_folder(history.side_cars)
+    kept = folder.load()
+    assert kept is not None
+    [copy] = kept.files
+    table = pq.read_table(folder.path(copy))
+    at = table.schema.get_field_index("value")
+    doubled = pc.multiply(table["value"], 2)
+    pq.write_table(table.set_column(at, table.schema.field(at), doubled), folder.path(copy))
+    folder.save(kept.covered, [folder.describe(copy.name, copy.records, copy.notes)])
+    bench.derive("wrong", "root")
+    bench.step("wrong")
+    assert bench.values("wrong").to_pylist() == [2 * n for n in bench.values("right").to_pylist()]
+    assert [each.dataset for each in check(bench).findings] == ["wrong"]
 
 
 def test_a_watermark_that_does_not_follow_is_named(bench: Bench) -> None:

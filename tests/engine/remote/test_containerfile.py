@@ -73,12 +73,15 @@ def test_the_containerfile_makes_an_image_that_serves(podman: Podman) -> None:
     assert set(config["ExposedPorts"]) == {"2884/tcp", "5544/tcp"}
     run = ("run", "--detach", "--name=engine", "--user=1000", "--read-only", "--tmpfs=/tmp")
     says(podman, *run, "--cap-drop=all", *podman.arguments, *MOUNTS, IMAGE)
-    command = [*podman.runtime, "logs", "--follow", "engine"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as log:
-        assert log.stdout is not None
-        told = [json.loads(log.stdout.readline())["msg"] for _ in range(2)]
-        assert told == ["listens on 0.0.0.0:2884", "listens on 0.0.0.0:5544"]
-        looked = says(podman, "exec", "engine", "python3", "-c", LOOKS)
-        assert looked == "engine /python ['in', 'out'] True\n"
-        says(podman, "kill", "--signal=TERM", "engine")
-        assert says(podman, "wait", "engine").strip() == "0"
+    try:
+        command = [*podman.runtime, "logs", "--follow", "engine"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as log:
+            assert log.stdout is not None
+            told = [json.loads(log.stdout.readline())["msg"] for _ in range(2)]
+            assert told == ["listens on 0.0.0.0:2884", "listens on 0.0.0.0:5544"]
+            looked = says(podman, "exec", "engine", "python3", "-c", LOOKS)
+            assert looked == "engine /python ['in', 'out'] True\n"
+            says(podman, "kill", "--signal=TERM", "engine")
+            assert says(podman, "wait", "engine").strip() == "0"
+    finally:
+        subprocess.run([*podman.runtime, "rm", "--force", "engine"], check=False)
