@@ -30,7 +30,8 @@ import pyarrow.parquet as pq
 from odfbuild.apply.derive import read_inputs, stage_transform
 from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.odf.model import (
     DatasetKind,
     FetchStepUrl,
@@ -186,7 +187,7 @@ def _figures(options: argparse.Namespace) -> Figures:
 
 def _session_start(runs: int) -> Figures:
     """Until an engine can be asked, in a process of its own, the class archive being there."""
-    code = "from odfbuild.engine.spark.engine import start_engine; start_engine().stop()"
+    code = "from odfbuild.engine.spark.start import start_engine; start_engine().stop()"
     seconds = []
     for _ in range(runs + 1):
         started = time.monotonic()

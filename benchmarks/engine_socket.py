@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from odfbuild.engine.remote.server.calls import Calls
 from odfbuild.engine.remote.server.serve import Serving, listening
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 from tests.engine.inputs import sql
 from tests.engine.remote.coordinator import NOW, Chain, Line
 from tests.engine.stepwise import Derived, Source

@@ -33,7 +33,8 @@ from odfbuild.apply.ingest import Arrival, stage_ingest
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.odf.model import (
     DatasetKind,
     FetchStepUrl,

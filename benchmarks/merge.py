@@ -30,7 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.apply.ingest_request import IngestRequest, ingest
-from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.odf.model import AddPushSource, DatasetKind, MergeStrategyLedger, ReadStepParquet
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.workspace import Workspace

@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(scope="session")
 def spark_engine() -> Iterator[Engine]:
     """One running engine for all tests of a process; it takes seconds to start."""
-    from odfbuild.engine.spark.engine import start_engine
+    from odfbuild.engine.spark.start import start_engine
 
     engine = start_engine()
     yield engine

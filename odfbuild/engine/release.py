@@ -34,10 +34,10 @@ _VERSION = re.compile(r"""^__version__\b.*=\s*["']([^"']+)["']""", re.MULTILINE)
 def engine_version() -> str:
     """What computes: release of Spark and a digest of the settings that matter."""
     text = "\n".join(f"{name}={value}" for name, value in sorted(PINNED.items()))
-    return f"{_release_of_spark()}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{release_of_spark()}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def _release_of_spark() -> str:
+def release_of_spark() -> str:
     """As the installed package says it; neither imported nor looked up in the list of packages.
 
     Where none is installed, the one that the extra `spark` would install: plans are the same then.

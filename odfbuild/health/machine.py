@@ -132,7 +132,7 @@ def resident(project: Path | None) -> Iterator[Check]:
 
 def running_engine(settings: EngineSettings, reach: FileAccess | None) -> Iterator[Check]:
     """Start Spark, which takes seconds, and end it."""
-    from odfbuild.engine.spark.engine import start_engine
+    from odfbuild.engine.spark.start import start_engine
 
     begun = time.monotonic()
     started = start_engine(settings, reach)

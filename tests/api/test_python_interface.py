@@ -313,7 +313,7 @@ def test_a_definition_is_begun_and_formatted(project: Project, tiny: Tiny) -> No
 @pytest.fixture
 def started(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
     """Engines, as they are started."""
-    from odfbuild.engine.spark import engine as module
+    from odfbuild.engine.spark import start as module
 
     found: list[Counted] = []
 

@@ -80,7 +80,7 @@ class Program:
 def share(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every command of this process run on `engine`."""
     pytest.importorskip("pyspark", reason="the quick tests do without PySpark")
-    from odfbuild.engine.spark import engine as module
+    from odfbuild.engine.spark import start as module
 
     monkeypatch.setattr(module, "start_engine", lambda *_: Shared(engine))
 

@@ -115,7 +115,7 @@ def _run(
 ) -> int:
     """In the fork: run, counting steps into the pipe `steps`."""
     from odfbuild.cli.main import run
-    from odfbuild.engine.spark import engine
+    from odfbuild.engine.spark import start as module
     from tests.apply.plain_engine import PlainEngine
 
     os.chdir(root)
@@ -125,7 +125,7 @@ def _run(
     log = os.open(f"{root}/run.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
     used: Any = PlainEngine() if shared is None else _Borrowed(shared, within)
-    engine.start_engine = lambda *_: used
+    module.start_engine = lambda *_: used
     folders = ["chains", ".odfbuild-keys", *([also] if also else [])]
     watched = tuple(f"{root}/{folder}" for folder in folders)
     numbers = itertools.count()  # two threads never draw the same one
@@ -176,7 +176,7 @@ def _serve() -> None:
             importlib.import_module(module)
     shared: Any = None
     if "--spark" in sys.argv:
-        from odfbuild.engine.spark.engine import start_engine
+        from odfbuild.engine.spark.start import start_engine
 
         shared = start_engine()
     for line in sys.stdin:

@@ -8,7 +8,7 @@ import pytest
 
 from odfbuild.api import Project
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark import engine as module
+from odfbuild.engine.spark import start as module
 from tests.apply.in_process import Program, Shared
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny

@@ -129,9 +129,9 @@ def test_waiting_has_one_spelling(odfbuild: Program, verb: str) -> None:
 _REQUESTS = """
 import os, sys
 from odfbuild.cli.main import run
-from odfbuild.engine.spark import engine
+from odfbuild.engine.spark import start as module
 from tests.apply.plain_engine import PlainEngine
-engine.start_engine = lambda *_: PlainEngine()
+module.start_engine = lambda *_: PlainEngine()
 children = []
 for file in sys.argv[2:]:
     child = os.fork()  # each a process of its own, without the time to start thirty of them

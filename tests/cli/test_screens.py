@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 SLOW = """
 import sys, time
 from odfbuild.cli.main import main
-from odfbuild.engine.spark import engine
+from odfbuild.engine.spark import start as module
 from tests.apply.plain_engine import PlainEngine
 
 class Slow(PlainEngine):
@@ -42,7 +42,7 @@ def start(*_):
     time.sleep(1)
     return Slow()
 
-engine.start_engine = start
+module.start_engine = start
 main(sys.argv[1:])
 """
 PROGRAM = (sys.executable, "-c", SLOW)

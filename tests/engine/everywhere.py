@@ -22,9 +22,10 @@ import pyarrow as pa
 from odfbuild.declared_settings import read
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results import sorted_parts
+from odfbuild.engine.spark.start import start_engine
 from tests.engine.inputs import sql
 from tests.engine.queries import ALL, ONE_OF_EACH
 from tests.engine.stepwise import Derived, Source, millis

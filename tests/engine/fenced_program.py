@@ -15,7 +15,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 from tests.engine.inputs import read, rows, slices, sql, task
 
 

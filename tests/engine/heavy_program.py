@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.errors import OdfbuildError
 from tests.engine.inputs import read, rows, slices, sql, task
 

@@ -48,7 +48,7 @@ def left(file: Path, days: float, content: bytes = COMPLETE) -> Path:
 
 
 def writes(options: list[str]) -> bool:
-    return any(each.startswith("-XX:ArchiveClassesAtExit=") for each in options)
+    return class_archive.is_left_by(options)
 
 
 def uses(options: list[str]) -> bool:

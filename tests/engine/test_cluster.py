@@ -13,7 +13,8 @@ import pytest
 
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.connect import cluster
-from odfbuild.engine.spark.engine import SparkEngine, start_engine
+from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.errors import EnvironmentProblem
 from tests.engine.everywhere import hashes
 from tests.engine.queries import ALL, ONE_OF_EACH
@@ -80,7 +81,7 @@ import json, sys
 from pathlib import Path
 from odfbuild import declared_settings
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.errors import QueryError
 from tests.engine.heavy_program import HEAVY, LIGHT
 from tests.engine.inputs import read, rows, slices, sql, task

@@ -220,9 +220,9 @@ def test_records_that_were_read_are_given_back_as_they_were(
 ) -> None:
     with spark_engine.request("few") as spark:
         frame = spark.sql(f"SELECT id, {columns} FROM range(5)")
-        assert few.few_records(frame) is None
+        assert few.few_records(frame, tmp_path) is None
         few.tune(spark, [])
-        table = few.few_records(frame)
+        table = few.few_records(frame, tmp_path)
         assert table is not None
         back = given_back(frame, table, tmp_path)
         assert (back is not None) is alike

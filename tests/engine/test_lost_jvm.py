@@ -12,8 +12,8 @@ import pytest
 from pyspark.errors import ParseException
 
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import start_engine
 from odfbuild.engine.spark.session.recovery import JvmEnded, why_lost
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.errors import EnvironmentProblem, QueryError
 
 pytestmark = pytest.mark.spark

@@ -89,7 +89,7 @@ ELSEWHERE = """
 import sys
 from pathlib import Path
 from odfbuild.engine.settings import EngineSettings, FileAccess, Sandbox
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.errors import EngineProblem
 reach = FileAccess(read=(Path(sys.argv[1]),))
 try:

@@ -18,7 +18,7 @@ import hashlib, sys
 from pathlib import Path
 from tests.engine.inputs import read, rows, slices, sql, task
 from odfbuild.engine.settings import EngineSettings
-from odfbuild.engine.spark.engine import start_engine
+from odfbuild.engine.spark.start import start_engine
 folder = Path(sys.argv[1])
 engine = start_engine(EngineSettings(expected_bytes=int(sys.argv[2])))
 given = slices(folder, *[rows(n * 1000, 1000) for n in range(6)])

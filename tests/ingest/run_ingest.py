@@ -37,6 +37,9 @@ class _Stored:
 
     file: Path
 
+    def object_path(self, kind: str, name: Multihash) -> Path:
+        return self.file
+
     def bring(self, kind: str, name: Multihash) -> Path:
         return self.file
 

@@ -51,7 +51,7 @@ def ended(process: BaseProcess) -> int | None:
 
 def _apply(environment: dict[str, str], root: Path, meet: Barrier | None) -> None:
     from odfbuild.cli.main import run
-    from odfbuild.engine.spark import engine
+    from odfbuild.engine.spark import start as module
     from odfbuild.table import publish
     from tests.apply.plain_engine import PlainEngine
 
@@ -61,7 +61,7 @@ def _apply(environment: dict[str, str], root: Path, meet: Barrier | None) -> Non
     os.dup2(log, 1)
     os.dup2(log, 2)
     used: Any = PlainEngine()
-    engine.start_engine = lambda *_: used
+    module.start_engine = lambda *_: used
     if meet is not None:
         publishing: Any = publish
         publishing.open_table = _meeting(publishing.open_table, meet)

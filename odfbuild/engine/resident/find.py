@@ -34,7 +34,7 @@ def engine_for(project: Path, settings: EngineSettings, reach: FileAccess) -> En
     """
 
     def own() -> Engine:
-        from odfbuild.engine.spark.engine import start_engine
+        from odfbuild.engine.spark.start import start_engine
 
         return start_engine(settings, reach)
 

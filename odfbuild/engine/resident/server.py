@@ -31,8 +31,8 @@ from odfbuild.engine.resident import card
 from odfbuild.engine.resident.channel import Channel, Lost, peer_of
 from odfbuild.engine.resident.wanted import Wanted
 from odfbuild.engine.shared import places
-from odfbuild.engine.spark.engine import start_engine
 from odfbuild.engine.spark.session.java import find_java
+from odfbuild.engine.spark.start import start_engine
 from odfbuild.version import __version__
 
 METHODS = frozenset(name for name in vars(Engine) if not name.startswith("_")) - {"stop"}

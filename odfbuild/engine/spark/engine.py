@@ -27,7 +27,7 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
-from odfbuild.engine.settings import DEFAULTS, EngineSettings, FileAccess, in_force
+from odfbuild.engine.settings import in_force
 from odfbuild.engine.spark.internals.status import message, stages
 from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.merge import merge, merge_together
@@ -58,16 +58,6 @@ if TYPE_CHECKING:
 
 
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
-
-
-def start_engine(
-    settings: EngineSettings = DEFAULTS, reach: FileAccess | None = None
-) -> SparkEngine:
-    """Start Spark as `settings` say, fenced in to `reach`; takes seconds.
-
-    Raises `EnvironmentProblem` when there is no usable Java, or no such cluster.
-    """
-    return SparkEngine(Recovery(Session(settings, reach)))
 
 
 class SparkEngine:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import ArithmeticException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -438,7 +439,7 @@ def test_subqueries_of_a_lateral_join_can_be_exchanged(catalyst: Catalyst) -> No
     assert len(values(catalyst, catalyst.build.expand(expand, further, expand.child))) == 6
 
 
-# --- Records without a job ---
+# --- Records as streams of Arrow ---
 
 
 def test_records_are_handed_over_and_taken_back_as_streams_of_arrow(
@@ -462,7 +463,68 @@ def test_records_are_handed_over_and_taken_back_as_streams_of_arrow(
     assert records.empty_frame(spark, schema).collect() == []
 
 
+def test_a_job_gives_its_records_as_a_stream_of_arrow_and_sees_the_settings_of_its_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    taken = str(tmp_path / "taken")
+    context = spark.sparkContext
+    context.setLocalProperty("spark.sql.session.timeZone", None)
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        told = "CAST(timestamp_seconds(id) AS STRING) AS t"
+        records.write_collected(spark.range(0, 2, 1, 2).selectExpr("id", told), taken)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert pa.ipc.open_stream(taken).read_all().to_pydict() == {
+        "id": [0, 1],
+        "t": ["1970-01-01 09:00:00", "1970-01-01 09:00:01"],
+    }
+    assert context.getLocalProperty("spark.sql.session.timeZone") is None
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        records.write_collected(spark.range(1).selectExpr("1 / id AS x"), taken)
+    records.write_collected(spark.range(0).selectExpr("id"), taken)
+    assert pa.ipc.open_stream(taken).read_all().num_rows == 0
+
+
 # --- The process, sessions, and what they say ---
+
+
+def test_the_jvm_is_asked_once_what_a_name_means(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+
+    def looked_up() -> tuple[int, str]:
+        return jvm.java.lang.Math.max(1, 2), jvm.java.io.File.separator
+
+    assert looked_up() == (2, "/")
+    asked: list[str] = []
+    client = jvm._gateway_client
+    ask = type(client).send_command
+
+    def counted(self: object, command: str, *more: Any, **options: Any) -> Any:
+        asked.append(command)
+        return ask(self, command, *more, **options)
+
+    monkeypatch.setattr(type(client), "send_command", counted)
+    assert looked_up() == (2, "/")
+    # The call, and the field, which may have another value by now.
+    assert [command.split("\n")[0] for command in asked if not command.startswith("m")] == [
+        "c",
+        "r",
+    ]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 10, 11, 20, 21])
+def test_lists_are_handed_over_whole_and_in_order(spark: SparkSession, length: int) -> None:
+    jvm = spark._jvm
+    assert jvm is not None
+    given = [*range(length)]
+    assert list(jvm.java.util.ArrayList(given)) == given
+    assert list(jvm.java.util.ArrayList((*given, None))) == [*given, None]
+    arrays = [jvm.java.lang.String("a,b").split(",") for _ in given]
+    assert [[*each] for each in jvm.java.util.ArrayList(arrays)] == [["a", "b"]] * length
 
 
 def test_settings_that_results_depend_on_are_settings_of_spark(spark: SparkSession) -> None:

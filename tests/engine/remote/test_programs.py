@@ -170,9 +170,9 @@ def asked(remote: Remote) -> bool:
 
 PLAIN = """
 import sys
-from odfbuild.engine.spark import engine
+from odfbuild.engine.spark import start as module
 from odfbuild.cli.main import main
 from tests.engine.remote.project import OnlySpark
-engine.start_engine = lambda *_: OnlySpark()
+module.start_engine = lambda *_: OnlySpark()
 main()
 """

@@ -23,7 +23,7 @@ class Finder:
     """Gives this file for the module that starts Spark."""
 
     def find_spec(self, name, path=None, target=None):
-        if name == "odfbuild.engine.spark.engine":
+        if name == "odfbuild.engine.spark.start":
             return importlib.util.spec_from_file_location(name, __file__)
 
 if __name__ == "sitecustomize":

@@ -107,9 +107,9 @@ def serve(serving: Serving) -> NoReturn:
 
 def prepare() -> None:
     """Start Spark once, so that it starts in half the time from then on where its Java can."""
-    from odfbuild.engine.spark.engine import start_engine
     from odfbuild.engine.spark.session.class_archive import can_be_made, finish
     from odfbuild.engine.spark.session.java import find_java
+    from odfbuild.engine.spark.start import start_engine
 
     if not can_be_made(find_java()):
         tell("nothing to prepare: this Java has no archive of classes to build on")
@@ -232,7 +232,7 @@ def _cannot_listen(address: str, why: str) -> EngineError:
 
 
 def _start(reach: FileAccess) -> Engine:
-    from odfbuild.engine.spark.engine import start_engine
+    from odfbuild.engine.spark.start import start_engine
 
     try:
         engine = start_engine(DEFAULTS, reach)

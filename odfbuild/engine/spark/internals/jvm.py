@@ -106,6 +106,8 @@ class Classes:
         self.no_items = companion("scala.collection.immutable.Nil")
         self.no_properties = companion("scala.collection.immutable.Map").empty()
         self.sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self.as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
+        self.wrapped = jvm.scala.runtime.ScalaRunTime.genericWrapArray
         self.scala_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap
 
     def new(self, name: str, *parts: Any) -> Any:

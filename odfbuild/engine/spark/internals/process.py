@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import struct
+import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.lists import hand_lists_over
+from odfbuild.engine.spark.internals.names import keep_names
 from odfbuild.engine.spark.internals.releases import release_together
 from odfbuild.extras import missing_engine
 
@@ -88,6 +93,8 @@ def connected(port: int, secret: str) -> SparkSession:
 
         session: SparkSession = SparkSession.builder.getOrCreate()
         release_together(session.sparkContext._gateway)
+        keep_names(session._jvm)
+        hand_lists_over(session._jvm)
         return session
     finally:
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
@@ -104,6 +111,20 @@ def set_up(spark: SparkSession, settings: Mapping[str, str]) -> None:
             given.put(name, value)
         known.settings[key] = given  # only now, because other threads read it meanwhile
     known.sessions.applyModifiableSettings(spark._jsparkSession, given)
+
+
+def let_go(spark: SparkSession, *, ended: bool) -> None:
+    """Let go of a session whose JVM has `ended`, or is to be ended in order."""
+    context = spark.sparkContext
+    receiver, context._accumulatorServer = context._accumulatorServer, None
+    if receiver is not None:
+        # Whether it is to end it asks itself twice a second, and nobody has to wait for that.
+        Thread(target=receiver.shutdown, daemon=True).start()
+    if not ended:
+        # A JVM that died is stopped already.
+        with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+            spark.stop()
+    forget()
 
 
 def forget() -> None:

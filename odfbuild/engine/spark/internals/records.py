@@ -1,8 +1,8 @@
-"""Records handed to Spark, and taken from it, without a job."""
+"""Records handed to Spark, and taken from it, in files of Arrow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.internals.jvm import classes_in
 
@@ -47,15 +47,45 @@ def write_computed(frame: DataFrame, stream: str, rows_at_once: int) -> bool:
     plan = frame._jdf.queryExecution().optimizedPlan()
     if not known.local.isInstance(plan):
         return False
-    schema = frame._jdf.schema()
     rows = known.batches.toBatchIterator(
-        plan.data().iterator(), schema, rows_at_once, "UTC", False, False, None
+        plan.data().iterator(), frame._jdf.schema(), rows_at_once, "UTC", False, False, None
     )
+    _write(frame, rows, stream)
+    return True
+
+
+def write_collected(frame: DataFrame, stream: str) -> None:
+    """Compute a result in a job, and write its records to a file `stream` as `write_computed` does.
+
+    Spark's own way draws the plan as a text for those who watch, and hands the records over through
+    a socket with two threads: more than a small job takes.
+    """
+    from pyspark.errors.exceptions.captured import unwrap_spark_exception
+
+    known = classes_in(frame.sparkSession._jvm)
+    session = frame.sparkSession._jsparkSession
+    context = session.sparkContext()
+    before = context.getLocalProperties()
+    # Tasks see the settings of a session in the properties of their job.
+    properties = before.clone()
+    properties.putAll(known.as_java(session.sessionState().conf().getAllConfs()))
+    known.sessions.setActiveSession(session)
+    context.setLocalProperties(properties)
+    try:
+        with unwrap_spark_exception():
+            batches = frame._jdf.toArrowBatchRdd().collect()
+    finally:
+        context.setLocalProperties(before)
+    _write(frame, known.wrapped(batches).iterator(), stream)
+
+
+def _write(frame: DataFrame, batches: Any, stream: str) -> None:
+    known = classes_in(frame.sparkSession._jvm)
     output = known.new("FileOutputStream", stream)
     try:
+        schema = frame._jdf.schema()
         writer = known.new("ArrowBatchStreamWriter", schema, output, "UTC", False, False)
-        writer.writeBatches(rows)
+        writer.writeBatches(batches)
         writer.end()
     finally:
         output.close()
-    return True

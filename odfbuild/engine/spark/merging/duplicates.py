@@ -17,6 +17,7 @@ from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.read import read_source
 from odfbuild.engine.spark.reading.source_text import shown
 from odfbuild.engine.spark.reading.splits import one_part
+from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.engine.spark.results.hidden import ROW
 from odfbuild.errors import IngestError, Location
@@ -46,7 +47,10 @@ def duplicate_keys(
     assert isinstance(task.merge, MergeStrategySnapshot)
     key = task.merge.primary_key
     names = [quote(name) for name in key]
-    hashes = frame.selectExpr(f"xxhash64({', '.join(_hashed(frame, key))}) AS hash").toArrow()
+    hashed = frame.selectExpr(f"xxhash64({', '.join(_hashed(frame, key))}) AS hash")
+    hashes = few.few_records(hashed, task.scratch)
+    if hashes is None:
+        hashes = hashed.toArrow()
     if len(np.unique(hashes["hash"].to_numpy())) == len(hashes):
         return None
     counted = frame.groupBy(*names).agg(expr(f"count(*) AS {_RECORDS}"))

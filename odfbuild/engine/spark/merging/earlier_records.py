@@ -112,7 +112,7 @@ class EarlierRecords:
     def at_hand(self, batch: DataFrame) -> DataFrame | None:
         """`batch` once it was read, where its few records are merged without another job."""
         looked_up = isinstance(self._task.merge, MergeStrategyLedger) and self._task.history_schema
-        self._at_hand = few.few_records(batch) if looked_up else None
+        self._at_hand = few.few_records(batch, self._task.scratch) if looked_up else None
         if self._at_hand is None:
             return None
         return given_back(batch, self._at_hand, self._task.scratch)

@@ -196,19 +196,27 @@ def _committed(task: TransformTask) -> pa.Schema | None:
 
 
 def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micros: Micros) -> Made:
-    history_views(spark, task)
+    inputs = {file for each in task.inputs for file in each.all_files()}
+    few.tune(spark, inputs.union(task.previous()))
+    history_views(spark, task, task.scratch)
     plan, result = result_of(spark, steps_of(task.transform))
-    if not task.previous():
-        return _in_order_of_time(committed_form(result, micros), task)
-    frame = changelog.difference(spark, task, committed_form(result, micros), schema)
-    files = _tuned(frame, task) - {file.resolve() for file in task.previous()}
-    return changelog.write_changes(frame, task, key_of(plan)), files
+    result = committed_form(result, micros)
+    if task.previous():
+        frame = changelog.difference(spark, task, result, schema)
+        _tuned(frame, task)
+        parts = changelog.write_changes(frame, task, key_of(plan))
+    else:
+        parts, _ = _in_order_of_time(result, task)
+    return parts, {file.resolve() for file in inputs}
 
 
-def history_views(spark: SparkSession, task: TransformTask) -> None:
-    """Make views of what inputs and their versions amount to."""
+def history_views(spark: SparkSession, task: TransformTask, scratch: Path | None = None) -> None:
+    """Make views of what inputs and their versions amount to.
+
+    With a folder `scratch`, few records pass through it.
+    """
     for each in task.inputs:
-        changelog.history_view(spark, each)
+        changelog.history_view(spark, each, scratch)
     for table in versions_of(task.dataset, task.transform, task.inputs):
         make_view(spark, table)
 

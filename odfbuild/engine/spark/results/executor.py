@@ -73,6 +73,12 @@ def computes_here(spark: SparkSession) -> bool:
     return spark not in _others
 
 
+def in_one_part(frame: DataFrame) -> DataFrame:
+    """Few records in one partition; more, and those that are computed elsewhere, as they are."""
+    spark = frame.sparkSession
+    return few.in_one_part(frame) if computes_here(spark) and few.is_short(spark) else frame
+
+
 def why_here(spark: SparkSession) -> str:
     """Why frames of the session of a request were computed in it though a server was to do it."""
     return "; ".join(dict.fromkeys(_others.get(spark, _HERE).stayed))

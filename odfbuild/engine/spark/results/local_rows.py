@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.spark.internals.records import frame_of, write_computed
+from odfbuild.engine.spark.internals.records import frame_of, write_collected, write_computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,6 +79,14 @@ def computed(frame: DataFrame, scratch: Path) -> pa.Table | None:
     with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
         if not write_computed(frame, file.name, _MOST_ROWS):
             return None
+        found: pa.Table = pa.ipc.open_stream(file).read_all()
+    return found
+
+
+def collected(frame: DataFrame, scratch: Path) -> pa.Table:
+    """The records of a result, as a job computes them."""
+    with tempfile.NamedTemporaryFile(dir=scratch, suffix=".arrow") as file:
+        write_collected(frame, file.name)
         found: pa.Table = pa.ipc.open_stream(file).read_all()
     return found
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.internals.process import set_up
 from odfbuild.engine.spark.internals.records import IN_PLACE
-from odfbuild.engine.spark.results.local_rows import MOST_BYTES, computed
+from odfbuild.engine.spark.results.local_rows import MOST_BYTES, collected, computed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,8 @@ _SHORT = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+_IN_ONE_PART = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+"""To hand one side of a join around takes a job of its own."""
 
 
 def compute_in_place(spark: SparkSession) -> None:
@@ -58,14 +60,24 @@ def tune(spark: SparkSession, files: Iterable[Path]) -> None:
     set_up(spark, settings)
 
 
+def is_short(spark: SparkSession) -> bool:
+    """Whether the session of a request was set up for few records, and collects its results."""
+    marked: str | None = spark.conf.get(MARK, None)
+    return marked == "true"
+
+
+def in_one_part(frame: DataFrame) -> DataFrame:
+    """Few records in one partition: nothing has to be exchanged to join, group or sort them."""
+    set_up(frame.sparkSession, _IN_ONE_PART)
+    return frame.coalesce(1)
+
+
 def collect(frame: DataFrame, folder: Path) -> bool:
     """Write a result of few records to a Parquet file in a new `folder`, in its order.
 
     `False`, and no folder, where the session does not collect, or where there are too many.
     """
-    if not _collects(frame.sparkSession):
-        return False
-    found = computed(frame, folder.parent) or _collected(frame)
+    found = few_records(frame, folder.parent)
     if found is None:
         return False
     folder.mkdir()
@@ -74,19 +86,17 @@ def collect(frame: DataFrame, folder: Path) -> bool:
     return True
 
 
-def few_records(frame: DataFrame) -> pa.Table | None:
-    """The records of `frame`; `None` where the session does not collect, or for too many."""
-    return _collected(frame) if _collects(frame.sparkSession) else None
+def few_records(frame: DataFrame, scratch: Path) -> pa.Table | None:
+    """The records of `frame`; `None` where the session does not collect, or for too many.
 
-
-def _collects(spark: SparkSession) -> bool:
-    marked: str | None = spark.conf.get(MARK, "false")
-    return marked == "true"
-
-
-def _collected(frame: DataFrame) -> pa.Table | None:
+    `scratch` is a folder that they pass through.
+    """
+    if not is_short(frame.sparkSession):
+        return None
     catalyst = Catalyst(frame.sparkSession)
     limited = catalyst.build.limit_of_each_partition(_COLLECTED_ROWS + 1, plan_of(frame))
     bounded = catalyst.frame(limited)
-    found: pa.Table = bounded.toArrow()
+    found = computed(bounded, scratch)
+    if found is None:
+        found = collected(bounded, scratch)
     return found if found.num_rows <= _COLLECTED_ROWS else None

@@ -11,16 +11,18 @@ import fcntl
 import hashlib
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from odfbuild.engine.release import release_of_spark
 from odfbuild.store.disposable import user_cache
 
 if TYPE_CHECKING:
     from odfbuild.engine.spark.session.java import Java
 
+_LEAVE = "-XX:ArchiveClassesAtExit"
 _SETTLED_SECONDS = 60.0
 """After so long an archive that no longer changes is complete, or its writer was killed."""
 _UNUSED_SECONDS = 30 * 24 * 3600.0
@@ -40,7 +42,7 @@ def path(java: Java, spark_home: Path) -> Path:
     """
     jars = spark_home / "jars"
     installed = jars.stat().st_mtime_ns if jars.is_dir() else 0
-    key = f"{java.home}|{java.version}|{version('pyspark')}|{spark_home}|{installed}"
+    key = f"{java.home}|{java.version}|{release_of_spark()}|{spark_home}|{installed}"
     return folder() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
 
 
@@ -77,7 +79,12 @@ def options(java: Java, spark_home: Path) -> list[str]:
     except OSError:
         return quiet
     _remove_unused(archive.parent)
-    return [f"-XX:ArchiveClassesAtExit={written}", *quiet]
+    return [f"{_LEAVE}={written}", *quiet]
+
+
+def is_left_by(options: Sequence[str]) -> bool:
+    """Whether a JVM with these `options` leaves an archive behind when it ends in order."""
+    return any(each.startswith(_LEAVE) for each in options)
 
 
 def _is_complete(archive: Path) -> bool:

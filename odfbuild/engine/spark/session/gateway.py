@@ -22,16 +22,21 @@ from odfbuild.errors import EngineProblem
 
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120
+_LOOK_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running JVM that waits for commands on `port`; ends when its standard input closes."""
+    """A running JVM that waits for commands on `port`; ends when its standard input closes.
+
+    One that leaves something behind does so then.
+    """
 
     process: subprocess.Popen[bytes]
     port: int
     secret: str
     log: Path
+    leaves_archive: bool
 
 
 def _for_work(long: bool) -> list[str]:
@@ -82,6 +87,7 @@ def launch(
     }
     if conf.get("spark.driver.host") == LOOPBACK:
         environment["SPARK_LOCAL_IP"] = LOOPBACK
+    archive = class_archive.options(java, home)
     command = [
         str(java.executable),
         f"-Xmx{memory}",
@@ -95,7 +101,10 @@ def launch(
         # What goes on after it is in no known state; `recovery` starts another JVM.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp
-        *class_archive.options(java, home),
+        # By default it looks through the whole heap for classes to unload, twice before the first
+        # step ends, because Spark has so many.
+        "-XX:MetaspaceSize=128m",
+        *archive,
         *spark_process.module_options(java.home),
         *spark_process.program(home, conf),
     ]
@@ -113,7 +122,8 @@ def launch(
             process_group=0,
         )
     _await(process, answer, log)
-    return Gateway(process, *spark_process.read_answer(answer), log)
+    port, secret = spark_process.read_answer(answer)
+    return Gateway(process, port, secret, log, class_archive.is_left_by(archive))
 
 
 def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
@@ -124,7 +134,7 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: Path) -> None:
         if time.monotonic() > deadline:
             process.kill()
             raise did_not_start(f"the JVM did not answer in {_START_SECONDS} s", log)
-        time.sleep(0.02)
+        time.sleep(_LOOK_SECONDS)
 
 
 def did_not_start(why: str, log: Path) -> EngineProblem:

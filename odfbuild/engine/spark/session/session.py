@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -173,19 +172,19 @@ class Session:
         if self.remote is not None:
             self.remote.stop()
         spark, self.spark = getattr(self, "spark", None), None
+        gateway, self._gateway = self._gateway, None
+        # All that a JVM here has is in the scratch folder, so that nothing waits for its end.
+        orderly = gateway is not None and (gateway.leaves_archive or self._drives_cluster)
+        if gateway is not None and not orderly:
+            gateway.process.kill()
         if spark is not None:
-            # A JVM that died is stopped already.
-            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
-                spark.stop()
-            process.forget()
-        if self._gateway is not None:
-            jvm = self._gateway.process
-            if jvm.stdin is not None:
-                jvm.stdin.close()
+            process.let_go(spark, ended=not orderly)
+        if gateway is not None:
+            if gateway.process.stdin is not None:
+                gateway.process.stdin.close()
             # It may go on to write its class archive, which nobody has to wait for.
-            with contextlib.suppress(Exception):
-                jvm.wait(_STOP_SECONDS)
-            self._gateway = None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                gateway.process.wait(_STOP_SECONDS)
         shutil.rmtree(self.scratch, ignore_errors=True)
         if self._in_use is not None:
             os.close(self._in_use)

@@ -21,7 +21,7 @@ from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
 from odfbuild.engine.spark.queries.modes import corrections
-from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.executor import in_one_part, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.results.order import time_first, total_order
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory, sorts_alike
@@ -34,9 +34,13 @@ MORE = PREFIX + "more"
 """By how many there are more of a record."""
 
 
-def history_view(spark: SparkSession, each: InputSlices) -> None:
-    """Make a view of what the whole history of an input amounts to."""
-    Catalyst(spark).show(state(spark, each, each.all_files()), each.alias)
+def history_view(spark: SparkSession, each: InputSlices, scratch: Path | None = None) -> None:
+    """Make a view of what the whole history of an input amounts to.
+
+    With a folder `scratch`, few records pass through it.
+    """
+    frame = state(spark, each, each.all_files(), scratch)
+    Catalyst(spark).show(frame if scratch is None else in_one_part(frame), each.alias)
 
 
 def difference(
@@ -48,7 +52,7 @@ def difference(
     """
     names = [quote(name) for name in result.columns]
     operation = pa.field(task.vocab.operation_type, pa.int32())
-    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab)
+    before = read_slices(spark, task.previous(), schema.append(operation), task.vocab, task.scratch)
     counted = result.selectExpr(*names, f"1 AS {MORE}").unionAll(
         before.selectExpr(*names, f"-{weight(task.vocab)} AS {MORE}")
     )
