@@ -66,7 +66,7 @@ def _java_of(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("method", "when", "dataset", "later"),
-    [("swap_head", "before", "derived", False), ("put_object", "after", "root", True)],
+    [("swap_head", "before", "derived", False), ("put_objects", "after", "root", True)],
     ids=["creation", "append"],
 )
 def test_a_killed_apply_is_completed_by_the_next(
