@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.api.base import timestamp
-from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import RecordsError, missing_extra
+from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.records.pin import Pin
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def _path(state: Context, what: str) -> Path:
     path = Path(what)
     if path.exists() or os.sep in what:
         return _block_of(path) if path.parent.name == "refs" else path
-    from odfbuild.store.find import FEWEST_DIGITS, find_objects
+    from odfbuild.inspect.objects import FEWEST_DIGITS, find_objects
 
     found = find_objects(state.workspace(), what)
     if len(found) == 1:

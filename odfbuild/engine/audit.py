@@ -27,8 +27,8 @@ from odfbuild.engine.checks import (
     Unique,
 )
 from odfbuild.engine.contract import Vocabulary
-from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import CheckError, InSettings
+from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.wording import count
 
 _BATCH_ROWS = 131_072

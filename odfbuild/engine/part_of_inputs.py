@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.engine.contract import InputSlices, SliceFile, Vocabulary
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.merged_copies import NO_COPIES
 

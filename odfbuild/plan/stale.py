@@ -17,7 +17,6 @@ from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import Interval
 from odfbuild.odf.model import ExecuteTransformInput, TransformSql
 from odfbuild.odf.multihash import Multihash
-from odfbuild.plan.amount import Amount
 from odfbuild.plan.bounds import (
     changes_two_at_most,
     keeps_every_record,
@@ -25,7 +24,7 @@ from odfbuild.plan.bounds import (
     never_adds_records,
 )
 from odfbuild.plan.changes.correct import ASKED_FOR
-from odfbuild.plan.expected_input import ExpectedInput, Share, together
+from odfbuild.plan.expected_input import Amount, ExpectedInput, Share, together
 from odfbuild.plan.model import Action, Pending, Reason, ReasonCode
 from odfbuild.plan.verdict import IDLE, Verdict
 from odfbuild.values import dataclass

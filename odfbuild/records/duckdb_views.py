@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import missing_extra
+from odfbuild.odf.operation import APPEND, CORRECT_TO
 
 if TYPE_CHECKING:
     import duckdb

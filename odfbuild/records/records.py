@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import vocabulary_of
-from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.errors import RecordsError
+from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.odf.schema.arrow_schema import schema_of
 from odfbuild.records.pin import Pin, View
 from odfbuild.records.reading import BATCH_ROWS, read, read_backwards, type_of

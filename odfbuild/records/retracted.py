@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.odf.model import (
     AddPushSource,
     MergeStrategyAppend,
     MergeStrategyLedger,
     SetPollingSource,
 )
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.store.disposable import map_disposable, write_disposable
 
 if TYPE_CHECKING:

@@ -1,18 +1,26 @@
 """Protected datasets: by odfbuild.yaml, or by the last apply.
 
-So a single change cannot remove both the protection and the history.
+So a single change cannot remove both the protection and the history. A file beside the alias says
+what the last apply found, not the chain: it binds whoever builds here, not the peers of the
+dataset. It travels with the chain, so that no edit of a project takes protection away by itself.
 """
 
 from __future__ import annotations
+
+import contextlib
+import os
 
 from odfbuild.errors import PlanError
 from odfbuild.plan.model import Action, Plan
 from odfbuild.project.model import Config
 from odfbuild.project.settings.policy import refusing
-from odfbuild.store.protection import is_protected, protect
+from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.files import sync_folder, write_file
 from odfbuild.store.workspace import Workspace
 
 KIND = "rebuild"
+_FILE = "odfbuild.protected"
+_TEXT = b"The history of this dataset is protected: see `policies` of odfbuild.yaml.\n"
 
 
 def check_unprotected(
@@ -54,3 +62,22 @@ def record_protection(plan: Plan, config: Config, workspace: Workspace) -> None:
         store = workspace.dataset(dataset.name)
         if is_protected(store) != wanted and store.head() is not None:
             protect(store, wanted)
+
+
+def is_protected(store: DatasetStore) -> bool:
+    """Whether the last apply protected the dataset."""
+    # Not by `pathlib`: apply asks for each of thousands.
+    return os.path.exists(f"{store.folder}/info/{_FILE}")  # noqa: PTH110
+
+
+def protect(store: DatasetStore, wanted: bool) -> None:
+    """Protect the dataset, or end that; nothing when it is so already."""
+    if is_protected(store) == wanted:
+        return
+    file = store.path / "info" / _FILE
+    if wanted:
+        write_file(file, _TEXT)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        file.unlink()
+    sync_folder(file.parent)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.settings import duckdb_memory, in_force
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.records.duckdb_views import connect, history_sql, quote
 from odfbuild.records.records import Records, records_of
 from odfbuild.store.disposable import scratch_folder

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from odfbuild.engine.operation import APPEND
 from odfbuild.engine.required import all_optional
 from odfbuild.engine.uuids import is_uuid
 from odfbuild.odf.decode_errors import describe
+from odfbuild.odf.operation import APPEND
 from odfbuild.odf.records import OPERATIONS
 
 Row = Mapping[str, Any]

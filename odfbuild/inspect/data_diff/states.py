@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.operation import APPEND, CORRECT_TO
 from odfbuild.inspect.data_diff.columns import row_of
 from odfbuild.inspect.data_diff.compare import ASKED, SIGN, Side, compare
 from odfbuild.inspect.data_diff.model import DataDiff, Key
 from odfbuild.odf.model import AddPushSource, SetPollingSource
+from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.project.settings.by_name import matching
 from odfbuild.records.duckdb_views import connect, files_sql, quote
 from odfbuild.records.records import Records, records_of

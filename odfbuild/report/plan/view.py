@@ -16,12 +16,12 @@ from odfbuild.errors import Location
 from odfbuild.odf.model import MetadataEvent, SetDataSchema
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.yaml_form import to_data
-from odfbuild.plan.amount import Amount, total
 from odfbuild.plan.branch import Start
 from odfbuild.plan.changes.classify import category
 from odfbuild.plan.document import summary
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.engines import translation_of
+from odfbuild.plan.expected_input import Amount, total
 from odfbuild.plan.model import (
     Action,
     ColumnEffect,

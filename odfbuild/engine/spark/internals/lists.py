@@ -5,7 +5,10 @@ py4j adds each member of a list by a request of its own, which was a seventh of 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
 
 _AT_ONCE = 10
 """So many values Java makes a list of without an array."""
@@ -28,7 +31,7 @@ class _Lists:
         """Whether `given` is a list that Java can make of its members."""
         return isinstance(given, list | tuple) and all(each is not None for each in given)
 
-    def convert(self, given: list[Any] | tuple[Any, ...], client: object) -> Any:
+    def convert(self, given: list[Any] | tuple[Any, ...], client: object) -> JavaObject:
         """`given` as a list of the JVM."""
         if 1 < len(given) <= _AT_ONCE:
             return self._list_of(*given)

@@ -23,7 +23,7 @@ def _kept() -> dict[type, type]:
     def keeping(kind: type) -> type:
         asked = kind.__getattr__  # type: ignore[attr-defined]
 
-        def look_up(self: Any, name: str) -> Any:
+        def _look_up(self: Any, name: str) -> Any:
             meant = asked(self, name)
             kept = found.get(type(meant))
             if kept is not None:
@@ -33,7 +33,7 @@ def _kept() -> dict[type, type]:
             vars(self)[name] = meant
             return meant
 
-        return type(kind.__name__, (kind,), {"__getattr__": look_up})
+        return type(kind.__name__, (kind,), {"__getattr__": _look_up})
 
     for kind in (JVMView, JavaPackage, JavaClass):
         found[kind] = keeping(kind)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfbuild.engine.contract import EngineResult, IngestTask
-from odfbuild.engine.operation import APPEND, RETRACT
 from odfbuild.engine.precision import Micros
 from odfbuild.engine.spark.merging.batch import check_types, conformed, kept_micros
 from odfbuild.engine.spark.merging.changes import (
@@ -45,6 +44,7 @@ from odfbuild.odf.model import (
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
 )
+from odfbuild.odf.operation import APPEND, RETRACT
 from odfbuild.odf.schema.evolution import described_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 

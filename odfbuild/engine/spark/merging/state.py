@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import IngestTask, Vocabulary
-from odfbuild.engine.operation import RETRACT
 from odfbuild.engine.spark.merging.changes import latest, project, unseen
 from odfbuild.engine.spark.results.executor import KEPT, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.errors import ChainError
+from odfbuild.odf.operation import RETRACT
 from odfbuild.store.committed import Committed, CommittedSlice, files_of
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.side_cars import SideCarFolder, SideCars

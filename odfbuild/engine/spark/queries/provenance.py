@@ -23,7 +23,6 @@ from odfbuild.engine.contract import (
 )
 from odfbuild.engine.lineage import Lineage
 from odfbuild.engine.mode import Mode
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.precision import Micros, micros_in
 from odfbuild.engine.ranges import Ranges, offsets_of, ranges_of, union_of
 from odfbuild.engine.spark.internals.catalyst import Catalyst
@@ -48,6 +47,7 @@ from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.engine.spark.results.order import committed_form
 from odfbuild.engine.spark.session.limits import files_read
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

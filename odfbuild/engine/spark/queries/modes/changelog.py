@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, TransformTask
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX
 from odfbuild.engine.spark.queries.inputs import state, weight
@@ -25,6 +24,7 @@ from odfbuild.engine.spark.results.executor import in_one_part, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices, to_arrow_schema
 from odfbuild.engine.spark.results.order import time_first, total_order
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory, sorts_alike
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

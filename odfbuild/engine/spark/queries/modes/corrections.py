@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 _OPERATION = "__odf_op"
 

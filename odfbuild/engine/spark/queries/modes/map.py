@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import InputSlices, TransformTask
-from odfbuild.engine.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.hidden_columns import PREFIX, Carrier, hide
 from odfbuild.engine.spark.queries.inputs import new_records
 from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import quote
+from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
