@@ -224,7 +224,7 @@ def test_a_root_that_moved_while_it_was_read_ahead_is_told_so(
         found = work(self, tasks)
         head = b.head()
         assert head is not None
-        b.swap_head(head, b.read_block(head).prev_block_hash)  # type: ignore[arg-type]
+        b.swap_head(head, b.read_block(head).prev_block_hash)
         return found
 
     monkeypatch.setattr(spark.SparkEngine, "ingest_together", then_move)
