@@ -8,7 +8,6 @@ where there is no such file.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -30,11 +29,11 @@ from odfbuild.store.branches import (
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import NOT_WAITING, Claim, Waiting, claim_within, forget, holders
 from odfbuild.store.committed import Committed
-from odfbuild.store.dataset import DatasetStore, parse_head
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import read_inside, read_open
 from odfbuild.store.lock_holders import LockHolder
 from odfbuild.store.projections import Projections, not_apart, raise_any, same_but_for_case
+from odfbuild.store.references import children, folders, parse_head, reference_text
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
@@ -110,11 +109,11 @@ class Workspace:
         return heads, frozenset(held)
 
     def _children(self) -> Iterator[tuple[str, bytes, bool]]:
-        for name, text, in_branch in _children(str(self.state), self.branch):
+        for name, text, in_branch in children(str(self.state), self.branch):
             if text is not None:
                 yield name, text, in_branch
                 continue
-            for inner, deeper, also in _children(f"{self.state}/{name}", self.branch):
+            for inner, deeper, also in children(f"{self.state}/{name}", self.branch):
                 if deeper is not None:
                     yield f"{name}/{inner}", deeper, also
 
@@ -127,7 +126,7 @@ class Workspace:
             return alias
         folder, found = self.state, []
         for part in parts:
-            match = next((n for n in _folders(folder) if n.lower() == part.lower()), None)
+            match = next((n for n in folders(folder) if n.lower() == part.lower()), None)
             if match is None:
                 return None
             folder = folder / match
@@ -137,7 +136,7 @@ class Workspace:
 
     def _head_text(self, alias: str) -> bytes | None:
         for reference in self._references:
-            text = _reference_text(f"{self.state}/{alias}", reference)
+            text = reference_text(f"{self.state}/{alias}", reference)
             if text is not None:
                 return text
         return None
@@ -170,10 +169,10 @@ class Workspace:
 
     def in_branches(self) -> Iterator[tuple[str, str]]:
         """Datasets in branches, with the name of the branch, by alias."""
-        for name in sorted(_folders(self.state)):
+        for name in sorted(folders(self.state)):
             here = list(references(f"{self.state}/{name}"))
             yield from ((name, each) for each in here if each != HEAD)
-            for inner in () if here else sorted(_folders(self.state / name)):
+            for inner in () if here else sorted(folders(self.state / name)):
                 below = references(f"{self.state}/{name}/{inner}")
                 yield from ((f"{name}/{inner}", each) for each in below if each != HEAD)
 
@@ -414,47 +413,3 @@ class Workspace:
         with self._mutex:
             self._stores.clear()
             self._by_id.clear()
-
-
-def _children(folder: str, branch: str | None) -> Iterator[tuple[str, bytes | None, bool]]:
-    """The folders in a folder, each with the text of its reference, and whether of the branch."""
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    try:
-        with os.scandir(opened) as entries:
-            names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
-        for name in names:
-            # From the open folder: the kernel need not find it again for each of thousands.
-            if branch and os.access(f"{name}/refs/{branch}", os.F_OK, dir_fd=opened):
-                text = _reference_text(f"{folder}/{name}", branch)
-                if text is not None:
-                    yield name, text, True
-                    continue
-            try:
-                head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
-            except OSError:
-                yield name, _reference_text(f"{folder}/{name}", HEAD), False
-                continue
-            try:
-                yield name, read_open(head), False
-            finally:
-                os.close(head)
-    finally:
-        os.close(opened)
-
-
-def _folders(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [e.name for e in entries if is_name(e.name) and e.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _reference_text(folder: str, name: str) -> bytes | None:
-    try:
-        return read_inside(f"{folder}/refs/{name}")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
