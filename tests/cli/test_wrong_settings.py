@@ -132,6 +132,7 @@ def test_what_a_file_that_cannot_be_read_may_define_is_not_said_to_be_missing(
         ("SELECT «idd» FROM slice", "no input has a column 'idd'"),
         ("SELECT s.«idd» FROM slice s", "'s' has no column 'idd'"),
         ("SELECT id FROM «root»", "'root' is not an input"),
+        ("SELECT «_event_time» FROM slice", "no input has a column '_event_time'"),
         ("SELECT «ids»(id) FROM slice", "there is no function ids()"),
         ("SELECT «upper»(id, id) FROM slice", "upper() takes 1 argument, not 2"),
         ("SELECT «(»id FROM slice", "`(` is not closed"),

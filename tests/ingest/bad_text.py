@@ -163,6 +163,15 @@ CSV = [
         csv(),
     ),
     Case(
+        "another-separator",
+        b'"a";b\n1;2\n',
+        b"a,b\n1,2\n",
+        "E0420",
+        'is separated by ";", not by ","',
+        None,
+        csv("a INT", "b INT"),
+    ),
+    Case(
         "header-of-another-table",
         b"x,y\n1,2\n",
         b"a,b\n1,2\n",

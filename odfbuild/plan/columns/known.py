@@ -70,10 +70,11 @@ class KnownColumns:
         if columns is None:
             return None
         names = self.vocabulary(dataset)
-        system = (names.offset, names.operation_type, names.system_time, names.event_time)
+        ours = (names.offset, names.operation_type, names.system_time)
+        system = (*ours, names.event_time)
         given = {each.name for each in columns}
-        # What a source calls like a system column gets an underscore.
-        renamed = [replace(each, name=f"_{each.name}") for each in columns if each.name in system]
+        # What a source calls like a column of odfbuild gets an underscore.
+        renamed = [replace(each, name=f"_{each.name}") for each in columns if each.name in ours]
         return (
             *(Column(name, None) for name in system if name not in given),
             *columns,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Sequence
 
@@ -53,7 +54,13 @@ def check_header(
         return
     missing = [name for name in names if _plain(name) not in plain]
     extra = [name for name in found if _plain(name) not in {_plain(n) for n in names}]
-    if missing:
+    separator = _separator_of(found, names)
+    if separator is not None:
+        message = (
+            f"the header of '{task.source_name}' is separated by {json.dumps(separator)}, "
+            f"not by {json.dumps(read.separator or ',')}"
+        )
+    elif missing:
         message = f"the header of '{task.source_name}' has no column {_list(missing)}"
     elif extra:
         message = f"the header of '{task.source_name}' has the undeclared column {_list(extra)}"
@@ -69,11 +76,21 @@ def check_header(
             f"found: {', '.join(found)}",
             "columns of CSV files are matched by position",
         ),
-        help=f"{nameless}write the columns of the file, in its order, in `read.schema`, or let "
+        help=f"set `read.separator: {json.dumps(separator)}`"
+        if separator is not None
+        else f"{nameless}write the columns of the file, in its order, in `read.schema`, or let "
         f"odfbuild match them by name with `ingest.onSchemaChange: {{{task.dataset}: ignore}}` "
         "in odfbuild.yaml",
         dataset=task.dataset,
     )
+
+
+def _separator_of(found: Sequence[str], names: Sequence[str]) -> str | None:
+    """What separates the declared columns, where the header was read as one column."""
+    if len(found) != 1:
+        return None
+    wanted = [_plain(name) for name in names]
+    return next((s for s in ",;\t|" if [_plain(n) for n in found[0].split(s)] == wanted), None)
 
 
 def named_header(read: ReadStepCsv, text: SourceText, columns: pa.Schema) -> pa.Schema:
