@@ -12,7 +12,9 @@ from odfbuild.project.settings.by_name import last_matching
 from odfbuild.project.settings.showing import ShownColumns
 from odfbuild.wording import did_you_mean
 
-_BY_NAME = ("checks", "policies", "freshness", "owners", "show", "publish")
+_BY_NAME = (
+    *("checks", "policies", "freshness", "owners", "show", "publish", "tables", "watermarks"),
+)
 """The lists whose entries are about the datasets that their `match` names."""
 
 

@@ -183,6 +183,10 @@ def test_a_pattern_that_no_dataset_matches_is_refused(odfbuild: Program, tiny: T
   owners:
     - match: ["sales.*"]
       owners: [ann@example.org]
+  tables:
+    - {match: [rot], format: parquet, location: ../lake}
+  watermarks:
+    - {match: [rooot], delay: 1h}
 """,
     )
     for verb in ("validate", "plan"):
@@ -192,7 +196,8 @@ def test_a_pattern_that_no_dataset_matches_is_refused(odfbuild: Program, tiny: T
         assert told in said.err
         assert "odfbuild.yaml:8:21" in said.err
         assert "did you mean 'derived'?" in said.err
-        assert "error[E0151]: no dataset is called 'sales.*'" in said.err
+        for pattern in ("sales.*", "rot", "rooot"):
+            assert f"error[E0151]: no dataset is called '{pattern}'" in said.err
 
 
 def test_a_pattern_that_was_to_hide_a_column_and_matches_none_is_told(
