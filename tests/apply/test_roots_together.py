@@ -12,6 +12,7 @@ import pytest
 from odfbuild.apply.roots import read_ahead
 from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.ingest import read_marks
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
@@ -219,7 +220,7 @@ def test_large_files_are_read_alone_and_jobs_end_where_their_files_are_large_tog
     one = max((program.root / f"data/{name}1 ü.csv").stat().st_size for name in "abde")
     monkeypatch.setattr(read_ahead, "_BYTES", 2 * one)
     looks: list[str] = []
-    look_at = read_ahead.look_at
+    look_at = read_marks.look_at
 
     def noted(step: Any, fetched: Any) -> Any:
         looks.append(fetched.display_name[5:6])
