@@ -141,7 +141,8 @@ def merged(
                 frame = first_file_of_each_key(frame, strategy.primary_key)
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
-            changes = paired(frame, strategy.primary_key)
+            file = [FILE] if FILE in frame.columns else []
+            changes = paired(frame, [*strategy.primary_key, *file])
         case MergeStrategyUpsertStream():
             changes = _upserted(frame, task, prior, strategy)
         case MergeStrategySnapshot():
