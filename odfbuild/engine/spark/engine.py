@@ -165,7 +165,7 @@ class SparkEngine:
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """See `contract.ReadsTogether`."""
         session = self._session
-        if session.remote is not None or not all(map(can_be_together, tasks)):
+        if session.remote is not None or not can_be_together(tasks):
             return None
         reached = [replace(e, file=session.within_reach(e.file, e.scratch)) for e in tasks]
 

@@ -64,6 +64,7 @@ from odfbuild.engine.spark.results.order import total_order
 from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
+    MergeStrategyAppend,
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
@@ -136,17 +137,28 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
-def can_be_together(task: IngestTask) -> bool:
-    """Whether its file can be read in one job with others, as far as its task tells.
+def can_be_together(tasks: Sequence[IngestTask]) -> bool:
+    """Whether their files can be read in one job, as far as the tasks tell.
 
-    Its columns are known without a job, and its merge can take files in turn.
+    The columns are known without a job. Of several datasets, what is appended depends on nothing
+    but the file.
     """
+    first, names = tasks[0], {each.dataset for each in tasks}
+    if len(names) > 1:
+        compares = isinstance(first.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
+        known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
+        if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
+            return False
+    elif first.history_schema is None:
+        return False
+    return all(map(_is_regular, tasks))
+
+
+def _is_regular(task: IngestTask) -> bool:
     known = declared_columns(task.read) is not None or isinstance(task.read, ReadStepParquet)
     return (
         known
         and not isinstance(task.read, ReadStepEsriShapefile)
-        and not isinstance(task.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
-        and task.history_schema is not None
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
     )
