@@ -64,7 +64,6 @@ from odfbuild.engine.spark.results.order import total_order
 from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
-    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
@@ -139,13 +138,12 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
 def can_be_together(task: IngestTask) -> bool:
     """Whether its file can be read in one job with others, as far as its task tells.
 
-    Its columns are known without a job, and its merge can take files in turn.
+    Its columns are known without a job.
     """
     known = declared_columns(task.read) is not None or isinstance(task.read, ReadStepParquet)
     return (
         known
         and not isinstance(task.read, ReadStepEsriShapefile)
-        and not isinstance(task.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
         and task.history_schema is not None
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
