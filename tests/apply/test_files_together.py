@@ -205,6 +205,10 @@ _CSV = "Csv\n        header: true"
         (_KEYED.format("Ledger"), "NdJson", ""),
         (_KEYED.format("ChangelogStream"), _CSV, ""),
         (_KEYED.format("ChangelogStream"), "Parquet", ""),
+        (_KEYED.format("UpsertStream"), _CSV, ""),
+        (_KEYED.format("UpsertStream"), "Parquet", ""),
+        (_KEYED.format("Snapshot"), _CSV, ""),
+        (_KEYED.format("Snapshot"), "NdJson", ""),
     ],
     ids=lambda value: value.split()[0] if value else "",
 )
