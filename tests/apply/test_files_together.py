@@ -235,6 +235,38 @@ def test_files_read_in_one_job_give_the_blocks_that_they_give_one_by_one(
     assert sum(event.new_data is not None for event in blocks(alone)) > 4
 
 
+def test_files_of_parquet_with_other_columns_go_one_by_one(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = parquet([{"event_time": None, "id": 1, "name": "a", "n": 1, "x": 1.0, "op": 0}])
+    narrow = parquet([{"event_time": None, "id": 1, "name": "a", "n": 1, "x": 1.0}])
+    files = {f"2024-01-0{day}": wide if day == 3 else narrow for day in range(1, 5)}
+    program = project("wide", root("Append", read="Parquet"), files, 100)
+    with jobs_of(monkeypatch) as jobs:
+        program.apply()
+    assert jobs == [None]
+    assert len(blocks(program)) == 4
+
+
+def test_a_snapshot_in_which_a_key_comes_twice_fails_and_keeps_those_before(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "2024-03-01 10:00:00,{},a,{},2\n"
+    files = {
+        f"2024-01-0{day}.csv": "event_time,id,name,n,x\n" + row.format(1, day)
+        for day in range(1, 6)
+    }
+    files["2024-01-04.csv"] += row.format(1, 7)
+    program = project("twice", root(_KEYED.format("Snapshot")), files, 100)
+    with jobs_of(monkeypatch) as jobs:
+        said = program("apply", "-y")
+    assert jobs == [None]
+    assert said.code == 4
+    assert "E0460" in said.out + said.err
+    assert "2024-01-04.csv" in said.out + said.err
+    assert len(blocks(program)) == 3
+
+
 def test_a_bad_record_fails_its_file_and_keeps_those_before(
     project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
