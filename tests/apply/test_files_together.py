@@ -235,6 +235,24 @@ def test_files_read_in_one_job_give_the_blocks_that_they_give_one_by_one(
     assert sum(event.new_data is not None for event in blocks(alone)) > 4
 
 
+@pytest.mark.parametrize("read", [_CSV, f"{_CSV}\n        inferSchema: true", "NdJson"])
+def test_files_that_declare_no_columns_give_the_blocks_that_they_give_one_by_one(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    full = {"event_time": "2024-03-01 10:00:00", "id": 7, "name": "a", "n": 1, "x": 1.5}
+    days = records_of(3, 5, op=False, unique=False)
+    write = FORMATS[read if read in FORMATS else _CSV]
+    files = {f"2024-01-0{day}": write([full, *rows]) for day, rows in enumerate(days, 1)}
+    definition = root(_KEYED.format("Ledger"), read=read, schema="")
+    alone = project("alone", definition, files, 1)
+    alone.apply()
+    together = project("together", definition, files, 100)
+    with jobs_of(monkeypatch) as jobs:
+        together.apply()
+    assert jobs == [4]
+    assert blocks(together) == blocks(alone)
+
+
 def test_files_of_parquet_with_other_columns_go_one_by_one(
     project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:

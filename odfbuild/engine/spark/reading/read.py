@@ -38,6 +38,7 @@ from odfbuild.engine.spark.reading.json_records import (
 from odfbuild.engine.spark.reading.malformed import guard
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.same_columns import have_same_columns
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
 from odfbuild.engine.spark.reading.splits import cut_evenly
@@ -140,8 +141,7 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
 def can_be_together(tasks: Sequence[IngestTask]) -> bool:
     """Whether their files can be read in one job, as far as the tasks tell.
 
-    The columns are known without a job. Of several datasets, what is appended depends on nothing
-    but the file.
+    Of several datasets, what is appended depends on nothing but the file.
     """
     first, names = tasks[0], {each.dataset for each in tasks}
     if len(names) > 1:
@@ -155,10 +155,8 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
 
 
 def _is_regular(task: IngestTask) -> bool:
-    known = declared_columns(task.read) is not None or isinstance(task.read, ReadStepParquet)
     return (
-        known
-        and not isinstance(task.read, ReadStepEsriShapefile)
+        not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
     )
@@ -214,6 +212,8 @@ def _csv(
             for each, its_text in zip((task, *others), (text, *more), strict=True):
                 check_header(each, read, its_text, columns.names)
         schema = to_spark_schema(columns)
+    elif not have_same_columns([text, *more], read):
+        return None
     else:
         schema = csv_schema(spark, task, read, text, options)
         if not schema.fields:
@@ -310,6 +310,8 @@ def _ndjson(
         refuse_deep(each, its_text)
     if columns is not None:
         schema = to_spark_schema(columns)
+    elif not have_same_columns(texts, task.read):
+        return None
     else:
         schema = ndjson_schema(spark, task, text, options)
         if not schema.fields:
