@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfbuild.apply import planned_files
+from odfbuild.apply.roots import planned_files
 from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.ingest.fetch import Fetched
@@ -157,12 +157,14 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     spark_engine: SparkEngine,
-) -> Callable[[str, str, dict[str, str], int], Program]:
+) -> Callable[[str, str, Mapping[str, str | bytes], int], Program]:
     """A project with a root over files, of which so many are read together."""
     share(spark_engine, monkeypatch)
     monkeypatch.setattr(Timestamp, "now", classmethod(lambda cls: NOW))
 
-    def make(name: str, definition: str, files: dict[str, str | bytes], together: int) -> Program:
+    def make(
+        name: str, definition: str, files: Mapping[str, str | bytes], together: int
+    ) -> Program:
         monkeypatch.setattr(planned_files, "_FILES", together)
         folder = tmp_path / name
         for sub in ("datasets", "data"):
