@@ -428,7 +428,9 @@ def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFr
     columns = source.columns
     if columns is not None:
         columns = pa.schema([f.with_name(new.get(f.name, f.name)) for f in columns])
-    return frame.withColumnsRenamed(new), replace(source, columns=columns)
+    changed = {old: name for old, name in new.items() if old != name}
+    frame = frame.withColumnsRenamed(changed) if changed else frame
+    return frame, replace(source, columns=columns)
 
 
 def _with_corrupt(schema: StructType) -> StructType:
