@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from odfbuild.apply.roots import planned_files
@@ -30,7 +34,17 @@ _PREPROCESS = """
         query: SELECT *, upper(name) AS loud FROM input WHERE n IS NULL OR n <> 3"""
 
 
-def root(merge: str, preprocess: str = "", read: str = "Csv\n        header: true") -> str:
+_COLUMNS = ("event_time TIMESTAMP", "id BIGINT", "name STRING", "n INT", "x DOUBLE")
+_DECLARED = f"\n        schema: {json.dumps(_COLUMNS)}"
+_DECLARED_WITH_OP = f"\n        schema: {json.dumps((*_COLUMNS, 'op INT'))}"
+
+
+def root(
+    merge: str,
+    preprocess: str = "",
+    read: str = "Csv\n        header: true",
+    schema: str = _DECLARED,
+) -> str:
     return f"""\
 kind: DatasetSnapshot
 version: 1
@@ -48,27 +62,78 @@ content:
           pattern: (\\d+-\\d+-\\d+)
           timestampFormat: "%Y-%m-%d"
       read:
-        kind: {read}
-        schema: ["event_time TIMESTAMP", "id BIGINT", "name STRING", "n INT", "x DOUBLE"]
+        kind: {read}{schema}
 {preprocess.lstrip(chr(10))}
       merge:
         kind: {merge}
 """
 
 
-def files_of(seed: int, number: int) -> dict[str, str]:
-    """Files of CSV with times that are missing, keys that come again, and none or many records."""
+Record = dict[str, Any]
+
+
+def records_of(seed: int, number: int, *, op: bool, unique: bool) -> list[list[Record]]:
+    """Records of files: times that are missing, keys that come again, none or many of them."""
     chance = random.Random(seed)
-    found = {}
+    found = []
     for day in range(number):
-        rows = ["event_time,id,name,n,x"]
+        rows = []
         for _ in range(chance.choice((0, 1, 5, 12)) if day else 3):
-            time = chance.choice(("", f"2024-03-{chance.randrange(1, 28):02d} 10:00:00"))
-            id = chance.choice(("", str(chance.randrange(12))))
-            x = chance.choice(("", "0.0", "-0.0", "1.5"))
-            rows.append(f"{time},{id},{chance.choice('aäb')} é,{chance.randrange(5)},{x}")
-        found[f"2024-01-{day + 1:02d} ü.csv"] = "\n".join(rows) + "\n"
+            time = f"2024-03-{chance.randrange(1, 28):02d} 10:00:00"
+            row = {
+                "event_time": chance.choice((None, time)),
+                "id": chance.choice((None, *range(6))),
+                "name": f"{chance.choice('aäb')} é",
+                "n": chance.randrange(3),
+                "x": chance.choice((None, 0.0, -0.0, 1.5)),
+            }
+            rows.append(row | ({"op": chance.choice((0, 0, 1, 2, 3))} if op else {}))
+        found.append([*{row["id"]: row for row in rows}.values()] if unique else rows)
     return found
+
+
+def csv(rows: Sequence[Record]) -> bytes:
+    names = list(rows[0]) if rows else [column.split()[0] for column in _COLUMNS]
+    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    return "".join(f"{','.join(line)}\n" for line in (names, *cells)).encode()
+
+
+def ndjson(rows: Sequence[Record]) -> bytes:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+
+
+def features(rows: Sequence[Record]) -> list[Record]:
+    place = {"type": "Point", "coordinates": [1.5, 2]}
+    return [{"type": "Feature", "properties": row, "geometry": place} for row in rows]
+
+
+def parquet(rows: Sequence[Record]) -> bytes:
+    kinds = [("event_time", pa.string()), ("id", pa.int64()), ("name", pa.string())]
+    kinds += [("n", pa.int32()), ("x", pa.float64())]
+    kinds += [("op", pa.int32())] if rows and "op" in rows[0] else []
+    table = pa.Table.from_pylist(list(rows), pa.schema(kinds))
+    times = table["event_time"].cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
+    target = io.BytesIO()
+    pq.write_table(table.set_column(0, "event_time", times), target)
+    return target.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[Record]], bytes]] = {
+    "Csv\n        header: true": csv,
+    "NdJson": ndjson,
+    "Json": lambda rows: json.dumps(rows).encode(),
+    "NdGeoJson": lambda rows: ndjson(features(rows)),
+    "GeoJson": lambda rows: json.dumps(
+        {"type": "FeatureCollection", "features": features(rows)}
+    ).encode(),
+    "Parquet": parquet,
+}
+
+
+def files_of(seed: int, number: int) -> dict[str, str]:
+    """Files of CSV."""
+    days = enumerate(records_of(seed, number, op=False, unique=False), 1)
+    return {f"2024-01-{day:02d} ü.csv": csv(rows).decode() for day, rows in days}
 
 
 @contextmanager
@@ -92,12 +157,14 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     spark_engine: SparkEngine,
-) -> Callable[[str, str, dict[str, str], int], Program]:
+) -> Callable[[str, str, Mapping[str, str | bytes], int], Program]:
     """A project with a root over files, of which so many are read together."""
     share(spark_engine, monkeypatch)
     monkeypatch.setattr(Timestamp, "now", classmethod(lambda cls: NOW))
 
-    def make(name: str, definition: str, files: dict[str, str], together: int) -> Program:
+    def make(
+        name: str, definition: str, files: Mapping[str, str | bytes], together: int
+    ) -> Program:
         monkeypatch.setattr(planned_files, "_FILES", together)
         folder = tmp_path / name
         for sub in ("datasets", "data"):
@@ -107,7 +174,7 @@ def project(
         )
         (folder / "datasets/r.yaml").write_text(definition)
         for file, text in files.items():
-            (folder / "data" / file).write_text(text)
+            (folder / "data" / file).write_bytes(text.encode() if isinstance(text, str) else text)
         return Program(folder, monkeypatch, capsys)
 
     return make
@@ -123,21 +190,46 @@ def blocks(program: Program) -> list[AddData]:
     return [event for event in reversed(found) if isinstance(event, AddData)]
 
 
+_KEYED = "{}\n        primaryKey: [id]"
+_CSV = "Csv\n        header: true"
+
+
 @pytest.mark.parametrize(
-    ("merge", "preprocess"),
-    [("Append", _PREPROCESS), ("Ledger\n        primaryKey: [id, x]", "")],
-    ids=["append", "ledger"],
+    ("merge", "read", "preprocess"),
+    [
+        ("Append", _CSV, _PREPROCESS),
+        ("Append", "NdJson", ""),
+        ("Append", "Json", ""),
+        ("Append", "GeoJson", ""),
+        ("Append", "NdGeoJson", ""),
+        ("Append", "Parquet", ""),
+        ("Ledger\n        primaryKey: [id, x]", _CSV, ""),
+        (_KEYED.format("Ledger"), "NdJson", ""),
+        (_KEYED.format("ChangelogStream"), _CSV, ""),
+        (_KEYED.format("ChangelogStream"), "Parquet", ""),
+        (_KEYED.format("UpsertStream"), _CSV, ""),
+        (_KEYED.format("UpsertStream"), "Parquet", ""),
+        (_KEYED.format("Snapshot"), _CSV, ""),
+        (_KEYED.format("Snapshot"), "NdJson", ""),
+    ],
+    ids=lambda value: value.split()[0] if value else "",
 )
 def test_files_read_in_one_job_give_the_blocks_that_they_give_one_by_one(
     project: Callable[..., Program],
     monkeypatch: pytest.MonkeyPatch,
     merge: str,
+    read: str,
     preprocess: str,
 ) -> None:
-    files = files_of(len(merge) + len(preprocess), 9)
-    alone = project("alone", root(merge, preprocess), files, 1)
+    op = merge.startswith(("Changelog", "Upsert"))
+    days = records_of(len(merge + read), 9, op=op, unique=merge.startswith("Snapshot"))
+    if op:
+        days = [rows or days[0] for rows in days]  # of none, CSV has not the column
+    files = {f"2024-01-{day:02d} ü": FORMATS[read](rows) for day, rows in enumerate(days, 1)}
+    definition = root(merge, preprocess, read, _DECLARED_WITH_OP if op else _DECLARED)
+    alone = project("alone", definition, files, 1)
     alone.apply()
-    together = project("together", root(merge, preprocess), files, 5)
+    together = project("together", definition, files, 5)
     with jobs_of(monkeypatch) as jobs:
         together.apply()
     assert jobs == [5, 3]
@@ -145,16 +237,15 @@ def test_files_read_in_one_job_give_the_blocks_that_they_give_one_by_one(
     assert sum(event.new_data is not None for event in blocks(alone)) > 4
 
 
-def test_lines_of_json_in_several_files_give_the_blocks_that_they_give_one_by_one(
-    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("read", [_CSV, f"{_CSV}\n        inferSchema: true", "NdJson"])
+def test_files_that_declare_no_columns_give_the_blocks_that_they_give_one_by_one(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
-    files = {
-        f"2024-01-{day:02d}.json": "".join(
-            f'{{"id": {day % 3}, "name": "n{row}", "x": {row}.5}}\n' for row in range(day)
-        )
-        for day in range(1, 6)
-    }
-    definition = root("Ledger\n        primaryKey: [id]", read="NdJson")
+    full = {"event_time": "2024-03-01 10:00:00", "id": 7, "name": "a", "n": 1, "x": 1.5}
+    days = records_of(3, 5, op=False, unique=False)
+    write = FORMATS[read if read in FORMATS else _CSV]
+    files = {f"2024-01-0{day}": write([full, *rows]) for day, rows in enumerate(days, 1)}
+    definition = root(_KEYED.format("Ledger"), read=read, schema="")
     alone = project("alone", definition, files, 1)
     alone.apply()
     together = project("together", definition, files, 100)
@@ -162,6 +253,38 @@ def test_lines_of_json_in_several_files_give_the_blocks_that_they_give_one_by_on
         together.apply()
     assert jobs == [4]
     assert blocks(together) == blocks(alone)
+
+
+def test_files_of_parquet_with_other_columns_go_one_by_one(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = parquet([{"event_time": None, "id": 1, "name": "a", "n": 1, "x": 1.0, "op": 0}])
+    narrow = parquet([{"event_time": None, "id": 1, "name": "a", "n": 1, "x": 1.0}])
+    files = {f"2024-01-0{day}": wide if day == 3 else narrow for day in range(1, 5)}
+    program = project("wide", root("Append", read="Parquet"), files, 100)
+    with jobs_of(monkeypatch) as jobs:
+        program.apply()
+    assert jobs == [None]
+    assert len(blocks(program)) == 4
+
+
+def test_a_snapshot_in_which_a_key_comes_twice_fails_and_keeps_those_before(
+    project: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "2024-03-01 10:00:00,{},a,{},2\n"
+    files = {
+        f"2024-01-0{day}.csv": "event_time,id,name,n,x\n" + row.format(1, day)
+        for day in range(1, 6)
+    }
+    files["2024-01-04.csv"] += row.format(1, 7)
+    program = project("twice", root(_KEYED.format("Snapshot")), files, 100)
+    with jobs_of(monkeypatch) as jobs:
+        said = program("apply", "-y")
+    assert jobs == [None]
+    assert said.code == 4
+    assert "E0460" in said.out + said.err
+    assert "2024-01-04.csv" in said.out + said.err
+    assert len(blocks(program)) == 3
 
 
 def test_a_bad_record_fails_its_file_and_keeps_those_before(
