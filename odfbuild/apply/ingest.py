@@ -188,8 +188,7 @@ def read_together(
     alone = [None] * len(batch)
     engine = get_engine() if len(batch) > 1 else None
     source = transaction.state.polling_source
-    together = getattr(engine, "ingest_together", None)
-    if together is None or source is None or source.prepare:
+    if engine is None or source is None or source.prepare:
         return alone
     tasks = []
     for fetched, scratch in zip(batch, folders, strict=True):
@@ -197,7 +196,7 @@ def read_together(
             return alone
         arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
         tasks.append(_task(transaction, arrival, scratch))
-    return together(tasks) or alone
+    return engine.ingest_together(tasks) or alone
 
 
 def stage_ingest(
