@@ -29,8 +29,8 @@ from odfbuild.project.load import read_project
 from odfbuild.project.model import Config, Definition, Project, has_windows
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
+from odfbuild.python_gc import paused_collector
 from odfbuild.repository.fetch_on_demand import workspace_of
-from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of

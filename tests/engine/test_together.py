@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from odfbuild.engine.contract import TransformResult, TransformTask
 from odfbuild.engine.slice import dataset_schema, write_slice
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.odf.model import TransformSql
 from odfbuild.odf.timestamp import Timestamp
 from tests.engine.inputs import sql
 from tests.engine.stepwise import VOCAB, Source
@@ -45,7 +47,7 @@ of_both = st.tuples(block, block) | st.tuples(appended, appended)
 
 
 def steps_over(
-    folder: Path, transform: object, blocks: Sequence[tuple[object, ...]], gap: int | None = None
+    folder: Path, transform: TransformSql, blocks: Sequence[Any], gap: int | None = None
 ) -> list[TransformTask]:
     """A task for each of `blocks`, which come to the inputs a and b; that of `gap` is left out."""
     sources = [Source(folder, alias, COLUMNS) for alias in "ab"]
@@ -97,8 +99,8 @@ def alone(engine: SparkEngine, tasks: Sequence[TransformTask]) -> list[Transform
 def test_steps_together_give_what_each_gives_alone(
     spark_engine: SparkEngine,
     tmp_path_factory: pytest.TempPathFactory,
-    transform: object,
-    blocks: Sequence[tuple[object, ...]],
+    transform: TransformSql,
+    blocks: Sequence[Any],
     gap: int | None,
 ) -> None:
     folder = tmp_path_factory.mktemp("steps")

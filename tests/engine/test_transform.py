@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
-from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark
@@ -150,6 +150,13 @@ REFUSED = {
     "SELECT event_time, CAST(op AS STRING) AS op FROM cities": ("E0514", None, None, "AS INT"),
     "SELECT event_time, CAST(op AS BIGINT) AS op FROM cities": ("E0514", None, None, "AS INT"),
     "SELECT event_time, OP FROM cities": ("E0514", None, None, "`op`"),
+    "SELECT event_time, row_number() OVER (ORDER BY offset) AS n,\n"
+    "lag(city) OVER (ORDER BY event_time) AS x FROM cities": (
+        "E0506",
+        2,
+        1,
+        "ORDER BY event_time, city, offset",
+    ),
     "SELECT event_time, 1 AS a, 2 AS A FROM cities": ("E0511", None, None, ""),
     "SELECT event_time, NULL AS a FROM cities": ("E0510", None, None, ""),
     "SELECT event_time, map('a', 1) AS a FROM cities": ("E0510", None, None, ""),
@@ -176,8 +183,11 @@ def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
 def test_a_record_that_makes_a_valid_query_fail_is_the_data_s_fault(
     spark_engine: Engine, tmp_path: Path
 ) -> None:
-    query = sql("SELECT event_time, CAST(city AS INT) AS n FROM cities")
+    query = sql("SELECT event_time,\n  CAST(city AS INT) AS n FROM cities")
     with pytest.raises(QueryError) as caught:
         spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
     assert caught.value.code == "E0517"
     assert "city-0" in caught.value.message
+    assert caught.value.location == InDefinition.query(
+        0, 2, 3, "  CAST(city AS INT) AS n FROM cities", len("CAST(city AS INT)")
+    )

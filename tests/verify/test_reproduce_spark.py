@@ -144,4 +144,4 @@ def test_of_steps_done_together_the_forged_one_is_named_as_if_it_were_alone(
     monkeypatch.setattr(SparkEngine, "transform_together", lambda self, tasks: None)
     assert found == said()
     [finding] = found[1].data["findings"]
-    assert finding["sequenceNumber"] == last_with_data(tiny, "derived") - 1
+    assert finding["sequence_number"] == last_with_data(tiny, "derived") - 1
