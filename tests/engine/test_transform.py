@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
+from odfbuild.engine.spark.queries import transform
 from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
@@ -39,6 +40,16 @@ def test_several_steps_and_inputs_are_joined_by_union(spark_engine: Engine, tmp_
     )
     result = spark_engine.transform(task(tmp_path, query, one, two))
     assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 0, 1]
+
+
+def test_a_query_that_was_found_right_is_not_checked_again_when_its_chain_pins_a_version(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = sql("SELECT event_time, population + 7 AS pinned FROM cities")
+    spark_engine.validate("d", query, [CITIES], VOCAB)
+    monkeypatch.setattr(transform, "check_steps", None)
+    step = task(tmp_path, replace(query, version="4.3.0"), slices(tmp_path, rows(0, 3)))
+    assert read(spark_engine.transform(step).parts)["pinned"].to_pylist() == [7, 8, 9]
 
 
 def test_the_engine_says_how_far_it_is_with_a_dataset(spark_engine: Engine, tmp_path: Path) -> None:

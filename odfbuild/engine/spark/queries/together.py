@@ -21,9 +21,7 @@ from odfbuild.engine.mode import RECORD_BY_RECORD
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.spark.queries.inputs import has_operations
 from odfbuild.engine.spark.queries.modes import map
-from odfbuild.engine.spark.queries.transform import checked, known_plan, known_result, tuned
-from odfbuild.engine.spark.results import small_jobs as few
-from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.queries.transform import checked, known_plan, known_result, mapped
 from odfbuild.engine.spark.results.frames import marked_uuids, to_arrow_schema
 from odfbuild.engine.spark.results.local_rows import is_alike
 from odfbuild.engine.spark.results.sorted_parts import fit_in_memory
@@ -58,16 +56,11 @@ def derive_together(
     names = [name for name in result.columns if name != task.vocab.event_time]
     micros = micros_of_step(names, whole.inputs)
     schema = to_arrow_schema(result, [task.vocab.event_time], micros, marked_uuids(result))
-    if report.quick:
-        few.compute_in_place(spark)
     frame = map.with_operations(spark, known_plan(report), whole)
-    tuned(frame, whole)
-    parts = write_parts(frame, task.scratch / "rows")
-    if not fit_in_memory(parts):
+    parts, _ = mapped(frame, whole, quick=report.quick)
+    if not parts or not fit_in_memory(parts):
         return None
-    rows = pa.concat_tables([pq.read_table(part) for part in parts]) if parts else None
-    if rows is None:
-        return None
+    rows = pa.concat_tables([pq.read_table(part) for part in parts])
     retracts = any(has_operations(each.files, each.vocab) for each in whole.inputs)
     return [
         TransformResult(
