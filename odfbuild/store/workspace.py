@@ -32,7 +32,7 @@ from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore, parse_head
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import read_inside, read_open
+from odfbuild.store.files import names_like, read_inside, read_open
 from odfbuild.store.lock_holders import LockHolder
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Workspace:
             return alias
         folder, found = self.state, []
         for part in parts:
-            match = next((n for n in _folders(folder) if n.lower() == part.lower()), None)
+            match = next((n for n in names_like(folder, part) if (folder / n).is_dir()), None)
             if match is None:
                 return None
             folder = folder / match
