@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from odfbuild.api.display import register
 from odfbuild.errors import BranchError
 from odfbuild.graph.selection import Selection
 from odfbuild.odf.timestamp import Timestamp
@@ -36,6 +37,7 @@ class Base:
         branch: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
+        register()
         self._folder = Path(folder)
         self._given = Overrides(
             env=env,

@@ -39,8 +39,7 @@ class Checking(Base):
         >>> project.verify(integrity=True).findings
         ()
         """
-        from odfbuild.api.display import shown
-        from odfbuild.verify.check import Verdict, verify
+        from odfbuild.verify.check import verify
         from odfbuild.verify.reproduce import Extent, upstream
 
         workspace = self.workspace()
@@ -50,7 +49,6 @@ class Checking(Base):
         if since is not None and len(names) != 1:
             raise ValueError("since needs exactly one dataset")
         after = block_in(workspace.dataset(names[0]), since) if since else None
-        shown(Verdict)
         verdict = verify(
             workspace,
             names,

@@ -241,13 +241,11 @@ class Dataset:
         records, the newest is traced. Starts Spark, which recomputes the step that made it. Raises
         `RecordsError` E1248 for a row that is not there.
         """
-        from odfbuild.api.display import shown
         from odfbuild.extras import require_engine
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent, TracedRecords
+        from odfbuild.verify.provenance import Extent
 
         require_engine("`provenance()`")
-        shown(TracedRecords)
         offset = record if isinstance(record, int) else self._offset_of(record)
         extent = Extent(recursive=recursive, columns=columns)
         trees, _ = trace(self._workspace, self.name, [offset], self._start_engine, extent)

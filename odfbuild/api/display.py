@@ -1,41 +1,50 @@
-"""How notebooks show values: `_repr_html_` of plans, graphs, verdicts and traced records.
-
-Rooms that make such values know nothing of reports, which lie above them; their classes get the
-method here, when the first value is handed to somebody who works with Python.
-"""
+"""What people see of plans, graphs, verdicts and traced records when they work with Python."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+from odfbuild.displayed import HTML, TEXT
+
+if TYPE_CHECKING:
+    from odfbuild.graph.dag import Graph
+    from odfbuild.plan.model import Plan
+    from odfbuild.verify.check import Verdict
+    from odfbuild.verify.provenance import TracedRecords
 
 
-def shown(form: type) -> None:
-    """Let notebooks show values of a class."""
-    form._repr_html_ = _HTML[form.__name__]  # type: ignore[attr-defined]
+def _plan_as_text(plan: Plan) -> str:
+    """The plan as `odfbuild plan` prints it."""
+    from odfbuild.report.plan.text import render_plan
+
+    return render_plan(plan)
 
 
-def _plan(plan: Any) -> str:
+def _plan(plan: Plan) -> str:
     from odfbuild.report.notebook import plan_html
 
     return plan_html(plan)
 
 
-def _graph(graph: Any) -> str:
+def _graph(graph: Graph) -> str:
     from odfbuild.report.notebook import graph_html
 
     return graph_html(graph)
 
 
-def _verdict(verdict: Any) -> str:
+def _verdict(verdict: Verdict) -> str:
     from odfbuild.report.notebook import verdict_html
 
     return verdict_html(verdict)
 
 
-def _traced(tree: Any) -> str:
+def _traced(tree: TracedRecords) -> str:
     from odfbuild.report.notebook import provenance_html
 
     return provenance_html(tree)
 
 
-_HTML = {"Plan": _plan, "Graph": _graph, "Verdict": _verdict, "TracedRecords": _traced}
+def register() -> None:
+    """Let such values show themselves; what makes their forms is loaded when one is shown."""
+    TEXT.update(Plan=_plan_as_text)
+    HTML.update(Plan=_plan, Graph=_graph, Verdict=_verdict, TracedRecords=_traced)

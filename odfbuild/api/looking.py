@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from odfbuild.api.base import Base, timestamp
-from odfbuild.api.display import shown
 from odfbuild.errors import together
 from odfbuild.extras import needs_engine
 from odfbuild.graph.selection import Selection
@@ -43,18 +42,6 @@ if TYPE_CHECKING:
     from odfbuild.verify.provenance import TracedRecords
 
 
-def _text_of_plan(plan: Plan) -> str:
-    """The plan as `odfbuild plan` prints it."""
-    from odfbuild.report.plan.text import render_plan
-
-    return render_plan(plan)
-
-
-# A plan knows nothing of reports, which lie above it; who works with Python sees it as text.
-Plan.__repr__ = _text_of_plan  # type: ignore[method-assign, assignment]
-shown(Plan)
-
-
 class Looking(Base):
     """What a project is, and what `apply` would do."""
 
@@ -87,7 +74,6 @@ class Looking(Base):
         found = read_definitions(self._folder, self._given)
         for name, attributes in found.graph.dag.nodes.items():
             attributes["state"] = found.projections.get(name)
-        shown(type(found.graph))
         return found.graph
 
     def datasets(
@@ -275,12 +261,11 @@ class Looking(Base):
         `columns`: which columns of which inputs its own are made of.
         """
         from odfbuild.inspect.provenance import trace
-        from odfbuild.verify.provenance import Extent, TracedRecords
+        from odfbuild.verify.provenance import Extent
 
         workspace = self.workspace()
         name = existing(workspace, dataset)
         extent = Extent(recursive=recursive, columns=columns)
-        shown(TracedRecords)
         return trace(workspace, name, records, self._start_engine, extent)[0]
 
     @needs_engine

@@ -187,19 +187,30 @@ def read_together(
 
     Whatever is wrong with one of them is found, and told, when it is ingested alone.
     """
-    alone = [None] * len(batch)
-    engine = get_engine() if len(batch) > 1 else None
+    if len(batch) > 1:
+        pairs = zip(batch, folders, strict=True)
+        tasks = [task_of(transaction, fetched, scratch, config) for fetched, scratch in pairs]
+        known = [task for task in tasks if task is not None]
+        if len(known) == len(batch):
+            return in_one_job(get_engine(), known)
+    return [None] * len(batch)
+
+
+def in_one_job(engine: Engine, tasks: Sequence[IngestTask]) -> Sequence[EngineResult | None]:
+    """What the engine makes of files in one job; nothing where it does not read them together."""
+    together = getattr(engine, "ingest_together", None) if len(tasks) > 1 else None
+    return (together and together(tasks)) or [None] * len(tasks)
+
+
+def task_of(
+    transaction: Transaction, fetched: Fetched, scratch: Path, config: Config
+) -> IngestTask | None:
+    """How a file is read together with others; `None` where it is to be prepared before."""
     source = transaction.state.polling_source
-    together = getattr(engine, "ingest_together", None)
-    if together is None or source is None or source.prepare:
-        return alone
-    tasks = []
-    for fetched, scratch in zip(batch, folders, strict=True):
-        if fetched.file is None:
-            return alone
-        arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
-        tasks.append(_task(transaction, arrival, scratch))
-    return together(tasks) or alone
+    if fetched.file is None or source is None or source.prepare:
+        return None
+    arrival = _arrival(transaction, fetched, fetched.file, scratch, config)
+    return _task(transaction, arrival, scratch)
 
 
 def stage_ingest(

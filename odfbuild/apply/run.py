@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,12 +25,13 @@ from odfbuild.apply.ingest import (
     validate_source,
 )
 from odfbuild.apply.options import ApplyOptions, to_do
-from odfbuild.apply.planned_files import as_planned, in_batches
 from odfbuild.apply.queries import KnownQueries, changed_queries, check_queries
+from odfbuild.apply.roots.planned_files import as_planned, in_batches
+from odfbuild.apply.roots.read_ahead import Ahead, ReadAhead
 from odfbuild.apply.scheduler import run_graph
 from odfbuild.apply.schema import ensure_schema
 from odfbuild.apply.transaction import Transaction
-from odfbuild.engine.contract import StepProgress, vocabulary_of
+from odfbuild.engine.contract import EngineResult, StepProgress, vocabulary_of
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.request import StepInput
 from odfbuild.errors import OdfbuildError, StaleHeadError
@@ -37,6 +39,7 @@ from odfbuild.ingest.fetch import Fetched, fetch
 from odfbuild.ingest.fetch.inbox import put_away_inbox, rename_inbox
 from odfbuild.ingest.read_marks import FileMark, ReadMarks, look_at
 from odfbuild.ingest.resume import polling_state
+from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.chain.step import is_due
 from odfbuild.odf.model import (
     AddPushSource,
@@ -45,6 +48,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
     SetTransform,
 )
+from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.changes.correct import ASKED_FOR
 from odfbuild.plan.changes.delete import still_read
 from odfbuild.plan.model import Action, DatasetPlan, Plan, replays, takes_engine
@@ -78,16 +82,17 @@ def apply_plan(
             run.check_queries()
             options.listener.begin(len(todo), run.step_progress)
             waits_for = _waits_for(todo.values())
-            results = run_graph(
-                list(todo),
-                # What is wrong waits for nothing, so that it is told at once.
-                {name: () if run.is_wrong(name) else waits_for[name] for name in todo},
-                run.work,
-                run.skip,
-                lambda outcome: outcome.status in _INCOMPLETE,
-                jobs=options.jobs,
-                stopped=run.is_stopped,
-            )
+            with run.reading_ahead():
+                results = run_graph(
+                    list(todo),
+                    # What is wrong waits for nothing, so that it is told at once.
+                    {name: () if run.is_wrong(name) else waits_for[name] for name in todo},
+                    run.work,
+                    run.skip,
+                    lambda outcome: outcome.status in _INCOMPLETE,
+                    jobs=options.jobs,
+                    stopped=run.is_stopped,
+                )
             results |= {name: run.abandon(name) for name in run.abandoned(results)}
     finally:
         engine.stop()
@@ -136,6 +141,24 @@ class _Run:
         self.first_failure: str | None = None
         self.wrong: Mapping[str, OdfbuildError] = {}
         self.audits = Audits(project.config.root, project.config.checks, workspace, engine.get)
+
+    @contextmanager
+    def reading_ahead(self) -> Iterator[None]:
+        """Read roots that can be read together before their turn, until the end of the block."""
+        items = [e for e in self.todo.values() if not self.is_wrong(e.name)]
+        self.ahead = ReadAhead(
+            items,
+            self._begun,
+            self.workspace,
+            self.engine.get,
+            self.project.config,
+            self.scratch,
+            self.is_stopped,
+        )
+        try:
+            yield
+        finally:
+            self.ahead.stop()
 
     def is_stopped(self) -> bool:
         """Whether no further dataset may begin."""
@@ -241,14 +264,23 @@ class _Run:
             onto = item.promoted.onto or store.seed(base.head)
             base, replaces = project(store, onto, None), base.head
         audit = self.audits.of(item.name, progress.warn)
-        transaction = begin(self.workspace, item.name, item.kind, base, replaces, audit)
-        transaction.add(*self._resolved(item))
-        carried_out = self._ingest if item.kind is DatasetKind.Root else self._derive
+        ahead = self.ahead.take(item.name)
+        transaction = ahead.transaction if ahead else self._begun(item, base, replaces)
+        transaction.audit = audit
+        root = item.kind is DatasetKind.Root
+        carried_out = partial(self._ingest, ahead=ahead) if root else self._derive
         note = carried_out(item, transaction, folder, progress)
         if progress.records:
             source = transaction.state.polling_source
             keep_side_cars(self.workspace, item.name, source.merge if source else None)
         return note
+
+    def _begun(
+        self, item: DatasetPlan, base: Projection | None, replaces: Multihash | None = None
+    ) -> Transaction:
+        transaction = begin(self.workspace, item.name, item.kind, base, replaces)
+        transaction.add(*self._resolved(item))
+        return transaction
 
     def _resolved(self, item: DatasetPlan) -> tuple[MetadataEvent, ...]:
         engines = self.project.config.engines
@@ -266,7 +298,12 @@ class _Run:
         put_away_inbox(self.project.config.inbox, item.name, deleted.inbox)
 
     def _ingest(
-        self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
+        self,
+        item: DatasetPlan,
+        transaction: Transaction,
+        folder: Path,
+        progress: Progress,
+        ahead: Ahead | None,
     ) -> str:
         config = self.project.config
         source = transaction.state.polling_source
@@ -278,8 +315,10 @@ class _Run:
                 fetch_context(transaction, config, folder),
             )
             for batch in in_batches(source.fetch, as_planned(item, source.fetch, found)):
-                transaction, more = self._ingest_batch(item, transaction, batch, folder, progress)
-                note = more or note
+                transaction, more = self._ingest_batch(
+                    item, transaction, batch, folder, progress, ahead
+                )
+                note, ahead = more or note, None
         for event in transaction.events:
             if isinstance(event, SetPollingSource | AddPushSource):
                 validate_source(transaction, event, self.engine.get)
@@ -294,6 +333,7 @@ class _Run:
         batch: Sequence[Fetched],
         folder: Path,
         progress: Progress,
+        ahead: Ahead | None,
     ) -> tuple[Transaction, str]:
         """A block for each file; gives the transaction that comes next, and the last note.
 
@@ -305,7 +345,10 @@ class _Run:
         # Before they are read: an edit that comes later is told by the next plan.
         looks = [look_at(source.fetch, each) if source else None for each in batch]
         folders = [Path(tempfile.mkdtemp(prefix="file-", dir=folder)) for _ in batch]
-        ready = read_together(transaction, self.engine.get, batch, folders, config)
+        if ahead and [(ahead.fetched, ahead.looked)] == [*zip(batch, looks, strict=True)]:
+            ready: Sequence[EngineResult | None] = [ahead.result]
+        else:
+            ready = read_together(transaction, self.engine.get, batch, folders, config)
         waiting: list[tuple[Ingested, FileMark | None]] = []
 
         def commit() -> Transaction:

@@ -21,7 +21,13 @@ _LONG = 1000
 
 
 class KeepsDefaults:
-    """Put before a class of commands: what has its default already goes to the verb as it is."""
+    """Put before a class of commands: what has its default already goes to the verb as it is.
+
+    Typer has no public means for that. It converts every value in `process_value` of a parameter,
+    a default or one that a `parser` made, too, and lets a program choose classes of commands, but
+    not of parameters. So the method is replaced here, in the parameters that a command asks for.
+    `tests/cli/test_planning_costs.py` fails where a release of Typer no longer calls it.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments, of which those that have to be converted are."""

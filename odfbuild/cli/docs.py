@@ -89,7 +89,7 @@ def _build_folder(
 ) -> int:
     from odfbuild.cli.output_folder import write_folder
     from odfbuild.project.resources import site_libraries
-    from odfbuild.store.collector import paused_collector
+    from odfbuild.python_gc import paused_collector
     from odfbuild.wording import count
 
     folder = out or _cache(state) / "site"

@@ -29,7 +29,7 @@ from odfbuild.cli.options import (
     wishes_of,
 )
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
-from odfbuild.store.collector import paused_collector
+from odfbuild.python_gc import paused_collector
 
 
 @paused_collector()

@@ -213,7 +213,8 @@ class IngestTask:
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
     `event_time`. A record that does not fit the schema is an error, or with `skip_bad_records` left
-    out and counted. Where files are read together, `event_times` are those of all of them.
+    out and counted. Where files are read together, `event_times` are those of all of them; if they
+    are `apart`, each one enters a dataset of its own.
     """
 
     dataset: str
@@ -232,6 +233,16 @@ class IngestTask:
     duplicate_keys: DuplicateKeys = "fail"
     shapefile_encoding: str | None = None
     event_times: tuple[Timestamp, ...] = ()
+    apart: bool = False
+
+    def is_like(self, other: IngestTask) -> bool:
+        """Whether they differ in nothing but dataset and file."""
+        return self._kind() == other._kind()
+
+    def _kind(self) -> tuple[object, ...]:
+        source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
+        policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
+        return (*source, self.history_schema, *policies)
 
     @property
     def another_way(self) -> str:
@@ -287,10 +298,11 @@ class ReadsTogether(Protocol):
     """An engine that can read several files in one job."""
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """A result for each of several files that enter one dataset one after the other.
+        """A result for each of several files.
 
-        They are what `ingest` gives for each of them once those before are committed. `None`: they
-        have to be ingested one by one, also where that will raise an error.
+        They enter one dataset one after the other, or each of them a dataset of its own. The
+        results are what `ingest` gives for each of them once those before are committed. `None`:
+        they have to be ingested one by one, also where that will raise an error.
         """
         ...
 

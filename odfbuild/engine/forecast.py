@@ -114,9 +114,11 @@ def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
         if before == "." or (after == "." and word.text not in _WORDS):
             continue
         kind = _WORDS.get(word.text)
-        if word.text in ("except", "offset") and before in ("*", "select", ","):
-            kind = None  # `* EXCEPT (…)`, and the column of that name
-        elif (word.text == "order" and after != "by") or (word.text == "exists" and after != "("):
+        if (
+            _says_which_columns(word.text, before, after)
+            or (word.text == "order" and after != "by")
+            or (word.text == "exists" and after != "(")
+        ):
             kind = None
         elif word.text == "group" and after == "by":
             kind = AGGREGATION
@@ -134,6 +136,13 @@ def _constructs(words: list[Word]) -> list[tuple[str, Word]]:
         if kind is not None:
             found.append((kind, word))
     return found
+
+
+def _says_which_columns(word: str, before: str, after: str) -> bool:
+    """Whether a word says which columns: `* EXCEPT (…)`, or the column `offset`."""
+    if word == "offset":
+        return not after[:1].isdigit()
+    return word == "except" and before in ("*", "select", ",")
 
 
 def _is_between_relations(texts: Sequence[str], comma: int) -> bool:

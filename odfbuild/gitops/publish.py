@@ -19,7 +19,7 @@ from odfbuild.project.git.notes import REF
 from odfbuild.project.git.references import Reference, references_in, references_of
 from odfbuild.project.git.repository import NOTES, inside, repository, signed
 from odfbuild.store.branches import HEAD, BranchInfo
-from odfbuild.store.dataset import parse_head
+from odfbuild.store.references import parse_head
 from odfbuild.wording import count, named
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from odfbuild.displayed import Displayed
+
 if TYPE_CHECKING:
     from networkx import DiGraph
 
@@ -22,7 +24,7 @@ class CircleError(ValueError):
     """Datasets depend on each other in a circle, so they have no order."""
 
 
-class Graph:
+class Graph(Displayed):
     """Defined datasets and their inputs, by alias.
 
     `inputs` may name datasets that have a chain but no definition; these are nodes, too. `faults`

@@ -100,6 +100,11 @@ class ReadMarks:
         marks = self.load()
         return sorted(path for path in paths if self._is_edited(path, marks.get(_name(path))))
 
+    def unmarked(self, paths: Iterable[str]) -> list[str]:
+        """Those of `paths`, sorted, that were not read here."""
+        marks = self.load()
+        return sorted(path for path in paths if _name(path) not in marks)
+
     def _is_edited(self, path: str, mark: FileMark | None) -> bool:
         if mark is None:
             return False

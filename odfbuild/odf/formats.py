@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from odfbuild.odf.extra import extra_problem
+from odfbuild.odf.extra_attributes import extra_problem
 from odfbuild.odf.identity import DatasetAlias, DatasetId, name_like, parse_ref
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp

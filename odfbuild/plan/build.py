@@ -28,7 +28,7 @@ from odfbuild.plan.model import (
 from odfbuild.plan.places import FileOnly, Place
 from odfbuild.plan.slices import SliceIndex
 from odfbuild.project.model import Definition, Project
-from odfbuild.store.collector import paused_collector
+from odfbuild.python_gc import paused_collector
 
 if TYPE_CHECKING:
     from odfbuild.plan.decide import Decider

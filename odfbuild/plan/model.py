@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from odfbuild.displayed import TEXT, Displayed
 from odfbuild.engine.lineage import Influence
 from odfbuild.engine.mode import BY_CHECKPOINT, Choice
 from odfbuild.errors import Location, OdfbuildError
@@ -253,7 +254,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Displayed):
     """What apply will do: datasets in an order in which inputs come first.
 
     `complete` is false when only some datasets were selected. `env` names the environment whose
@@ -281,6 +282,10 @@ class Plan:
     rewrites: tuple[str, ...] = ()
     promotes: str | None = None
     branch: InBranch | None = None
+
+    def __repr__(self) -> str:
+        form = TEXT.get(Plan.__name__)
+        return f"Plan({', '.join(self.names)})" if form is None else form(self)
 
     @property
     def names(self) -> list[str]:

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odfbuild.project.model import Config, Definition
-from odfbuild.store.disposable import RACY_NS, Buffer, code_stamp
-from odfbuild.store.incremental_cache import Kept
+from odfbuild.store.disposable import RACY_NS, Buffer, Kept, code_stamp
 from odfbuild.store.kept_objects import Deferred, setters
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.source import TEMPLATE_SUFFIX, YAML_SUFFIXES
-from odfbuild.store.collector import paused_collector
+from odfbuild.python_gc import paused_collector
 
 SHARED_FOLDERS = ("macros", "templates", "vars")
 """Folders of a project whose files any definition may depend on."""

@@ -13,7 +13,7 @@ from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import size
 
 if TYPE_CHECKING:
-    from odfbuild.store.bin import Deleted
+    from odfbuild.store.deleted import Deleted
 
 _HEADER = ("NAME", "KIND", "RECORDS", "SIZE", "BLOCKS", "WATERMARK", "HEAD")
 _RIGHT = frozenset({2, 3, 4})

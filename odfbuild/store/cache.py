@@ -11,7 +11,7 @@ from pathlib import Path
 from odfbuild.errors import IntegrityError
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.collector import paused_collector
+from odfbuild.python_gc import paused_collector
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import Buffer, map_disposable, write_disposable
 from odfbuild.store.kept_objects import LAYOUT, KeptProjection, dump_projection

@@ -11,17 +11,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from odfbuild.errors import EARLY_CHAIN, ChainError, IntegrityError, StaleHeadError
+from odfbuild.errors import ChainError, IntegrityError
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.store.branches import HEAD, BranchInfo, Limit, info_file, references
+from odfbuild.store.branches import Limit, info_file
 from odfbuild.store.files import (
     PENDING,
     folder_lock,
@@ -32,6 +29,7 @@ from odfbuild.store.files import (
     sync_folder,
     write_file,
 )
+from odfbuild.store.references import References
 from odfbuild.store.storage import ObjectKind
 
 if TYPE_CHECKING:
@@ -63,13 +61,11 @@ class Elsewhere(Protocol):
         """Bring objects of a published dataset into its folder; `RepositoryError` if they lack."""
 
 
-class DatasetStore:
+class DatasetStore(References):
     """The dataset in the folder `path`, which need not exist yet; `name` is used in messages.
 
     With a `storage`, objects go there too, and those that are not in the folder come from there;
-    what it does not have either comes from `elsewhere`. With a `branch` the head is that of the
-    branch, once something was appended there; only that moves, and says whether it was computed
-    under a `limit`.
+    what it does not have either comes from `elsewhere`. `References` says what a `branch` does.
     """
 
     def __init__(
@@ -82,53 +78,15 @@ class DatasetStore:
         limit: Limit | None = None,
         git_branch: str | None = None,
     ) -> None:
-        self.folder = os.fspath(path)
-        self.name = name or self.path.name
+        super().__init__(path, name, branch, limit, git_branch)
         self.storage = storage
         self.elsewhere = elsewhere
-        self.branch = branch
-        self.limit = limit
-        self.git_branch = git_branch
         self._rules: tuple[Multihash, ChainState] | None = None
 
     def __repr__(self) -> str:
         return f"DatasetStore({str(self.path)!r})"
 
-    @cached_property
-    def path(self) -> Path:
-        """The folder; a plan of thousands of datasets does without."""
-        return Path(self.folder)
-
     # --- Reading ---
-
-    def head(self) -> Multihash | None:
-        """The newest block, in the branch if that has one; `None`: not (or not yet) a dataset.
-
-        `IntegrityError` E0805 when the reference holds anything but a hash.
-        """
-        in_branch = self.branch and self.branch_head(self.branch)
-        return in_branch or self.main_head()
-
-    def main_head(self) -> Multihash | None:
-        """The newest block outside of branches, which peers see; otherwise like `head`."""
-        return self._reference(HEAD)
-
-    def branch_head(self, branch: str) -> Multihash | None:
-        """The newest block in a branch; `None` when the dataset was not changed there."""
-        return self._reference(branch)
-
-    def references(self) -> dict[str, Multihash]:
-        """All that references name, by `head` or the name of the branch."""
-        found = {name: self._reference(name) for name in references(self.folder)}
-        return {name: block for name, block in found.items() if block is not None}
-
-    def _reference(self, name: str) -> Multihash | None:
-        file = f"{self.folder}/refs/{name}"
-        try:
-            text = read_inside(file)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return parse_head(text, self.name, file)
 
     def block_path(self, block: Multihash) -> Path:
         """Where a block is kept."""
@@ -342,46 +300,6 @@ class DatasetStore:
         move_files(moves, folder)
         return hashes
 
-    def swap_head(self, expected: Multihash | None, new: Multihash) -> None:
-        """Move the head from `expected` (`None`: there is none) to `new`, for everyone at once.
-
-        In a branch only its own reference moves, which is made where there is none.
-        `StaleHeadError` E0701 when the head is not `expected`; nothing is changed then.
-        """
-        refs = self.path / "refs"
-        make_folder(refs)
-        with folder_lock(refs):
-            self.check_head(expected)
-            if self.branch is not None:
-                self._describe_branch(self.branch, expected)
-            write_file(refs / (self.branch or HEAD), str(new).encode())
-
-    def _describe_branch(self, branch: str, head: Multihash | None) -> None:
-        """Write what is known of the branch, before what it names changes."""
-        if self.branch_head(branch) is None:
-            now = Timestamp.now()
-            BranchInfo(base=head, created=now, limit=self.limit, git=self.git_branch).write(
-                self.folder, branch
-            )
-        elif self.limit is not None:
-            known = BranchInfo.read(self.folder, self.name, branch)
-            if known.limit != self.limit:
-                replace(known, limit=self.limit).write(self.folder, branch)
-
-    def set_branch(
-        self, branch: str, expected: Multihash | None, new: Multihash, info: BranchInfo
-    ) -> None:
-        """Move a branch that comes from elsewhere, with what is known of it there.
-
-        `StaleHeadError` E0701 when it is not at `expected`; nothing is changed then.
-        """
-        refs = self.path / "refs"
-        make_folder(refs)
-        with folder_lock(refs):
-            self._check(self.branch_head(branch), expected)
-            info.write(self.folder, branch)
-            write_file(refs / branch, str(new).encode())
-
     def delete_branch(self, branch: str, expected: Multihash, *, keep_key: bool = False) -> None:
         """Remove the reference of a branch and what is known of it; blocks stay until `gc`.
 
@@ -397,24 +315,6 @@ class DatasetStore:
             (self.path / "refs" / branch).unlink()
             sync_folder(self.path / "refs")
             info_file(self.folder, branch).unlink(missing_ok=True)
-
-    def check_head(self, expected: Multihash | None) -> None:
-        """`StaleHeadError` E0701 unless the head is `expected`."""
-        self._check(self.head(), expected)
-
-    def _check(self, actual: Multihash | None, expected: Multihash | None) -> None:
-        if actual != expected:
-            raise StaleHeadError(
-                f"'{self.name}' was changed by another writer in the meantime",
-                code="E0701",
-                dataset=self.name,
-                notes=(
-                    f"expected head: {expected or 'none'}",
-                    f"actual head:   {actual or 'none'}",
-                    "nothing was written to it",
-                ),
-                help="run `odfbuild plan` again, then apply",
-            )
 
     def append(
         self,
@@ -532,33 +432,3 @@ def _renew(file: Path) -> None:
     """
     with contextlib.suppress(PermissionError):
         os.utime(file)
-
-
-_EARLY_HEAD = re.compile(rb"[0-9a-f]{64}\s*")
-
-
-def parse_head(text: bytes, name: str, file: str) -> Multihash:
-    """The hash in a head file; `IntegrityError` E0805 for anything else, also a newline."""
-    try:
-        head = Multihash.parse(text.decode("ascii"))
-    except ValueError:
-        head = None
-    if _EARLY_HEAD.fullmatch(text):
-        raise IntegrityError(
-            f"the chain of '{name}' is of Open Data Fabric 0.15 or before, which odfbuild cannot "
-            "read",
-            code="E0830",
-            dataset=name,
-            notes=(f"file: {file}", "its head is a plain SHA3-256, as chains had it then"),
-            help=EARLY_CHAIN,
-        )
-    if head is None or str(head).encode() != text:
-        raise IntegrityError(
-            f"the head of '{name}' does not hold the hash of a block",
-            code="E0805",
-            dataset=name,
-            notes=(f"file: {file}", f"content: {text[:100]!r}"),
-            help="restore that file (git checkout, or a backup): it holds the hash of the newest "
-            "block and nothing else",
-        )
-    return head

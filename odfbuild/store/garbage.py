@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from odfbuild.odf.multihash import Multihash
-from odfbuild.store.bin import bin_entries, remove_for_good
 from odfbuild.store.branches import has_references
 from odfbuild.store.creation import clear_unfinished
 from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
+from odfbuild.store.deleted import bin_entries, remove_for_good
 from odfbuild.store.engine_folders import abandoned_engine_folders
 from odfbuild.store.files import PENDING, folder_lock
 from odfbuild.store.side_cars import MANIFEST

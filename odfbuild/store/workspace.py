@@ -8,16 +8,16 @@ where there is no such file.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.errors import ChainError, IntegrityError, OdfbuildError, together
+from odfbuild.errors import OdfbuildError
 from odfbuild.odf.identity import DatasetAlias, DatasetId, is_name
 from odfbuild.odf.multihash import Multihash
+from odfbuild.python_gc import paused_collector
 from odfbuild.store.branches import (
     HEAD,
     BranchInfo,
@@ -28,29 +28,23 @@ from odfbuild.store.branches import (
 )
 from odfbuild.store.cache import ProjectionCache, project
 from odfbuild.store.claims import NOT_WAITING, Claim, Waiting, claim_within, forget, holders
-from odfbuild.store.collector import paused_collector
 from odfbuild.store.committed import Committed
-from odfbuild.store.dataset import DatasetStore, parse_head
+from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
-from odfbuild.store.files import names_like, read_inside, read_open
+from odfbuild.store.files import names_like
 from odfbuild.store.lock_holders import LockHolder
+from odfbuild.store.projections import Projections, not_apart, raise_any, same_but_for_case
+from odfbuild.store.references import children, folders, parse_head, reference_text
 
 if TYPE_CHECKING:
     from odfbuild.odf.chain.projection import Projection
     from odfbuild.odf.model import DatasetKind, MetadataEvent
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.store.bin import Deleted
     from odfbuild.store.branches import Limit
     from odfbuild.store.dataset import Elsewhere
+    from odfbuild.store.deleted import Deleted
     from odfbuild.store.keys import PrivateKeys
     from odfbuild.store.storage import Storage
-
-
-SAME_IDENTITY = "'{}' and '{}' have one identity: a chain was copied"
-IDENTITY_HELP = (
-    "restore the original chain (git checkout, a backup), or move the copy out of the "
-    "folder of chains"
-)
 
 
 class Workspace:
@@ -116,11 +110,11 @@ class Workspace:
         return heads, frozenset(held)
 
     def _children(self) -> Iterator[tuple[str, bytes, bool]]:
-        for name, text, in_branch in _children(str(self.state), self.branch):
+        for name, text, in_branch in children(str(self.state), self.branch):
             if text is not None:
                 yield name, text, in_branch
                 continue
-            for inner, deeper, also in _children(f"{self.state}/{name}", self.branch):
+            for inner, deeper, also in children(f"{self.state}/{name}", self.branch):
                 if deeper is not None:
                     yield f"{name}/{inner}", deeper, also
 
@@ -143,7 +137,7 @@ class Workspace:
 
     def _head_text(self, alias: str) -> bytes | None:
         for reference in self._references:
-            text = _reference_text(f"{self.state}/{alias}", reference)
+            text = reference_text(f"{self.state}/{alias}", reference)
             if text is not None:
                 return text
         return None
@@ -176,10 +170,10 @@ class Workspace:
 
     def in_branches(self) -> Iterator[tuple[str, str]]:
         """Datasets in branches, with the name of the branch, by alias."""
-        for name in sorted(_folders(self.state)):
+        for name in sorted(folders(self.state)):
             here = list(references(f"{self.state}/{name}"))
             yield from ((name, each) for each in here if each != HEAD)
-            for inner in () if here else sorted(_folders(self.state / name)):
+            for inner in () if here else sorted(folders(self.state / name)):
                 below = references(f"{self.state}/{name}/{inner}")
                 yield from ((f"{name}/{inner}", each) for each in below if each != HEAD)
 
@@ -248,9 +242,9 @@ class Workspace:
         wanted = {alias.lower() for alias in aliases}
         heads = {alias: head for alias, head in heads.items() if alias.lower() in wanted}
         states, faults = self._project_all(heads)
-        faults |= _not_apart({name: state.dataset_id.key for name, state in states.items()})
+        faults |= not_apart({name: state.dataset_id.key for name, state in states.items()})
         faults |= same_but_for_case(heads)
-        _raise_any(faults)
+        raise_any(faults)
         return states
 
     def readable(self) -> Mapping[str, Projection]:
@@ -263,7 +257,7 @@ class Workspace:
 
         Nothing is read before one is looked at, which raises what is wrong with its chain.
         """
-        return Projections(self, heads)
+        return Projections(heads, self._project, self._read_chains)
 
     def _read_chains(self, heads: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
         """Project the chains whose projections at these `heads` are not known; what is wrong."""
@@ -273,7 +267,7 @@ class Workspace:
         unknown = {a: h for a, h in heads.items() if not self._projections.has(a, h)}
         _, faults = self._project_all(unknown)
         keys = self._projections.identities()
-        faults |= _not_apart({a: keys[a] for a in keys if a not in faults})
+        faults |= not_apart({a: keys[a] for a in keys if a not in faults})
         return faults | same_but_for_case(heads)
 
     def _project_all(
@@ -386,7 +380,7 @@ class Workspace:
 
         `StaleHeadError` E0701 when its head is not `head`; nothing is changed then.
         """
-        from odfbuild.store.bin import delete_dataset
+        from odfbuild.store.deleted import delete_dataset
 
         deleted = delete_dataset(self.state, self.dataset(alias), head, dataset_id)
         self._forget_stores()
@@ -394,13 +388,13 @@ class Workspace:
 
     def deleted(self) -> list[Deleted]:
         """Datasets in the bin, the newest last."""
-        from odfbuild.store.bin import deleted_datasets
+        from odfbuild.store.deleted import deleted_datasets
 
         return deleted_datasets(self.state)
 
     def restore(self, deleted: Deleted) -> None:
         """Take a dataset out of the bin; `PlanError` E0393 when its name is in use."""
-        from odfbuild.store.bin import restore_dataset
+        from odfbuild.store.deleted import restore_dataset
 
         restore_dataset(self.state, deleted)
         self._forget_stores()
@@ -420,142 +414,3 @@ class Workspace:
         with self._mutex:
             self._stores.clear()
             self._by_id.clear()
-
-
-class Projections(Mapping[str, "Projection"]):
-    """Projections by alias, sorted; nothing is read before one is asked for.
-
-    While all is as it was when the last plan was made, none is.
-    """
-
-    def __init__(self, workspace: Workspace, heads: Mapping[str, bytes]) -> None:
-        self._workspace = workspace
-        self._heads = {alias: heads[alias] for alias in sorted(heads)}
-        self._found: dict[str, Projection] = {}
-        self._faults: Mapping[str, OdfbuildError] | None = None
-
-    def faults(self) -> Mapping[str, OdfbuildError]:
-        """What is wrong with chains, by alias; reads what has to be read of any."""
-        if self._faults is None:
-            self._faults = self._workspace._read_chains(self._heads)
-        return self._faults
-
-    @property
-    def have_twins(self) -> bool:
-        """Whether aliases differ only in case, which `faults` tells."""
-        return len({alias.lower() for alias in self._heads}) < len(self._heads)
-
-    def read(self) -> None:
-        """Read what has to be read of any chain; what is wrong with them is raised here."""
-        _raise_any(self.faults())
-
-    def without(self, aliases: Container[str]) -> Projections:
-        """The others."""
-        heads = {alias: head for alias, head in self._heads.items() if alias not in aliases}
-        rest = Projections(self._workspace, heads)
-        rest._faults = {}
-        return rest
-
-    def __getitem__(self, alias: str) -> Projection:
-        found = self._found.get(alias)
-        if found is None:
-            head = self._heads[alias]
-            if alias in self.faults():
-                raise self.faults()[alias]
-            found = self._found[alias] = self._workspace._project(alias, head)
-        return found
-
-    def __contains__(self, alias: object) -> bool:
-        return alias in self._heads
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._heads)
-
-    def __len__(self) -> int:
-        return len(self._heads)
-
-
-def _children(folder: str, branch: str | None) -> Iterator[tuple[str, bytes | None, bool]]:
-    """The folders in a folder, each with the text of its reference, and whether of the branch."""
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    try:
-        with os.scandir(opened) as entries:
-            names = [entry.name for entry in entries if is_name(entry.name) and entry.is_dir()]
-        for name in names:
-            # From the open folder: the kernel need not find it again for each of thousands.
-            if branch and os.access(f"{name}/refs/{branch}", os.F_OK, dir_fd=opened):
-                text = _reference_text(f"{folder}/{name}", branch)
-                if text is not None:
-                    yield name, text, True
-                    continue
-            try:
-                head = os.open(f"{name}/refs/head", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=opened)
-            except OSError:
-                yield name, _reference_text(f"{folder}/{name}", HEAD), False
-                continue
-            try:
-                yield name, read_open(head), False
-            finally:
-                os.close(head)
-    finally:
-        os.close(opened)
-
-
-def _folders(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [e.name for e in entries if is_name(e.name) and e.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _reference_text(folder: str, name: str) -> bytes | None:
-    try:
-        return read_inside(f"{folder}/refs/{name}")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def _raise_any(faults: Mapping[str, OdfbuildError]) -> None:
-    """Raise what is wrong with any chain, each thing once."""
-    if faults:
-        raise together(list({id(each): each for each in faults.values()}.values()))
-
-
-def _not_apart(identities: Mapping[str, bytes]) -> dict[str, OdfbuildError]:
-    """E0381 for all aliases that have a public key in common."""
-    if len(set(identities.values())) == len(identities):
-        return {}
-    faults: dict[str, OdfbuildError] = {}
-    seen: dict[bytes, str] = {}
-    for alias, key in sorted(identities.items()):
-        other = seen.setdefault(key, alias)
-        if other != alias:
-            faults[alias] = IntegrityError(
-                SAME_IDENTITY.format(other, alias),
-                code="E0381",
-                dataset=alias,
-                notes=(str(DatasetId(key)),),
-                help=IDENTITY_HELP,
-            )
-            faults.setdefault(other, faults[alias])
-    return faults
-
-
-def same_but_for_case(aliases: Iterable[str]) -> dict[str, OdfbuildError]:
-    """E0620 for all aliases that are the same but for their case."""
-    faults: dict[str, OdfbuildError] = {}
-    seen: dict[str, str] = {}
-    for alias in sorted(aliases):
-        other = seen.setdefault(alias.lower(), alias)
-        if other != alias:
-            faults[alias] = faults[other] = ChainError(
-                f"'{other}' and '{alias}' are the same alias: case does not count",
-                code="E0620",
-                dataset=alias,
-                help="rename or remove one of the two folders",
-            )
-    return faults

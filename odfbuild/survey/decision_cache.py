@@ -21,8 +21,7 @@ from odfbuild.plan.right_queries import RightQueries
 from odfbuild.project.git.repository import notes_state
 from odfbuild.project.model import Config
 from odfbuild.store.branches import branch_cache
-from odfbuild.store.disposable import code_stamp, read_disposable, write_disposable
-from odfbuild.store.incremental_cache import Kept
+from odfbuild.store.disposable import Kept, code_stamp, read_disposable, write_disposable
 from odfbuild.values import dataclass
 
 

@@ -66,7 +66,7 @@ def _in_revision(
 ) -> Projection | None:
     """The state at the head that a revision of Git has; `None` where there is no such revision."""
     from odfbuild.project.git.at_revision import file_at, is_revision
-    from odfbuild.store.dataset import parse_head
+    from odfbuild.store.references import parse_head
 
     if not is_revision(config.root, revision):
         return None

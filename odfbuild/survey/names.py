@@ -21,7 +21,7 @@ def existing(workspace: Workspace, name: str) -> str:
     `name` may be any reference: a DID, or what the dataset was pulled by. `ChainError` E0620 when
     there is another alias that differs only in case.
     """
-    from odfbuild.store.workspace import same_but_for_case
+    from odfbuild.store.projections import same_but_for_case
 
     aliases = workspace.aliases()
     if name.lower() not in map(str.lower, aliases):

@@ -39,7 +39,7 @@ def source_drift(
             continue  # a damaged chain is drift of bytes
         late = sorted(path for name, path in behind.items() if name not in read)
         if late:
-            yield _passed_over(definition, late, last, root)
+            yield _late_files(definition, late, last, root)
         marks = ReadMarks(cache, state.dataset_id)
         edited = marks.edited(path for name, path in behind.items() if name in read)
         if edited:
@@ -60,7 +60,24 @@ def edited_files(definition: Definition, files: Sequence[str], last: str, root: 
     )
 
 
-def _passed_over(definition: Definition, late: Sequence[str], last: str, root: str) -> ChainDrift:
+def passed_over(
+    workspace: Workspace,
+    definition: Definition,
+    state: Projection,
+    files: Sequence[str],
+    last: str,
+    root: str,
+) -> ChainDrift | None:
+    """That the chain has never read some of `files`, which come before the `last` one."""
+    try:
+        read = _read(workspace, definition.name, state)
+    except IntegrityError:
+        return None
+    late = [path for path in files if path.rpartition("/")[2] not in read]
+    return _late_files(definition, late, last, root) if late else None
+
+
+def _late_files(definition: Definition, late: Sequence[str], last: str, root: str) -> ChainDrift:
     return ChainDrift(
         dataset=definition.name,
         cause=DriftCause.PASSED_OVER,

@@ -18,21 +18,23 @@ from odfbuild.odf.model import SetPollingSource
 from odfbuild.plan.drift import ChainDrift
 from odfbuild.plan.memory import Memory
 from odfbuild.project.model import Definition, Project
+from odfbuild.store.workspace import Workspace
 from odfbuild.survey.faults import fault_of
 from odfbuild.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What is known of polling sources, why some cannot be ingested, files edited since read."""
+    """What is known of polling sources, why some cannot be ingested, files that no run reads."""
 
     facts: dict[str, SourceFacts]
     refusals: dict[str, OdfbuildError]
-    edited: tuple[ChainDrift, ...]
+    unread: tuple[ChainDrift, ...]
 
 
 def probe_all(
     project: Project,
+    workspace: Workspace,
     definitions: Iterable[Definition],
     projections: Mapping[str, Projection],
     memory: Memory,
@@ -46,7 +48,7 @@ def probe_all(
     aliases = {name.lower(): name for name in projections}
     facts: dict[str, SourceFacts] = {}
     refusals: dict[str, OdfbuildError] = {}
-    edited: list[ChainDrift] = []
+    unread: list[ChainDrift] = []
     known = marked(project.config.cache)
     contents = KnownContents(project.config.cache)
     boundary = project.config.boundary
@@ -78,41 +80,49 @@ def probe_all(
             )
             if project.config.ingest.skips_bad_records(name):
                 facts[name] = replace(facts[name], exact=False)
-            found = _edited(project, definition, chain, facts[name], listed) if is_known else None
+            found = (
+                _unread(project, workspace, definition, chain, facts[name], listed)
+                if chain is not None and is_known
+                else []
+            )
         except IngestError as error:
             refusals[name] = error.or_at(_event_place(project, definition, index))
             continue
         except Exception as error:  # whatever is wrong with one source, the others are looked at
             refusals[name] = fault_of(project.config.cache, "looking at", name, error)
             continue
-        if found is None:
+        if not found:
             memory.watched(definition, completed(seen, facts[name], root))
-        else:
-            edited.append(found)  # and the next plan looks again
+        unread += found  # and the next plan looks again
     contents.save()
-    return Probed(facts, refusals, tuple(edited))
+    return Probed(facts, refusals, tuple(unread))
 
 
-def _edited(
+def _unread(
     project: Project,
+    workspace: Workspace,
     definition: Definition,
-    chain: Projection | None,
+    chain: Projection,
     facts: SourceFacts,
     listed: list[str],
-) -> ChainDrift | None:
-    """That files which no run will read are not what they were when they were read."""
+) -> list[ChainDrift]:
+    """That files which no run will read came too late, or are not what they were when read."""
     last = last_name(polling_state(chain))
-    if chain is None or last is None:
-        return None
-    root = project.config.root
+    if last is None:
+        return []
+    root = str(project.config.root)
     coming = set(facts.files)
-    behind = [path for path in listed if display_name(path, str(root)) not in coming]
-    files = ReadMarks(project.config.cache, chain.dataset_id).edited(behind)
-    if not files:
-        return None
-    from odfbuild.survey.source_drift import edited_files
+    behind = [path for path in listed if display_name(path, root) not in coming]
+    marks = ReadMarks(project.config.cache, chain.dataset_id)
+    edited, unmarked = marks.edited(behind), marks.unmarked(behind)
+    if not edited and not unmarked:
+        return []
+    from odfbuild.survey.source_drift import edited_files, passed_over
 
-    return edited_files(definition, files, last, str(root))
+    # The chain, which is long, tells what other machines have read.
+    late = passed_over(workspace, definition, chain, unmarked, last, root) if unmarked else None
+    told = edited_files(definition, edited, last, root) if edited else None
+    return [each for each in (late, told) if each is not None]
 
 
 def _polling_source(definition: Definition) -> tuple[SetPollingSource | None, int]:

@@ -29,8 +29,8 @@ from odfbuild.project.load import read_project
 from odfbuild.project.model import Config, Definition, Project, has_windows
 from odfbuild.project.overrides import NO_OVERRIDES, Overrides
 from odfbuild.project.settings.watermarks import rule_of
+from odfbuild.python_gc import paused_collector
 from odfbuild.repository.fetch_on_demand import workspace_of
-from odfbuild.store.collector import paused_collector
 from odfbuild.store.workspace import Workspace
 from odfbuild.survey.decision_cache import KnownOrder, NoDrift, remembered
 from odfbuild.survey.definitions import renames_of
@@ -159,7 +159,7 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         graph = find_graph(project, projections, KnownOrder(project.config), damaged)
         faults = faults_of(project, graph, renamed(damaged, renames))
         slices = ChainSlices(projections, _BlockReader(workspace, renames).read)
-        probed = probe_all(project, project.definitions, projections, memory)
+        probed = probe_all(project, workspace, project.definitions, projections, memory)
         due = _due_by_clock(project, project.definitions, projections)
         for definition in due.values():
             memory.watched(definition, None)  # what follows from the clock is not remembered
@@ -193,7 +193,9 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         # What an option leaves out or asks for changes what readers are planned to do, this once.
         selected = [each for each in project.definitions if each.name in chosen]
         fresh = Memory({}, {}, memory.lineages, memory.right)
-        probed = probe_all(project, selected, projections, fresh, plan_request.fetch_uncacheable)
+        probed = probe_all(
+            project, workspace, selected, projections, fresh, plan_request.fetch_uncacheable
+        )
         if branch is not None:
             probed.refusals.update(branch.refusals(selected))
         rebuilt, deleted, corrected = _asked_for(plan_request, found, left_out)
@@ -223,8 +225,8 @@ def _survey(start: Path | None, plan_request: PlanRequest, given: Overrides) -> 
         found = replace(found, plan=plan)
     plan = _with_drift(_with_places(found.plan, project), found, heads)
     plan = _with_windows(plan, found, slices)
-    if probed.edited:
-        plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.edited)))
+    if probed.unread:
+        plan = replace(plan, drift=_by_dataset((*plan.drift, *probed.unread)))
     return replace(found, plan=_with_tables(plan, found, plan_request.rewrites))
 
 

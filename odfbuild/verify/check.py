@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import EngineFactory
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.odf.model import TransformSql
@@ -23,7 +24,7 @@ from odfbuild.verify.signatures import Signature, signatures
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Displayed):
     """All findings, what was recomputed (`None`: only integrity was checked), who signed what."""
 
     findings: tuple[Finding, ...]

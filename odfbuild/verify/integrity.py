@@ -21,8 +21,8 @@ from odfbuild.odf.model import AddData, ExecuteTransform, MetadataBlock, Seed, S
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import read_inside
+from odfbuild.store.projections import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
 from odfbuild.store.storage import ObjectKind
-from odfbuild.store.workspace import IDENTITY_HELP, SAME_IDENTITY, same_but_for_case
 from odfbuild.verify.finding import Finding, fault
 from odfbuild.verify.objects import Fault, check_checkpoint, check_slice
 

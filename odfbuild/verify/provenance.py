@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import (
     Engine,
     Origin,
@@ -86,7 +87,7 @@ class TracedColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedRecords:
+class TracedRecords(Displayed):
     """Records of a dataset, and the records of its inputs that they come from.
 
     `whole`: why these are all records that were read, and not those that were needed. `sample` are

@@ -258,7 +258,7 @@ def test_what_came_to_count_on_it_since_the_plan_keeps_it(tiny: Tiny, applied: P
 def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
     tiny: Tiny, applied: Program, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    from odfbuild.store import bin
+    from odfbuild.store import deleted
 
     before, keys = everything(tiny, "second"), keys_of(tiny)
     head = before["refs/head"].decode()
@@ -268,7 +268,7 @@ def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
         """Kill the process at one of the steps that make something durable."""
         left = [step]
         for name in ("make_folder", "sync_folder"):
-            original = getattr(bin, name)
+            original = getattr(deleted, name)
 
             def counted(*given: Any, original: Any = original) -> None:
                 left[0] -= 1
@@ -276,7 +276,7 @@ def test_a_deletion_or_restoration_that_is_cut_off_anywhere_loses_nothing(
                     raise SystemExit("killed")
                 original(*given)
 
-            patch.setattr(bin, name, counted)
+            patch.setattr(deleted, name, counted)
 
     for command in (
         ("apply", "-y", "--allow", "delete:second"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odfbuild.apply import planned_files
+from odfbuild.apply.roots import planned_files
 from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.ingest.fetch import Fetched

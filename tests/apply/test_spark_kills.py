@@ -134,6 +134,26 @@ def test_a_run_killed_in_a_commit_of_several_files_is_completed_by_the_next(
         shutil.rmtree(tiny.root)
 
 
+def test_a_run_killed_among_roots_that_were_read_together_is_completed_by_the_next(
+    killer: Killer, tmp_path: Path
+) -> None:
+    before = Tiny.fresh(tmp_path / "before")
+    (before.root / "datasets/derived.yaml").unlink()
+    definition = (before.root / "datasets/root.yaml").read_text()
+    for name in ("second", "third"):
+        text = definition.replace("name: root", f"name: {name}")
+        (before.root / f"datasets/{name}.yaml").write_text(text)
+    after = copy(before, tmp_path / "after")
+    code, steps = killer.run(after.root, *APPLY)
+    assert code == 0, (after.root / "run.log").read_text()
+    world = World(before, after, steps)
+    for kill_at in range(2, steps, steps // 4):
+        tiny = copy(before, tmp_path / str(kill_at))
+        assert killer.run(tiny.root, *APPLY, kill_at=kill_at) == (KILLED, kill_at)
+        check(killer, world, tiny, f"step {kill_at} of {steps}")
+        shutil.rmtree(tiny.root)
+
+
 def test_what_a_killed_engine_had_for_itself_is_collected(tmp_path: Path) -> None:
     """Its folder lies outside of the project; those of running and of other ones are left alone."""
     script = (

@@ -26,6 +26,7 @@ from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results import small_jobs as few
 from odfbuild.engine.spark.results import sorted_parts
 from odfbuild.engine.spark.start import start_engine
+from odfbuild.odf.model import TransformSql
 from tests.engine.inputs import sql
 from tests.engine.queries import ALL, ONE_OF_EACH
 from tests.engine.stepwise import Derived, Source, millis
@@ -54,8 +55,8 @@ class Varied(SparkEngine):
         self.partitions = partitions
 
     @contextmanager
-    def request(self, dataset: str) -> Iterator[Any]:
-        with super().request(dataset) as spark:
+    def request(self, dataset: str, transform: TransformSql | None = None) -> Iterator[Any]:
+        with super().request(dataset, transform) as spark:
             spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
             spark.conf.set("spark.sql.adaptive.enabled", str(self.partitions > 1).lower())
             if self.partitions > 1:

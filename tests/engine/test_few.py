@@ -142,6 +142,42 @@ def test_records_handed_over_are_the_records_of_the_file(
         assert repr(found.to_pylist()) == repr(expected.to_pylist())
 
 
+_PART = "SELECT event_time, city, population FROM {} WHERE population >= {}"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("cities", 2), ("towns", 1)],
+        [("towns", 0), ("cities", 3), ("towns", 2)],
+        [("cities", 99), ("towns", 99)],
+        [("cities", 0), ("cities", 0)],
+    ],
+    ids=str,
+)
+def test_records_of_several_inputs_are_put_together_without_a_job_in_the_order_of_one(
+    spark_engine: SparkEngine, tmp_path: Path, parts: list[tuple[str, int]]
+) -> None:
+    (tmp_path / "towns").mkdir()
+    cities = slices(tmp_path, rows(0, 5), rows(5, 3))
+    towns = replace(slices(tmp_path / "towns", rows(0, 4)), alias="towns")
+    query = sql(" UNION ALL ".join(_PART.format(*each) for each in parts))
+    found = []
+    for number, computes in enumerate((few.collect_computed, lambda *_: False)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        name = f"put together {number}"
+        step = replace(task(folder, query, cities, towns), dataset=name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(few, "collect_computed", computes)
+            found.append(read(spark_engine.transform(step).parts))
+        with spark_engine.request("few") as spark:
+            jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(name)
+        assert bool(jobs) is (number == 1)
+    in_place, by_job = found
+    assert in_place.equals(by_job)
+
+
 @pytest.mark.parametrize(
     "unlike",
     [

@@ -11,6 +11,7 @@ MAPS = [
     "SELECT * EXCEPT (a), 'GROUP BY' AS b -- JOIN\n FROM t /* DISTINCT */",
     "SELECT * FROM a UNION ALL SELECT * FROM b",
     "WITH x AS (SELECT * FROM t) SELECT `order`, x.limit, offset FROM x",
+    "SELECT * EXCEPT (offset, op, system_time) FROM t WHERE offset > 5 AND (n - offset) > 2",
     "SELECT event_time, word FROM t LATERAL VIEW explode(words) AS word",
 ]
 STREAMS = [
@@ -33,6 +34,7 @@ CHANGELOGS = {
     "SELECT a FROM t UNION SELECT a FROM u": "DISTINCT at line 1, column 17",
     "SELECT a FROM t EXCEPT SELECT a FROM u": "EXCEPT at line 1, column 17",
     "SELECT a FROM t ORDER BY a LIMIT 3": "ORDER BY at line 1, column 17",
+    "SELECT a FROM t OFFSET 2": "OFFSET at line 1, column 17",
     "SELECT a.event_time FROM a LEFT JOIN b ON a.x = b.x": "a join at line 1, column 33",
     "SELECT a.event_time FROM a JOIN a AS b ON a.x = b.x": "a join at line 1, column 28",
     "SELECT a.event_time FROM a JOIN b FOR SYSTEM_TIME AS OF a.event_time ON a.x = b.x": (

@@ -7,7 +7,7 @@ import pytest
 from py4j.finalizer import ThreadSafeFinalizer
 
 from odfbuild.engine.spark.engine import SparkEngine
-from odfbuild.store.collector import paused_collector
+from odfbuild.python_gc import paused_collector
 from tests.engine.inputs import rows, slices, sql, task
 
 pytestmark = pytest.mark.spark

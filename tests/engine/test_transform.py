@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from odfbuild.engine.contract import Engine, InputSlices, Vocabulary
-from odfbuild.errors import Errors, OdfbuildError, QueryError
+from odfbuild.engine.spark.queries import transform
+from odfbuild.errors import Errors, InDefinition, OdfbuildError, QueryError
 from tests.engine.inputs import SCHEMA, read, rows, slices, sql, task
 
 pytestmark = pytest.mark.spark
@@ -39,6 +40,16 @@ def test_several_steps_and_inputs_are_joined_by_union(spark_engine: Engine, tmp_
     )
     result = spark_engine.transform(task(tmp_path, query, one, two))
     assert read(result.parts)["population"].to_pylist() == [0, 1, 2, 0, 1]
+
+
+def test_a_query_that_was_found_right_is_not_checked_again_when_its_chain_pins_a_version(
+    spark_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = sql("SELECT event_time, population + 7 AS pinned FROM cities")
+    spark_engine.validate("d", query, [CITIES], VOCAB)
+    monkeypatch.setattr(transform, "check_steps", None)
+    step = task(tmp_path, replace(query, version="4.3.0"), slices(tmp_path, rows(0, 3)))
+    assert read(spark_engine.transform(step).parts)["pinned"].to_pylist() == [7, 8, 9]
 
 
 def test_the_engine_says_how_far_it_is_with_a_dataset(spark_engine: Engine, tmp_path: Path) -> None:
@@ -150,6 +161,13 @@ REFUSED = {
     "SELECT event_time, CAST(op AS STRING) AS op FROM cities": ("E0514", None, None, "AS INT"),
     "SELECT event_time, CAST(op AS BIGINT) AS op FROM cities": ("E0514", None, None, "AS INT"),
     "SELECT event_time, OP FROM cities": ("E0514", None, None, "`op`"),
+    "SELECT event_time, row_number() OVER (ORDER BY offset) AS n,\n"
+    "lag(city) OVER (ORDER BY event_time) AS x FROM cities": (
+        "E0506",
+        2,
+        1,
+        "ORDER BY event_time, city, offset",
+    ),
     "SELECT event_time, 1 AS a, 2 AS A FROM cities": ("E0511", None, None, ""),
     "SELECT event_time, NULL AS a FROM cities": ("E0510", None, None, ""),
     "SELECT event_time, map('a', 1) AS a FROM cities": ("E0510", None, None, ""),
@@ -176,8 +194,11 @@ def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
 def test_a_record_that_makes_a_valid_query_fail_is_the_data_s_fault(
     spark_engine: Engine, tmp_path: Path
 ) -> None:
-    query = sql("SELECT event_time, CAST(city AS INT) AS n FROM cities")
+    query = sql("SELECT event_time,\n  CAST(city AS INT) AS n FROM cities")
     with pytest.raises(QueryError) as caught:
         spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, 3))))
     assert caught.value.code == "E0517"
     assert "city-0" in caught.value.message
+    assert caught.value.location == InDefinition.query(
+        0, 2, 3, "  CAST(city AS INT) AS n FROM cities", len("CAST(city AS INT)")
+    )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odfbuild.odf.extra import extra_to_json
+from odfbuild.odf.extra_attributes import extra_to_json
 from odfbuild.odf.flatbuffers.form import encode_message
 from odfbuild.odf.flatbuffers.tables import timestamp
 from odfbuild.odf.generate import DEFAULT_FOLDER

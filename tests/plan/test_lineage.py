@@ -133,6 +133,22 @@ def test_windows_of_time_are_understood() -> None:
     }
 
 
+@pytest.mark.parametrize("window", ["window", "session_window"])
+def test_the_column_that_a_window_of_time_makes_comes_from_its_time(window: str) -> None:
+    found = told(
+        f"SELECT {window}.start AS event_time, {window}.end, carrier, max(dep_delay) AS n "
+        f"FROM flights GROUP BY {window}(event_time, '1 day'), carrier "
+        f"HAVING max(distance) > 5 AND {window}.end > DATE '2013-01-01'"
+    )
+    assert found == {
+        "event_time": "f.event_time derivation",
+        "end": "f.event_time derivation",
+        "carrier": "f.carrier copy",
+        "n": "f.dep_delay derivation",
+        "": "f.carrier grouping, f.distance filter, f.event_time filter, f.event_time grouping",
+    }
+
+
 def test_an_alias_may_be_used_in_the_same_list() -> None:
     found = told("SELECT dep_delay + 1 AS d, d * 2 AS e FROM flights")
     assert found["e"] == "f.dep_delay derivation"
@@ -152,7 +168,7 @@ def test_an_alias_may_be_used_in_the_same_list() -> None:
         "SELECT count(*) AS n FROM flights GROUP BY ALL",
         "SELECT carrier FROM flights VERSION AS OF 3",
         "(SELECT carrier FROM flights) ORDER BY carrier LIMIT 2",
-        "SELECT window.start AS s FROM flights GROUP BY window(event_time, '1 day')",
+        "SELECT window.start AS s FROM flights window",
         "not SQL at all (",
         "SELECT 1; SELECT 2",
         "DROP TABLE flights",

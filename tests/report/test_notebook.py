@@ -94,9 +94,9 @@ def test_values_of_the_interface_show_themselves_in_notebooks(
     shown = {
         "project": project._repr_html_(),
         "dataset": project["derived"]._repr_html_(),
-        "plan": project.plan()._repr_html_(),  # type: ignore[attr-defined]
-        "graph": project.graph()._repr_html_(),  # type: ignore[attr-defined]
-        "verdict": project.verify(integrity=True)._repr_html_(),  # type: ignore[attr-defined]
+        "plan": project.plan()._repr_html_(),
+        "graph": project.graph()._repr_html_(),
+        "verdict": project.verify(integrity=True)._repr_html_(),
     }
     assert not any(map(COMPLAINT.search, shown.values()))
     assert "never applied" in shown["project"] and "<svg" in shown["project"]
@@ -111,7 +111,7 @@ def test_what_verification_found_is_a_table(tiny: Tiny, odfbuild: Program) -> No
     (file,) = (tiny.root / "chains/root/data").iterdir()
     file.chmod(0o644)
     file.write_bytes(b"broken")
-    shown = Project(tiny.root).verify(integrity=True)._repr_html_()  # type: ignore[attr-defined]
+    shown = Project(tiny.root).verify(integrity=True)._repr_html_()
     assert "<th>finding</th>" in shown and ">root<" in shown
 
 

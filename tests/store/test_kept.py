@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odfbuild.store.incremental_cache import Kept
+from odfbuild.store.disposable import Kept
 
 STAMP = b"stamp\n"
 MANY = {f"key-{number:03}": (number, number + 1) for number in range(100)}

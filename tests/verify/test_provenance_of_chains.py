@@ -97,7 +97,7 @@ def test_records_are_traced_by_what_was_in_force_down_to_the_files(odfbuild: Pro
     with pytest.raises(RecordsError, match="no record with these values") as missing:
         derived.provenance({**row, "value": 1})
     assert missing.value.code == "E1248"
-    shown = from_row._repr_html_()  # type: ignore[attr-defined]
+    shown = from_row._repr_html_()
     assert "data/2.csv" in shown and "<strong>derived</strong>, record 3" in shown
     wrong = odfbuild("provenance", "derived", "--where", "valeu > 1")
     assert wrong.code == 1

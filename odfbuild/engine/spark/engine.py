@@ -33,6 +33,7 @@ from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
 from odfbuild.engine.spark.queries.checks import violations
+from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
 from odfbuild.engine.spark.queries.transform import (
@@ -129,7 +130,7 @@ class SparkEngine:
         """See `contract.Engine`."""
 
         def work(again: bool) -> TransformResult:
-            with self.request(task.dataset) as spark:
+            with self.request(task.dataset, task.transform) as spark:
                 result = derive(spark, _afresh(task) if again else task)
                 return replace(result, stayed=why_here(spark))
 
@@ -165,7 +166,7 @@ class SparkEngine:
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
         """See `contract.ReadsTogether`."""
         session = self._session
-        if session.remote is not None or not all(map(can_be_together, tasks)):
+        if session.remote is not None or not can_be_together(tasks):
             return None
         reached = [replace(e, file=session.within_reach(e.file, e.scratch)) for e in tasks]
 
@@ -226,9 +227,12 @@ class SparkEngine:
         self._session.stop()
 
     @contextmanager
-    def request(self, dataset: str) -> Iterator[SparkSession]:
+    def request(
+        self, dataset: str, transform: TransformSql | None = None
+    ) -> Iterator[SparkSession]:
         """A session for one piece of work; what fails in it becomes an error for people.
 
+        With `transform`, an error that the data caused has its place there.
         Raises `JvmEnded` when the JVM ended meanwhile.
         """
         session = self._recovery.live()
@@ -253,7 +257,7 @@ class SparkEngine:
         except Exception as error:
             raised = why_lost(error, session, dataset)
             if raised is None and not isinstance(error, OdfbuildError):
-                raised = _no_room(error, dataset) or _from_run_time(error, dataset)
+                raised = _no_room(error, dataset) or _from_run_time(error, dataset, transform)
             if raised is None:
                 raise
             raise raised from None
@@ -302,7 +306,9 @@ def _no_room(error: Exception, dataset: str) -> EnvironmentProblem | None:
     )
 
 
-def _from_run_time(error: Exception, dataset: str) -> QueryError | None:
+def _from_run_time(
+    error: Exception, dataset: str, transform: TransformSql | None
+) -> QueryError | None:
     """An error that the data caused while a query ran; `None` for anything else."""
     from pyspark.errors import PySparkException
 
@@ -311,11 +317,13 @@ def _from_run_time(error: Exception, dataset: str) -> QueryError | None:
     condition = str(error.getCondition() or "")
     if not condition:
         return None
+    steps = (transform.queries or ()) if transform is not None else ()
     # The settings that Spark goes on to recommend are pinned.
     text = re.split(r"SQLSTATE|If necessary,? set", message(error))[0]
     return QueryError(
         text.removeprefix(f"[{condition}] ").rstrip(". "),
         code="E0517",
+        location=place_at_run_time(error, [step.query for step in steps]),
         dataset=dataset,
         notes=("the query is valid, but a record of the input makes it fail",),
         help="filter such records out, or use a form that gives NULL, such as try_cast",

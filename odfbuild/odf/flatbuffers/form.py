@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.odf.extra import extra_to_json
+from odfbuild.odf.extra_attributes import extra_to_json
 from odfbuild.odf.flatbuffers.reader import (
     MANIFEST_KIND,
     READ_VERSIONS,

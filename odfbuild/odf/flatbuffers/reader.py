@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
-from odfbuild.odf.extra import extra_from_json
+from odfbuild.odf.extra_attributes import extra_from_json
 from odfbuild.odf.flatbuffers.tables import (
     BROKEN,
     MalformedBlock,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from odfbuild.errors import IntegrityError
-from odfbuild.odf.extra import extra_problem
+from odfbuild.odf.extra_attributes import extra_problem
 from odfbuild.odf.model import (
     DataField,
     DataSchema,

@@ -69,6 +69,7 @@ def _query(text: str, relations: _Relations) -> Lineage:
         raise _NotUnderstood
     _refuse_what_is_not_followed(statements[0])
     tables = _numbered_tables(statements[0], relations)
+    _write_windows_out(statements[0], tables)
     schema = MappingSchema(
         {name: dict.fromkeys(each.columns, "") for name, each in tables.items()},
         dialect="spark",
@@ -139,6 +140,29 @@ def _numbered_tables(statement: Any, relations: _Relations) -> dict[str, Lineage
             column.set("db", None)
             column.set("catalog", None)
     return {number: relations[name] for name, number in numbers.items()}
+
+
+def _write_windows_out(statement: Any, tables: _Relations) -> None:
+    """Write `window.start` as the call in GROUP BY that makes the column `window`."""
+    from sqlglot import exp
+
+    calls: dict[int, dict[str, Any]] = {}
+    for group in statement.find_all(exp.Group):
+        for call in group.expressions:
+            name = _WINDOWS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else None
+            if name is not None and not any(name in each.columns for each in tables.values()):
+                calls.setdefault(id(group.parent), {})[name] = call
+    for column in list(statement.find_all(exp.Column)) if calls else ():
+        made = calls.get(id(column.parent_select), {})
+        call = made.get((column.table or column.name).lower())
+        if call is not None:
+            part = exp.to_identifier(column.name)
+            new = call.copy()
+            column.replace(exp.Dot(this=new, expression=part) if column.table else new)
+
+
+_WINDOWS = {"time_window": "window", "session_window": "session_window"}
+"""Functions that group by time, as they are spelled here, and the columns that they make."""
 
 
 @dataclass(slots=True)

@@ -223,10 +223,13 @@ class _Checker(Reader):
             str.lower, (vocab.offset, vocab.system_time)
         ):
             return
+        system = f"{vocab.offset}, {vocab.operation_type}, {vocab.system_time}"
         self.tell(
             "E0514",
             f"the result has a column '{column.name}', which is a system column",
-            f"leave it out, or rename it: {column.name} AS source_{column.name}",
+            f"list the columns, or leave those of the system out: * EXCEPT ({system})"
+            if item.is_star
+            else f"leave it out, or rename it: {column.name} AS source_{column.name}",
             item,
         )
 

@@ -296,7 +296,7 @@ WRONG = [
         "SELECT «*», city AS town FROM (SELECT event_time, system_time, city FROM cities) c",
         "E0514",
         "'system_time', which is a system column",
-        "leave it out",
+        "* EXCEPT (offset, op, system_time)",
     ),
 ]
 """Query, code, a part of the message, a part of the help."""

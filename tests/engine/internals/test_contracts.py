@@ -455,6 +455,11 @@ def test_records_are_handed_over_and_taken_back_as_streams_of_arrow(
         frame = records.frame_of(spark, str(given), schema)
         assert records.write_computed(frame.selectExpr("x + 1 AS x"), taken, 100)
         assert pa.ipc.open_stream(taken).read_all()["x"].to_pylist() == [2, 3]
+        both = frame.selectExpr("x + 1 AS x").unionAll(frame.where("x > 1").unionAll(frame))
+        assert records.write_computed(both, taken, 5), "internals.records._computed"
+        assert pa.ipc.open_stream(taken).read_all()["x"].to_pylist() == [2, 3, 2, 1, 2]
+        assert not records.write_computed(both, taken, 4)
+        assert not records.write_computed(frame.unionAll(spark.range(2)), taken, 100)
     finally:
         process.set_up(spark, records.BY_JOBS_ONLY)
     assert not records.write_computed(frame.selectExpr("x + 2 AS x"), taken, 100), (

@@ -73,6 +73,7 @@ class Classes:
         self.inherits = load(EXPRESSIONS + "InheritAnalysisRules")
         self.plan = load(PLANS + "LogicalPlan")
         self.local = load(PLANS + "LocalRelation")
+        self.union = load(PLANS + "Union")
 
         self.kinds: dict[str, Any] = {}
         """What was found out about classes, by name."""

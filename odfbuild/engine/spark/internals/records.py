@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odfbuild.engine.spark.internals.jvm import classes_in
+from odfbuild.engine.spark.internals.jvm import Classes, classes_in, items
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,20 +38,36 @@ def frame_of(spark: SparkSession, stream: str, schema: StructType) -> DataFrame:
     return DataFrame(python.toDataFrame(batches, schema.json(), spark._jsparkSession), spark)
 
 
-def write_computed(frame: DataFrame, stream: str, rows_at_once: int) -> bool:
+def write_computed(frame: DataFrame, stream: str, most: int) -> bool:
     """Write the records of a result that the optimiser has computed already to a file `stream`.
 
-    In Arrow's format of streams. `False`, and nothing written, where it has not.
+    In Arrow's format of streams. `False`, and nothing written, where it has not, or where there are
+    more than `most`.
     """
     known = classes_in(frame.sparkSession._jvm)
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    if not known.local.isInstance(plan):
+    rows = _computed(known, frame._jdf.queryExecution().optimizedPlan())
+    if rows is None or rows.size() > most:
         return False
-    rows = known.batches.toBatchIterator(
-        plan.data().iterator(), frame._jdf.schema(), rows_at_once, "UTC", False, False, None
+    batches = known.batches.toBatchIterator(
+        rows.iterator(), frame._jdf.schema(), most, "UTC", False, False, None
     )
-    _write(frame, rows, stream)
+    _write(frame, batches, stream)
     return True
+
+
+def _computed(known: Classes, plan: Any) -> Any:
+    """The rows of an optimised plan in which nothing is left to compute, in order; else `None`."""
+    if known.local.isInstance(plan):
+        return plan.data()
+    if not known.union.isInstance(plan):
+        return None
+    found = known.no_items
+    for child in items(plan.children()):
+        rows = _computed(known, child)
+        if rows is None:
+            return None
+        found = found.concat(rows)
+    return found
 
 
 def write_collected(frame: DataFrame, stream: str) -> None:

@@ -102,7 +102,8 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
 
     Raises whatever a bad record or a wrong header makes of it.
     """
-    task = replace(tasks[0], event_times=tuple(each.event_time for each in tasks))
+    times = tuple(each.event_time for each in tasks)
+    task = replace(tasks[0], event_times=times, apart=tasks[0].dataset != tasks[-1].dataset)
     bad = BadRecords(task)
     set_up(spark, tasks)
     found = read_source(spark, task, bad, others=tasks[1:])
@@ -137,7 +138,7 @@ def merged(
             seen = prior.seen_keys(frame, strategy.primary_key)
             if seen is not None:
                 frame = unseen(frame, seen, strategy.primary_key)
-            if FILE in frame.columns:
+            if FILE in frame.columns and not task.apart:
                 frame = first_file_of_each_key(frame, strategy.primary_key)
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():

@@ -259,6 +259,7 @@ class Analysed:
         """
         rows = plan.child
         names = Names(plan, self.findings.sql)
+        beside = _window_outputs(rows)
         for named in plan.columns:
             expression = next(_find(named, "WindowExpression"), None)
             if expression is None or not depends_on_ties(expression):
@@ -270,7 +271,11 @@ class Analysed:
                 function = expression.function
                 if function.kind == "AggregateExpression":
                     function = function.function
-                columns = [name for each in missing for name in names.columns(each)]
+                nameable = [each for each in missing if each.id not in beside]
+                columns = [name for each in nameable for name in names.columns(each)]
+                if len(nameable) < len(missing):
+                    offsets = self.findings.offsets.values()
+                    columns += offsets if len(offsets) == 1 else ["the offset of each input"]
                 self.findings.order(
                     expression,
                     f"{function.function_name}() OVER is ambiguous where its ORDER BY has ties",
@@ -329,6 +334,18 @@ def _plain(expressions: Iterable[Node]) -> frozenset[int]:
         for each in expressions
         if each.kind == "AttributeReference" and not is_collated(each)
     )
+
+
+def _window_outputs(rows: Node) -> frozenset[int]:
+    """Results of window functions of the same SELECT, which no ORDER BY in it can name.
+
+    Spark computes them one below another.
+    """
+    found: frozenset[int] = frozenset()
+    while rows.kind == "Window":
+        found |= frozenset(each.id for each in rows.columns)
+        rows = rows.child
+    return found
 
 
 def _all_columns(order: Iterable[str]) -> str:

@@ -149,6 +149,21 @@ def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
     )
 
 
+def place_at_run_time(error: Any, queries: Sequence[str]) -> Location | None:
+    """Where in the queries the expression is that failed on a record, where Spark tells it."""
+    contexts = error.getQueryContext() or []
+    found = re.search(r"== SQL .*\(line (\d+), position (\d+)\) ==", str(error))
+    if not contexts or found is None:
+        return None
+    line, column = int(found.group(1)), int(found.group(2))
+    fragment = contexts[0].fragment().partition("\n")[0]
+    for step, sql in enumerate(queries):
+        lines = sql.splitlines()
+        if line <= len(lines) and lines[line - 1].startswith(fragment, column - 1):
+            return locate(step, sql, line, column, len(fragment))
+    return None
+
+
 def unfit_columns(frame: DataFrame, dataset: str) -> list[QueryError]:
     """Columns of a result that cannot be committed: unfit types, names that are there twice."""
     errors = []

@@ -31,7 +31,7 @@ from odfbuild.engine.spark.queries.modes.shape import Joined, Windowed, shape_of
 from odfbuild.engine.spark.queries.temporal import make_view, rewrite, versions_of, views_of
 from odfbuild.engine.spark.queries.validate import NO_OFFSETS, check_steps, result_of, screen_steps
 from odfbuild.engine.spark.results import small_jobs as few
-from odfbuild.engine.spark.results.executor import write_parts
+from odfbuild.engine.spark.results.executor import computes_here, write_parts
 from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.order import committed_form, time_first
 from odfbuild.engine.spark.results.sorted_parts import ordered_parts
@@ -100,9 +100,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
         case Mode.MAP:
-            if found.report.quick:
-                few.compute_in_place(spark)
-            made = _written(result, task)
+            made = _mapped(result, task, quick=found.report.quick)
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
@@ -177,9 +175,12 @@ def _tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
     return files
 
 
-def _written(frame: DataFrame, task: TransformTask) -> Made:
+def _mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
+    folder = task.scratch / "parts"
+    if quick and computes_here(frame.sparkSession) and few.collect_computed(frame, folder):
+        return tuple(folder.iterdir()), set()
     files = _tuned(frame, task)
-    return write_parts(frame, task.scratch / "parts"), files
+    return write_parts(frame, folder), files
 
 
 def _in_order_of_time(frame: DataFrame, task: TransformTask) -> Made:
@@ -293,10 +294,11 @@ def _checked_steps(
     offsets: Mapping[str, str] = NO_OFFSETS,
 ) -> Report:
     """Check queries, unless they were found right over inputs with the same `columns` before."""
-    key = repr((transform, names, columns, offsets))
+    # Its chain pins a version, which the definition that was checked before had not yet.
+    key = repr((replace(transform, version=None), names, columns, offsets))
     known = _RIGHT.get(key)
     if known is not None:
-        plan, frame = result_of(spark, steps_of(runnable(transform, dataset)))
+        plan, frame = result_of(spark, steps_of(in_spark(spark, transform, dataset, names)))
         return replace(known, plan=plan, result=frame)
     with as_written(transform):
         steps = steps_of(in_spark(spark, transform, dataset, names))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, Outlined
+from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, Outlined, plan_of
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.determinism import Analysed
@@ -101,11 +101,10 @@ def result_of(spark: SparkSession, steps: Sequence[Step]) -> tuple[Node, DataFra
     """Plan and lazy result of queries that were checked, over the views of this session."""
     catalyst = Catalyst(spark)
     for step in steps:
-        plan = catalyst.analyse(catalyst.parse(step.sql))
-        frame = catalyst.frame(plan)
+        frame = catalyst.frame(catalyst.parse(step.sql))
         if step.alias is not None:
             catalyst.show(frame, step.alias)
-    return plan, frame
+    return plan_of(frame), frame
 
 
 def _one(

@@ -137,16 +137,27 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
     return parse_ddl(read.ddl_schema) if read.ddl_schema else None
 
 
-def can_be_together(task: IngestTask) -> bool:
-    """Whether its file can be read in one job with others, as far as its task tells.
+def can_be_together(tasks: Sequence[IngestTask]) -> bool:
+    """Whether their files can be read in one job, as far as the tasks tell.
 
-    The columns are known, and what is appended depends on the keys of earlier records at most.
+    The columns are known, and what is appended depends on the keys of earlier records at most; of
+    several datasets, on nothing but the file.
     """
+    first, names = tasks[0], {each.dataset for each in tasks}
+    if len(names) > 1:
+        known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
+        if len(names) < len(tasks) or not known or not all(map(first.is_like, tasks)):
+            return False
+    elif first.history_schema is None:
+        return False
+    return all(map(_is_regular, tasks))
+
+
+def _is_regular(task: IngestTask) -> bool:
     return (
         isinstance(task.read, ReadStepCsv | ReadStepNdJson)
         and isinstance(task.merge, MergeStrategyAppend | MergeStrategyLedger)
         and declared_columns(task.read) is not None
-        and task.history_schema is not None
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
         and task.file.stat().st_size > 0

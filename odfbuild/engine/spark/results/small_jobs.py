@@ -32,11 +32,9 @@ _ONE_TASK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
-_SHORT = {
-    MARK: "true",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+_INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
+_SHORT = {MARK: "true", "spark.sql.codegen.wholeStage": "false", **_INTERPRETED}
 _IN_ONE_PART = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 """To hand one side of a join around takes a job of its own."""
 
@@ -77,7 +75,25 @@ def collect(frame: DataFrame, folder: Path) -> bool:
 
     `False`, and no folder, where the session does not collect, or where there are too many.
     """
-    found = few_records(frame, folder.parent)
+    return _kept(few_records(frame, folder.parent), folder)
+
+
+def collect_computed(frame: DataFrame, folder: Path) -> bool:
+    """As `collect`, without a job; `False` where not all of the result comes of records at hand.
+
+    For results of quick expressions, because nothing can cancel it.
+    """
+    spark = frame.sparkSession
+    if spark.conf.get(MARK, None) == "false":
+        return False
+    set_up(spark, IN_PLACE | _INTERPRETED)
+    if _kept(computed(frame, folder.parent), folder):
+        return True
+    set_up(spark, _COMPILED)
+    return False
+
+
+def _kept(found: pa.Table | None, folder: Path) -> bool:
     if found is None:
         return False
     folder.mkdir()

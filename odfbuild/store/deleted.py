@@ -1,4 +1,4 @@
-"""The bin of deleted datasets, which are kept until `gc` removes them.
+"""Deleted datasets: they are in a bin until `gc` removes them.
 
 `<state>/.bin/<time>-<identity>/chain` is the folder of the dataset as it was. Its private key stays
 among the keys, and what a broker handed over for it lies beside the chain as `inbox`.

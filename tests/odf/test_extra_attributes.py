@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfbuild.odf.decode_errors import DecodeErrors
-from odfbuild.odf.extra import extra_from_json, extra_to_json
+from odfbuild.odf.extra_attributes import extra_from_json, extra_to_json
 from odfbuild.odf.model import SetDataSchema
 from odfbuild.odf.yaml_form import from_data
 from tests.odf.values import JSON

@@ -1,0 +1,1 @@
+"""Which files of roots are read, and which of them together."""
