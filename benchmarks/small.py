@@ -10,6 +10,7 @@ README.md in this folder says what the targets are.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -35,10 +36,14 @@ content:
   kind: Root
   metadata:
     - kind: SetPollingSource
-      fetch: {kind: FilesGlob, path: data/*.csv, order: ByName}
-      read: {kind: Csv, header: true, schema: [event_time TIMESTAMP, id BIGINT, amount INT]}
-      merge: {kind: Append}
+      fetch: {kind: FilesGlob, path: data/*, order: ByName}
+      read: {kind: %s, schema: [event_time TIMESTAMP, id BIGINT, amount INT]}
+      merge: {kind: %s}
 """
+CSV = "Csv, header: true"
+KINDS = [(CSV, merge) for merge in ("Ledger", "UpsertStream", "Snapshot")]
+KINDS += [(read, "Append") for read in ("NdJson", "Json", "Parquet")]
+"""What else a root may be, besides CSV that is appended."""
 TOTALS = """\
 kind: DatasetSnapshot
 version: 1
@@ -167,6 +172,18 @@ def files(work: Path, number: int) -> None:
     show(f"odfbuild apply, root of {number} files", many, *verdicts)
 
 
+def kinds(work: Path, number: int) -> None:
+    """What a further file of ten rows costs, by how files are read and merged."""
+    for read, merge in KINDS:
+        costs = []
+        for count in (2, number):
+            folder = work / f"{read[:3]}{merge}{count}"
+            costs.append(measure(APPLY, _root(folder, count, 10, read, merge)))
+        further = 1000 * (costs[1].cpu - costs[0].cpu) / (number - 2)
+        name = f"odfbuild apply, root of {number} files, {read.split(',')[0]}, {merge}"
+        show(name, costs[1], ("CPU ms a further file", further, 10.0))
+
+
 def slices(work: Path, number: int, times: int) -> None:
     """Work on `number` slices of ten rows, beside the same records in five slices."""
     few = _root(work / "five", 5, number * 2)
@@ -200,21 +217,34 @@ def _median(costs: Iterable[Cost]) -> Cost:
     return Cost(*map(median, zip(*each, strict=True)))
 
 
-def _root(folder: Path, number: int, rows: int) -> Path:
+def _root(folder: Path, number: int, rows: int, read: str = CSV, merge: str = "Append") -> Path:
     """A project with one root over `number` files of `rows` rows."""
     for name in ("datasets", "data"):
         (folder / name).mkdir(parents=True)
     (folder / "odfbuild.yaml").write_text("kind: Project\nversion: 1\ncontent: {name: small}\n")
-    (folder / "datasets/hourly.yaml").write_text(ROOT)
+    keyed = merge if merge == "Append" else f"{merge}, primaryKey: [id]"
+    (folder / "datasets/hourly.yaml").write_text(ROOT % (read, keyed))
     for file in range(number):
-        _file(folder, file, rows)
+        _file(folder, file, rows, read)
     return folder
 
 
-def _file(folder: Path, number: int, rows: int) -> None:
-    lines = [f"2026-01-01 00:00:00,{number * rows + row},{row % 97}" for row in range(rows)]
-    text = "\n".join(("event_time,id,amount", *lines)) + "\n"
-    (folder / f"data/{number:06}.csv").write_text(text)
+def _file(folder: Path, number: int, rows: int, read: str = CSV) -> None:
+    ids = range(number * rows, (number + 1) * rows)
+    time = "2026-01-01 00:00:00"
+    found = [{"event_time": time, "id": id, "amount": row % 97} for row, id in enumerate(ids)]
+    target = folder / f"data/{number:06}"
+    if read == "Parquet":
+        from pyarrow import Table, parquet
+
+        parquet.write_table(Table.from_pylist(found), target)
+    elif read == "Json":
+        target.write_text(json.dumps(found))
+    elif read == "NdJson":
+        target.write_text("".join(f"{json.dumps(row)}\n" for row in found))
+    else:
+        lines = [f"{time},{row['id']},{row['amount']}" for row in found]
+        target.write_text("\n".join(("event_time,id,amount", *lines)) + "\n")
 
 
 def main() -> None:
@@ -222,6 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--datasets", type=int, default=1000, help="0: leave that out")
     parser.add_argument("--files", type=int, default=600, help="0: leave that out")
+    parser.add_argument("--kinds", type=int, default=300, help="files of each kind; 0: leave out")
     parser.add_argument("--slices", type=int, default=5000, help="0: leave that out")
     parser.add_argument("--times", type=int, default=5, help="runs of each question")
     parser.add_argument("--dbt", help="program of dbt with its DuckDB adapter")
@@ -233,6 +264,8 @@ def main() -> None:
             datasets(work, options.datasets, options.dbt)
         if options.files:
             files(work, options.files)
+        if options.kinds:
+            kinds(work, options.kinds)
         if options.slices:
             slices(work, options.slices, options.times)
     finally:

@@ -386,6 +386,9 @@ class _Run:
             transaction = commit()
         for scratch in folders:
             shutil.rmtree(scratch, ignore_errors=True)
+        if len(batch) > 1:
+            # For the merge of the next batch.
+            keep_side_cars(self.workspace, item.name, source.merge if source else None)
         return transaction, note
 
     def _derive(

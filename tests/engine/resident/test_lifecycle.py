@@ -75,6 +75,16 @@ def test_commands_use_an_engine_that_was_started_until_it_is_stopped(
     assert len(user.workers()) == 2
 
 
+def test_files_are_read_together_by_the_engine_that_was_started(user: User, tiny: Tiny) -> None:
+    definition = (tiny.root / "datasets/root.yaml").read_text()
+    second = definition.replace("name: root", "name: second")
+    (tiny.root / "datasets/second.yaml").write_text(second)
+    pid = user.start(tiny)
+    user.run(tiny, "apply", "-y")
+    assert [str(pid), "together"] in [line[:2] for line in user.said()]
+    assert tiny.ids("second") == [1, 2, 3]
+
+
 def test_auto_starts_one_at_the_first_command_that_needs_it(user: User, tiny: Tiny) -> None:
     settings(tiny, resident="auto")
     user.run(tiny, "plan")

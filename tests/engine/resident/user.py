@@ -48,6 +48,9 @@ else:
             self._tell("cancelled")
             self.cancelled = True
 
+        def ingest_together(self, tasks):
+            self._tell("together")
+
         def transform(self, task):
             self._tell("transform")
             end = time.monotonic() + float(os.environ.get("PYTHON_TEST_SECONDS", 0))

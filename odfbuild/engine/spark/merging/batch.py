@@ -47,11 +47,13 @@ def conformed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
     `OP` is what the data says where the strategy lets it, otherwise 0 (append). Raises
     `IngestError` for columns that are missing, reserved, or of a wrong type.
     """
-    number = ROW if ROW in frame.columns else "monotonically_increasing_id()"
-    _check_strategy(frame.drop(ROW), task)
+    names = frame.schema.names
+    number = ROW if ROW in names else "monotonically_increasing_id()"
+    fields = [field for field in frame.schema.fields if field.name != ROW]
+    _check_strategy(fields, task)
     event_time = task.vocab.event_time
     columns = []
-    for field in frame.drop(ROW).schema.fields:
+    for field in fields:
         name = quote(field.name)
         if field.name == task.vocab.operation_type:
             continue
@@ -62,7 +64,7 @@ def conformed(frame: DataFrame, task: IngestTask, micros: Micros) -> DataFrame:
             columns.append(f"{value} AS {name}")
         else:
             columns.append(name)
-    if event_time not in frame.columns:
+    if event_time not in names:
         columns.append(f"CAST(NULL AS {_event_time_type(task)}) AS {quote(event_time)}")
     return frame.selectExpr(
         *columns,
@@ -93,13 +95,13 @@ def check_types(frame: DataFrame, task: IngestTask) -> None:
         )
 
 
-def _check_strategy(frame: DataFrame, task: IngestTask) -> None:
+def _check_strategy(fields: Sequence[StructField], task: IngestTask) -> None:
     vocab, strategy = task.vocab, task.merge
     reserved = {vocab.offset, vocab.system_time}
     if not isinstance(strategy, MergeStrategyChangelogStream | MergeStrategyUpsertStream):
         reserved.add(vocab.operation_type)
     seen = {each.lower() for each in reserved}
-    for field in frame.schema.fields:
+    for field in fields:
         if field.name.lower() in seen:
             raise IngestError(
                 f"'{task.source_name}' has a column '{field.name}', which is a system column",
@@ -109,7 +111,7 @@ def _check_strategy(frame: DataFrame, task: IngestTask) -> None:
             )
         if field.name == vocab.event_time:
             _check_event_time(field, task)
-    columns = [name for name in frame.columns if name != vocab.operation_type]
+    columns = [each.name for each in fields if each.name != vocab.operation_type]
     if vocab.event_time not in columns:
         columns.append(vocab.event_time)
     if not isinstance(strategy, MergeStrategyAppend):
@@ -157,7 +159,7 @@ def _check_columns(
 def _operation(frame: DataFrame, task: IngestTask) -> str:
     """SQL for the operation of a row; a code that is none makes the query fail."""
     name = task.vocab.operation_type
-    if name not in frame.columns:
+    if name not in frame.schema.names:
         if isinstance(task.merge, MergeStrategyChangelogStream):
             raise IngestError(
                 f"'{task.source_name}' has no column '{name}', which says what each row of a "

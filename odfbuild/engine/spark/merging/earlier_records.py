@@ -52,13 +52,15 @@ def _index(task: IngestTask, schema: pa.Schema, key: Sequence[str]) -> KeyIndex 
 
 
 class EarlierRecords:
-    """Earlier records for the one merge that `task` asks for."""
+    """Earlier records for the one merge that `task` asks for; `at_hand` is its batch, if read."""
 
-    def __init__(self, spark: SparkSession, task: IngestTask) -> None:
+    def __init__(
+        self, spark: SparkSession, task: IngestTask, at_hand: pa.Table | None = None
+    ) -> None:
         self._spark = spark
         self._task = task
         self._kept: list[DataFrame] = []
-        self._at_hand: pa.Table | None = None
+        self._at_hand = at_hand
 
     def __enter__(self) -> EarlierRecords:
         return self

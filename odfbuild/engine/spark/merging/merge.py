@@ -27,6 +27,12 @@ from odfbuild.engine.spark.merging.changes import (
 )
 from odfbuild.engine.spark.merging.duplicates import duplicate_keys
 from odfbuild.engine.spark.merging.earlier_records import EarlierRecords, set_up
+from odfbuild.engine.spark.merging.in_turn import (
+    MOST_ROWS,
+    TIMED,
+    are_comparable,
+    differences_in_turn,
+)
 from odfbuild.engine.spark.reading.bad_places import Source
 from odfbuild.engine.spark.reading.bad_records import BadRecords
 from odfbuild.engine.spark.reading.malformed import explain
@@ -35,7 +41,13 @@ from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import marked_uuids, quote, to_arrow_schema
 from odfbuild.engine.spark.results.hidden import FILE, OP, PAIR, ROW
 from odfbuild.engine.spark.results.small_jobs import compute_in_place
-from odfbuild.engine.spark.results.sorted_parts import sorted_parts, sorted_runs, split_in_order
+from odfbuild.engine.spark.results.sorted_parts import (
+    in_memory,
+    sorted_parts,
+    sorted_runs,
+    sorts_alike,
+    split_in_order,
+)
 from odfbuild.engine.uuids import Uuids
 from odfbuild.odf.model import (
     MergeStrategyAppend,
@@ -110,16 +122,65 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     if found is None:
         return None
     frame, source = found
-    with EarlierRecords(spark, task) as prior:
-        micros = kept_micros(frame.drop(FILE), task, source.columns)
-        uuids = marked_uuids(frame)
-        rows, order = merged(_keyed(frame, task, micros), task, prior)
-        schema = _result_schema(rows.drop(*_HIDDEN), task, source.columns, micros, uuids)
-        parts = write_parts(rows, task.scratch / "together")
-    files = split_in_order(parts, FILE, order, len(tasks))
+    micros = kept_micros(frame.drop(FILE), task, source.columns)
+    uuids = marked_uuids(frame)
+    frame = _keyed(frame, task, micros)
+    if isinstance(task.merge, MergeStrategySnapshot | MergeStrategyUpsertStream):
+        check_types(frame, task)
+        result = _output(_filled(frame, task), task)
+        order: Sequence[str] = [*task.merge.primary_key, task.vocab.operation_type]
+        rows = _in_turn(spark, frame, task, task.merge, len(tasks))
+    else:
+        with EarlierRecords(spark, task) as prior:
+            result, order = merged(frame, task, prior)
+            rows = in_memory(write_parts(result, task.scratch / "together"))
+    files = None if rows is None else split_in_order(rows, FILE, order, len(tasks))
     if files is None:
         return None
+    schema = _result_schema(result.drop(*_HIDDEN), task, source.columns, micros, uuids)
     return [EngineResult(parts=(), rows=e, schema=schema, drift=source.drift) for e in files]
+
+
+def _in_turn(
+    spark: SparkSession,
+    frame: DataFrame,
+    task: IngestTask,
+    strategy: MergeStrategySnapshot | MergeStrategyUpsertStream,
+    files: int,
+) -> pa.Table | None:
+    """What files make of the state one after the other; `None` where it is left to `merge`."""
+    key, event_time = strategy.primary_key, task.vocab.event_time
+    assert task.history_schema is not None
+    if not are_comparable(task.history_schema) or not sorts_alike(task.history_schema, key):
+        return None
+    timed = frame.selectExpr("*", f"{quote(event_time)} IS NOT NULL AS {TIMED}")
+    rows = in_memory(write_parts(_filled(timed, task), task.scratch / "rows"))
+    if rows is None or rows[FILE].null_count:
+        return None
+    compared, is_whole = _values(frame, key), isinstance(strategy, MergeStrategySnapshot)
+    if isinstance(strategy, MergeStrategySnapshot):
+        compared = list(strategy.compare_columns or compared)
+        keys = rows.group_by([FILE, *key]).aggregate([])
+        if task.duplicate_keys != "last" and keys.num_rows < rows.num_rows:
+            return None
+    with EarlierRecords(spark, task, rows) as prior:
+        found = prior.current_state(frame, key) if is_whole else prior.state_of(frame, key)
+        state = rows.slice(0, 0)
+        if found is not None:
+            state = in_memory(write_parts(found, task.scratch / "state"))
+    if state is None or state.num_rows + rows.num_rows > MOST_ROWS:
+        return None
+    told = differences_in_turn(
+        rows,
+        state,
+        files,
+        key,
+        compared,
+        event_time,
+        absent="retracted" if is_whole else "kept",
+    )
+    names = [task.vocab.operation_type if name == OP else name for name in told.column_names]
+    return told.rename_columns(names)
 
 
 def merged(
@@ -142,7 +203,8 @@ def merged(
                 frame = first_file_of_each_key(frame, strategy.primary_key)
             return _by_event_time(frame, task)
         case MergeStrategyChangelogStream():
-            changes = paired(frame, strategy.primary_key)
+            file = [FILE] if FILE in frame.columns else []
+            changes = paired(frame, [*strategy.primary_key, *file])
         case MergeStrategyUpsertStream():
             changes = _upserted(frame, task, prior, strategy)
         case MergeStrategySnapshot():
@@ -189,7 +251,7 @@ def _upserted(
 
 
 def _values(frame: DataFrame, key: Sequence[str]) -> list[str]:
-    return [name for name in frame.columns if name not in (ROW, OP, *key)]
+    return [name for name in frame.columns if name not in (ROW, OP, FILE, *key)]
 
 
 def _in_place(frame: DataFrame) -> DataFrame:

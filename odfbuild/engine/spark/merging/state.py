@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,7 +44,8 @@ def current_state(
     kept, slices = _since(task.history, folder)
     if kept is None and not slices:
         return None
-    state = _updated(spark, schema, task.vocab, key, folder, kept, slices)
+    recent = files_of(slices, task.history.copies())
+    state = _updated(spark, schema, task.vocab, key, folder, kept, recent)
     known = sum(file.records for file in kept.files) if kept else 0
     new = sum(each.records for each in slices)
     if folder is None or new < WORTH_KEEPING or 2 * new < known:
@@ -82,14 +84,14 @@ def _updated(
     key: Sequence[str],
     folder: SideCarFolder | None,
     kept: SideCars | None,
-    slices: Sequence[CommittedSlice],
+    files: Sequence[Path],
 ) -> DataFrame:
-    """The state in `kept` with the records of `slices` on top."""
-    recent = read_slices(spark, files_of(slices), schema, vocab)
+    """The state in `kept` with the records of `files` on top."""
+    recent = read_slices(spark, files, schema, vocab)
     if kept is None or folder is None:
         return project(recent, key, vocab)
     state = read_slices(spark, [folder.path(file) for file in kept.files], schema, vocab)
-    if not slices:
+    if not files:
         return state
     newest = latest(recent, key, vocab)
     status = newest.where(f"{quote(vocab.operation_type)} != {RETRACT}")

@@ -38,6 +38,7 @@ from odfbuild.engine.spark.reading.json_records import (
 from odfbuild.engine.spark.reading.malformed import guard
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.same_columns import have_same_columns
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
 from odfbuild.engine.spark.reading.splits import cut_evenly
@@ -65,7 +66,7 @@ from odfbuild.engine.uuids import is_uuid, uuids_in
 from odfbuild.errors import IngestError, Location, QueryError
 from odfbuild.odf.model import (
     MergeStrategyAppend,
-    MergeStrategyLedger,
+    MergeStrategySnapshot,
     MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
@@ -102,7 +103,7 @@ def read_source(
     was made of; it is absent behind such a query.
 
     With `others`, tasks like this one for further small files, `FILE` tells their records apart;
-    `None` where a query does not handle each record alone.
+    `None` where a query does not handle each record alone, or the files differ in their columns.
     """
     found = _read(spark, task, bad, others)
     if found is None:
@@ -140,13 +141,13 @@ def declared_columns(read: ReadStep) -> pa.Schema | None:
 def can_be_together(tasks: Sequence[IngestTask]) -> bool:
     """Whether their files can be read in one job, as far as the tasks tell.
 
-    The columns are known, and what is appended depends on the keys of earlier records at most; of
-    several datasets, on nothing but the file.
+    Of several datasets, what is appended depends on nothing but the file.
     """
     first, names = tasks[0], {each.dataset for each in tasks}
     if len(names) > 1:
+        compares = isinstance(first.merge, MergeStrategySnapshot | MergeStrategyUpsertStream)
         known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
-        if len(names) < len(tasks) or not known or not all(map(first.is_like, tasks)):
+        if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
             return False
     elif first.history_schema is None:
         return False
@@ -155,12 +156,9 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
 
 def _is_regular(task: IngestTask) -> bool:
     return (
-        isinstance(task.read, ReadStepCsv | ReadStepNdJson)
-        and isinstance(task.merge, MergeStrategyAppend | MergeStrategyLedger)
-        and declared_columns(task.read) is not None
+        not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
-        and task.file.stat().st_size > 0
     )
 
 
@@ -168,35 +166,33 @@ def _read(
     spark: SparkSession, task: IngestTask, bad: BadRecords, others: Sequence[IngestTask]
 ) -> tuple[DataFrame, Source] | None:
     """Records as they are, with `CORRUPT` where the format can tell."""
-    read = task.read
+    read, tasks = task.read, (task, *others)
     columns = declared_columns(read)
     cut_evenly(spark, task.file.stat().st_size)
     if columns is not None:
         check_unique(task, columns.names, "`read.schema`", "give each column a name of its own")
-    if task.file.stat().st_size == 0:
+    if not others and task.file.stat().st_size == 0:
         if columns is None:
             return None
         return empty_frame(spark, to_spark_schema(columns)), Source(None, columns)
     match read:
         case ReadStepParquet():
-            return _parquet(spark, task, columns)
+            return _parquet(spark, tasks, columns)
         case ReadStepCsv():
             return _csv(spark, task, read, columns, others)
         case ReadStepNdJson():
             refuse_formats(read, task.dataset)
-            text = ndjson_text(task, read.encoding, bad)
-            more = [ndjson_text(each, read.encoding, bad) for each in others]
-            return _ndjson(spark, task, text, columns, more)
+            texts = [ndjson_text(each, read.encoding, bad) for each in tasks]
         case ReadStepJson():
             refuse_formats(read, task.dataset)
-            text = json_records(task, read)
+            texts = [json_records(each, read) for each in tasks]
         case ReadStepGeoJson():
-            text = geojson_records(task, bad)
+            texts = [geojson_records(each, bad) for each in tasks]
         case ReadStepNdGeoJson():
-            text = ndgeojson_records(task, bad)
+            texts = [ndgeojson_records(each, bad) for each in tasks]
         case ReadStepEsriShapefile():
-            text = shapefile_records(task, read, columns)
-    return _ndjson(spark, task, text, columns)
+            texts = [shapefile_records(task, read, columns)]
+    return _ndjson(spark, tasks, texts, columns)
 
 
 def _csv(
@@ -216,12 +212,15 @@ def _csv(
             for each, its_text in zip((task, *others), (text, *more), strict=True):
                 check_header(each, read, its_text, columns.names)
         schema = to_spark_schema(columns)
+    elif not have_same_columns([text, *more], read):
+        return None
     else:
         schema = csv_schema(spark, task, read, text, options)
         if not schema.fields:
             return None
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
-    frame = _told_apart(reader.csv([str(each.file) for each in (text, *more)]), text, more)
+    files = [each.file for each in (text, *more)]
+    frame = _told_apart(reader.csv([*map(str, files)]), files)
     return with_values(frame, schema, "csv", uuids_in(columns)), Source(text, columns)
 
 
@@ -238,11 +237,11 @@ def _uri(file: Path) -> str:
     )
 
 
-def _told_apart(frame: DataFrame, text: SourceText, more: Sequence[SourceText]) -> DataFrame:
+def _told_apart(frame: DataFrame, files: Sequence[Path]) -> DataFrame:
     """`frame`, with the number of the file of each record where there are several."""
-    if not more:
+    if len(files) == 1:
         return frame
-    pairs = (f"{literal(_uri(t.file))}, {n}" for n, t in enumerate((text, *more), 1))
+    pairs = (f"{literal(_uri(file))}, {number}" for number, file in enumerate(files, 1))
     return frame.selectExpr(
         "*", f"element_at(map({', '.join(pairs)}), _metadata.file_path) AS {FILE}"
     )
@@ -294,11 +293,11 @@ def _refuse_nested(task: IngestTask, columns: pa.Schema) -> None:
 
 def _ndjson(
     spark: SparkSession,
-    task: IngestTask,
-    text: SourceText,
+    tasks: Sequence[IngestTask],
+    texts: Sequence[SourceText],
     columns: pa.Schema | None,
-    more: Sequence[SourceText] = (),
 ) -> tuple[DataFrame, Source] | None:
+    task, text = tasks[0], texts[0]
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": CORRUPT,
@@ -307,9 +306,12 @@ def _ndjson(
         "allowNonNumericNumbers": "false",
         "allowSingleQuotes": "false",
     }
-    refuse_deep(task, text)
+    for each, its_text in zip(tasks, texts, strict=True):
+        refuse_deep(each, its_text)
     if columns is not None:
         schema = to_spark_schema(columns)
+    elif not have_same_columns(texts, task.read):
+        return None
     else:
         schema = ndjson_schema(spark, task, text, options)
         if not schema.fields:
@@ -319,8 +321,8 @@ def _ndjson(
     if operation is not None:
         read = read.add(operation, "string")
     reader = spark.read.schema(_with_corrupt(read)).options(**options)
-    files = [str(each.file) for each in (text, *more)]
-    frame = _told_apart(reader.json(files), text, more)
+    files = [each.file for each in texts]
+    frame = _told_apart(reader.json([*map(str, files)]), files)
     frame = with_values(frame, schema, "json", uuids_in(columns))
     if operation is not None:
         frame = without_operation(frame, operation)
@@ -328,9 +330,13 @@ def _ndjson(
 
 
 def _parquet(
-    spark: SparkSession, task: IngestTask, columns: pa.Schema | None
-) -> tuple[DataFrame, Source]:
-    file, found = readable_parquet(task)
+    spark: SparkSession, tasks: Sequence[IngestTask], columns: pa.Schema | None
+) -> tuple[DataFrame, Source] | None:
+    task = tasks[0]
+    (file, found), *more = map(readable_parquet, tasks)
+    if not all(found.equals(schema, check_metadata=True) for _, schema in more):
+        return None
+    files = [file, *(each for each, _ in more)]
     check_unique(task, found.names, "the schema")
     for field in found if columns is None else [f for f in found if f.name in columns.names]:
         _check_readable(task, field)
@@ -340,12 +346,12 @@ def _parquet(
     known = found
     if columns is not None:
         known = pa.schema([f for f in found if f.name in (*columns.names, operation)])
-    frame = spark.read.schema(to_spark_schema(known)).parquet(str(file))
-    if any(pa.types.is_unsigned_integer(field.type) for field in known):
-        frame = spark.read.parquet(str(file))
+    unsigned = any(pa.types.is_unsigned_integer(field.type) for field in known)
+    reader = spark.read if unsigned else spark.read.schema(to_spark_schema(known))
+    frame = _told_apart(reader.parquet(*map(str, files)), files)
     if columns is None:
         return frame, Source(None, found)
-    expressions, misfits, missing = [], [], []
+    expressions, misfits, missing = [FILE] if more else [], [], []
     for field in columns:
         name, kind = quote(field.name), to_spark_type(field.type)
         if field.name in found.names:
@@ -422,7 +428,9 @@ def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFr
     columns = source.columns
     if columns is not None:
         columns = pa.schema([f.with_name(new.get(f.name, f.name)) for f in columns])
-    return frame.withColumnsRenamed(new), replace(source, columns=columns)
+    changed = {old: name for old, name in new.items() if old != name}
+    frame = frame.withColumnsRenamed(changed) if changed else frame
+    return frame, replace(source, columns=columns)
 
 
 def _with_corrupt(schema: StructType) -> StructType:

@@ -79,17 +79,21 @@ def ordered_parts(frame: DataFrame, order: Sequence[str], folder: Path) -> tuple
     return write_parts(total_order(frame, order), folder)
 
 
-def split_in_order(
-    parts: Sequence[Path], number: str, order: Sequence[str], most: int
-) -> list[pa.Table] | None:
-    """Rows of Parquet files by the column `number`, which goes from 1 to `most`.
-
-    Each table is in the order of the columns `order`. `None` where the rows are too many to sort in
-    memory, or one has no number.
-    """
+def in_memory(parts: Sequence[Path]) -> pa.Table | None:
+    """Rows of Parquet files; `None` where they are too many to sort in memory."""
     if not fit_in_memory(parts):
         return None
-    whole = pa.concat_tables(pq.read_table(part) for part in parts)
+    return pa.concat_tables(pq.read_table(part) for part in parts)
+
+
+def split_in_order(
+    whole: pa.Table, number: str, order: Sequence[str], most: int
+) -> list[pa.Table] | None:
+    """Rows by the column `number`, which goes from 1 to `most`.
+
+    Each table is in the order of the columns `order`. `None` where a row has no number, or Arrow
+    has another order.
+    """
     if not sorts_alike(whole.schema, order) or whole[number].null_count:
         return None
     keys = [(name, "ascending", "at_start") for name in (number, *order)]
