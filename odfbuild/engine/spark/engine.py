@@ -37,10 +37,9 @@ from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
 from odfbuild.engine.spark.queries.transform import (
-    checked,
     derive,
-    known_result,
     preprocess,
+    result_columns,
     screen,
 )
 from odfbuild.engine.spark.reading.bad_records import BadRecords
@@ -103,17 +102,14 @@ class SparkEngine:
         """See `contract.Engine`."""
 
         def work(again: bool) -> pa.Schema:
+            if not preprocess:
+                return result_columns(self.request, dataset, transform, inputs, vocab)
             with self.request(dataset) as spark:
-                if preprocess:
-                    for each in inputs:
-                        empty_view(spark, each)
-                    frame = _preprocess(spark, dataset, transform)
-                    micros = micros_of_step(frame.columns, inputs)
-                    return to_arrow_schema(frame, (), micros, marked_uuids(frame))
-                report = checked(spark, dataset, transform, inputs, vocab)
-                frame = known_result(report)
+                for each in inputs:
+                    empty_view(spark, each)
+                frame = _preprocess(spark, dataset, transform)
                 micros = micros_of_step(frame.columns, inputs)
-                return to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
+                return to_arrow_schema(frame, (), micros, marked_uuids(frame))
 
         return self._recovery.carry_out(work)
 
