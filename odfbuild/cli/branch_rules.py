@@ -1,7 +1,7 @@
 """What each command does with `--branch`: every one has a rule, so that none ignores it.
 
-docs/branches.md has the table of commands; `tests/cli/test_branch_of_every_verb.py` holds it to
-this one.
+docs/branches.md has the table of commands, which `tests/cli/branching/test_branch_of_every_verb.py`
+holds to this one.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 from odfbuild.apply.roots import read_ahead
 from odfbuild.engine.spark import engine as spark
 from odfbuild.engine.spark.engine import SparkEngine
+from odfbuild.ingest import read_marks
 from odfbuild.odf.model import MetadataEvent
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.dataset import DatasetStore
@@ -206,6 +207,29 @@ def test_roots_with_other_columns_or_policies_are_read_in_jobs_of_their_own(
     program = project("mixed", 9, definitions)
     program.apply()
     assert jobs == [["a", "d"], ["b", "e"]]
+    assert len(events(program)) == 5
+
+
+def test_large_files_are_read_alone_and_jobs_end_where_their_files_are_large_together(
+    project: Callable[..., Program], jobs: list[list[str] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = project("sized", 9, {name: root(name, _APPEND) for name in "abcde"})
+    for name in "abde":
+        (program.root / f"data/{name}1 ü.csv").write_text(csv(name, 8))
+    (program.root / "data/c1 ü.csv").write_text(csv("c", 99))
+    one = max((program.root / f"data/{name}1 ü.csv").stat().st_size for name in "abde")
+    monkeypatch.setattr(read_ahead, "_BYTES", 2 * one)
+    looks: list[str] = []
+    look_at = read_marks.look_at
+
+    def noted(step: Any, fetched: Any) -> Any:
+        looks.append(fetched.display_name[5:6])
+        return look_at(step, fetched)
+
+    monkeypatch.setattr(read_ahead, "look_at", noted)
+    program.apply()
+    assert jobs == [["a", "b"], ["d", "e"]]
+    assert looks == ["a", "b", "d", "e"]
     assert len(events(program)) == 5
 
 

@@ -16,7 +16,7 @@ from odfbuild.engine.contract import Vocabulary
 from odfbuild.errors import CheckError
 from tests.apply.in_process import Program
 from tests.apply.tiny import QUERY, Tiny
-from tests.cli.test_wrong_settings import RIGHT
+from tests.cli.errors.test_wrong_settings import RIGHT
 
 
 @pytest.fixture

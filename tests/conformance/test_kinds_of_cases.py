@@ -3,7 +3,7 @@
 import pytest
 
 # Imported for what they ask of the vectors.
-from tests.apply import test_derive  # noqa: F401
+from tests.apply.derive import test_derive  # noqa: F401
 from tests.conformance import (  # noqa: F401
     test_chain_validation,
     test_data_hashes,

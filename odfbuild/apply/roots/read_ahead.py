@@ -123,7 +123,7 @@ class ReadAhead:
         return found
 
     def _fetched(self, item: DatasetPlan, folder: Path) -> Ahead | None:
-        """The first file of a root and how it is to be read; `None` where something is wrong."""
+        """The first file of a root and how it is to be read; `None` where it is read alone."""
         with contextlib.suppress(Exception):
             config = self._config
             transaction = self._begin(item, self._workspace.projection(item.name))
@@ -134,6 +134,8 @@ class ReadAhead:
             context = fetch_context(transaction, config, folder)
             files = fetch(source.fetch, polling_state(transaction.state), context)
             for fetched in as_planned(item, source.fetch, files):
+                if fetched.file is None or fetched.file.stat().st_size > _BYTES:
+                    return None  # before all of it is looked at
                 looked = look_at(source.fetch, fetched)
                 scratch = Path(tempfile.mkdtemp(dir=folder))
                 task = task_of(transaction, fetched, scratch, config)
@@ -165,7 +167,7 @@ def _in_batches(begun: Sequence[Ahead]) -> Iterator[Sequence[Ahead]]:
     size = 0
     for each in begun:
         bytes = each.task.file.stat().st_size
-        if not begun[0].task.is_like(each.task) or bytes > _BYTES:
+        if not begun[0].task.is_like(each.task):
             continue
         if size + bytes > _BYTES:
             yield batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,11 +36,11 @@ from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
+from odfbuild.engine.spark.queries.together import derive_together
 from odfbuild.engine.spark.queries.transform import (
-    checked,
     derive,
-    known_result,
     preprocess,
+    result_columns,
     screen,
 )
 from odfbuild.engine.spark.reading.bad_records import BadRecords
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
+Done = TypeVar("Done")
 
 
 class SparkEngine:
@@ -103,17 +104,14 @@ class SparkEngine:
         """See `contract.Engine`."""
 
         def work(again: bool) -> pa.Schema:
+            if not preprocess:
+                return result_columns(self.request, dataset, transform, inputs, vocab)
             with self.request(dataset) as spark:
-                if preprocess:
-                    for each in inputs:
-                        empty_view(spark, each)
-                    frame = _preprocess(spark, dataset, transform)
-                    micros = micros_of_step(frame.columns, inputs)
-                    return to_arrow_schema(frame, (), micros, marked_uuids(frame))
-                report = checked(spark, dataset, transform, inputs, vocab)
-                frame = known_result(report)
+                for each in inputs:
+                    empty_view(spark, each)
+                frame = _preprocess(spark, dataset, transform)
                 micros = micros_of_step(frame.columns, inputs)
-                return to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
+                return to_arrow_schema(frame, (), micros, marked_uuids(frame))
 
         return self._recovery.carry_out(work)
 
@@ -135,6 +133,19 @@ class SparkEngine:
                 return replace(result, stayed=why_here(spark))
 
         return self._recovery.carry_out(work)
+
+    def transform_together(
+        self, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        """See `contract.Engine`."""
+        if self._session.remote is not None:
+            return None
+
+        def work(again: bool) -> Sequence[TransformResult] | None:
+            with self.request(tasks[0].dataset) as spark:
+                return None if again else derive_together(spark, tasks)
+
+        return _or_none(lambda: self._recovery.carry_out(work))
 
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`."""
@@ -164,7 +175,7 @@ class SparkEngine:
         return self._recovery.carry_out(work)
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """See `contract.ReadsTogether`."""
+        """See `contract.Engine`."""
         session = self._session
         if session.remote is not None or not can_be_together(tasks):
             return None
@@ -174,10 +185,7 @@ class SparkEngine:
             with self.request(tasks[0].dataset) as spark:
                 return None if again else merge_together(spark, reached)
 
-        try:
-            return self._recovery.carry_out(work)
-        except Exception:  # what is wrong is told by the one file that is to blame
-            return None
+        return _or_none(lambda: self._recovery.carry_out(work))
 
     def violations(
         self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
@@ -261,6 +269,14 @@ class SparkEngine:
             if raised is None:
                 raise
             raise raised from None
+
+
+def _or_none(work: Callable[[], Done | None]) -> Done | None:
+    """What is wrong with work done together is told by the one part of it that is to blame."""
+    try:
+        return work()
+    except Exception:
+        return None
 
 
 def _afresh(task: Task) -> Task:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from odfbuild.engine.precision import Micros, micros_of_step
 from odfbuild.engine.spark.internals.catalyst import Catalyst
 from odfbuild.engine.spark.internals.node import Node
 from odfbuild.engine.spark.queries.findings import Report, Step, unfit_columns
+from odfbuild.engine.spark.queries.fingerprint import fingerprint_of, holds_for_all
 from odfbuild.engine.spark.queries.foreign import as_written, differences, in_spark
 from odfbuild.engine.spark.queries.hidden_columns import Carrier
 from odfbuild.engine.spark.queries.inputs import empty_view, has_operations
@@ -47,8 +49,10 @@ if TYPE_CHECKING:
 
 
 _RIGHT: dict[str, Report] = {}
-"""What was found of queries that are right, without their plans: a query is checked before anything
-runs, and runs then, often several times."""
+"""What was found of queries that are right, without their plans, by text and by fingerprint: a
+query is checked before anything runs, and runs then, often several times."""
+_COLUMNS: dict[str, pa.Schema] = {}
+"""The columns of results of right queries, by fingerprint."""
 _REMEMBERED = 2_000
 
 
@@ -100,7 +104,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
         case Mode.MAP:
-            made = _mapped(result, task, quick=found.report.quick)
+            made = mapped(result, task, quick=found.report.quick)
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
@@ -138,7 +142,7 @@ def _map_with_operations(spark: SparkSession, task: TransformTask) -> Made:
         map.traced_view(spark, number, each)
     plan, _ = result_of(spark, steps_of(task.transform))
     frame = map.with_operations(spark, plan, task)
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     return map.write_with_operations(frame, task.vocab.operation_type, task.scratch), files
 
 
@@ -168,24 +172,25 @@ def pairs(
     return stream.new_pairs(spark, task, bounds, result)
 
 
-def _tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
+def tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
     """Set up the session for the files that a result is made of; returns them."""
     files = files_read(frame, task)
     few.tune(frame.sparkSession, files)
     return files
 
 
-def _mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
+def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
+    """Write a row-wise result; a `quick` one of few records is computed without a job."""
     folder = task.scratch / "parts"
     if quick and computes_here(frame.sparkSession) and few.collect_computed(frame, folder):
         return tuple(folder.iterdir()), set()
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     return write_parts(frame, folder), files
 
 
 def _in_order_of_time(frame: DataFrame, task: TransformTask) -> Made:
     """Records that are all appended: by event time, then by all other values."""
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     order = time_first(frame.columns, task.vocab.event_time)
     return ordered_parts(frame, order, task.scratch / "parts"), files
 
@@ -204,7 +209,7 @@ def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micr
     result = committed_form(result, micros)
     if task.previous():
         frame = changelog.difference(spark, task, result, schema)
-        _tuned(frame, task)
+        tuned(frame, task)
         parts = changelog.write_changes(frame, task, key_of(plan))
     else:
         parts, _ = _in_order_of_time(result, task)
@@ -243,7 +248,8 @@ def checked(
     names = [each.alias for each in inputs] + [table.view for table in tables]
     offsets = {each.alias.lower(): each.vocab.offset for each in inputs}
     columns = [(e.alias, e.schema.serialize().to_pybytes(), e.vocab) for e in inputs]
-    report = _checked_steps(spark, dataset, transform, names, repr(columns), offsets)
+    like = fingerprint_of(transform, inputs, vocab)
+    report = _checked_steps(spark, dataset, transform, names, repr(columns), offsets, like)
     frame = known_result(report)
     operation = _unfit_operation(frame, dataset, vocab)
     problems = unfit_columns(frame, dataset) + _system_columns(frame, dataset, vocab)
@@ -252,6 +258,30 @@ def checked(
         raise Errors(problems)
     report.result = _with_operation(frame, vocab)
     return report
+
+
+def result_columns(
+    request: Callable[[str], AbstractContextManager[SparkSession]],
+    dataset: str,
+    transform: TransformSql,
+    inputs: Sequence[InputSlices],
+    vocab: Vocabulary,
+) -> pa.Schema:
+    """See `contract.Engine.validate`; a `request` is made once for all queries that are alike."""
+    like = fingerprint_of(transform, inputs, vocab)
+    known = _COLUMNS.get(like or "")
+    if known is not None:
+        return known
+    with request(dataset) as spark:
+        report = checked(spark, dataset, transform, inputs, vocab)
+        frame = known_result(report)
+        micros = micros_of_step(frame.columns, inputs)
+        schema = to_arrow_schema(frame, [vocab.event_time], micros, marked_uuids(frame))
+    if like is not None and holds_for_all(report, schema.names):
+        if len(_COLUMNS) >= _REMEMBERED:
+            _COLUMNS.clear()
+        _COLUMNS[like] = schema
+    return schema
 
 
 def _refuse_operation(report: Report, task: TransformTask) -> None:
@@ -292,11 +322,15 @@ def _checked_steps(
     names: Sequence[str],
     columns: str,
     offsets: Mapping[str, str] = NO_OFFSETS,
+    like: str | None = None,
 ) -> Report:
-    """Check queries, unless they were found right over inputs with the same `columns` before."""
+    """Check queries, unless they were found right over inputs with the same `columns` before.
+
+    Or some with the same fingerprint, `like` them.
+    """
     # Its chain pins a version, which the definition that was checked before had not yet.
     key = repr((replace(transform, version=None), names, columns, offsets))
-    known = _RIGHT.get(key)
+    known = _RIGHT.get(key) or _RIGHT.get(like or key)
     if known is not None:
         plan, frame = result_of(spark, steps_of(in_spark(spark, transform, dataset, names)))
         return replace(known, plan=plan, result=frame)
@@ -310,7 +344,10 @@ def _checked_steps(
         _raise_first_of_each(problems)
     if len(_RIGHT) >= _REMEMBERED:
         _RIGHT.clear()
-    _RIGHT[key] = replace(report, plan=None, result=None)
+    found = replace(report, plan=None, result=None)
+    _RIGHT[key] = found
+    if like is not None and holds_for_all(found, known_result(report).columns):
+        _RIGHT[like] = found
     return report
 
 

@@ -1,0 +1,1 @@
+"""Queries become records of derivatives."""

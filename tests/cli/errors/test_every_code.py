@@ -1,0 +1,327 @@
+"""Every code of an error is met by the program itself: in a pipe, and per command on a terminal.
+
+What needs no engine is met here, by a project for each; what shows when data is built or built
+again, by the runs of `test_wrong_runs.py`. Both take their inputs from `tests/cli/wrong`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from odfbuild.report.error_codes import error_codes
+from tests.cli.real import NO_JVM, NO_QUESTIONS, WAYS, Said, at_once
+from tests.cli.wrong import CASES, FLAWS
+from tests.cli.wrong.built import AGAIN, BUILT
+from tests.cli.wrong.prepare import flawed_project, wrong_projects
+from tests.cli.wrong.spoil import Case, Flaw
+
+pytestmark = pytest.mark.long
+
+ROOT = Path(__file__).parents[3]
+ELSEWHERE = {
+    "E0333": (
+        "tests/apply/chains/test_reset.py",
+        "a folder that holds blocks of another dataset, too",
+    ),
+    "E0419": ("tests/ingest/test_ethereum.py", "a node whose chain was reorganised"),
+    "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
+    "E0450": ("tests/ingest/odd_sources.py", "sources whose bytes are of another kind"),
+    "E0489": (
+        "tests/apply/ingest/test_uuids.py",
+        "a query that gives other text for a column of UUIDs",
+    ),
+    "E0527": (
+        "tests/engine/session/test_connect.py",
+        "an installation without the extra `connect`",
+    ),
+    "E0528": ("tests/engine/session/test_connect.py", "a server that reads queries otherwise"),
+    "E0529": ("tests/engine/session/test_connect.py", "a server that dies in the middle of a step"),
+    "E0545": ("tests/engine/session/test_limits.py", "a step that takes longer than it may"),
+    "E0546": ("tests/engine/session/test_lost_jvm.py", "a step that takes the memory of its JVM"),
+    "E0547": (
+        "tests/engine/session/test_connect.py",
+        "a server that does not see the project's folder",
+    ),
+    "E0624": ("tests/api/test_python_interface.py", "a listener that asks another project"),
+    "E0908": ("tests/engine/session/test_cluster.py", "a cluster whose workers take no work"),
+    "E0909": ("tests/engine/session/test_lost_jvm.py", "a JVM that ends in the middle of a step"),
+    "E1005": ("tests/repository/test_http.py", "a server that refuses"),
+    "E1006": ("tests/repository/transfers/test_hostile_files.py", "a block with a flipped bit"),
+    "E1007": ("tests/repository/transfers/test_hostile_files.py", "a repository that lacks a file"),
+    "E1008": ("tests/repository/transfers/test_hostile_files.py", "an object with a flipped bit"),
+    "E1009": ("tests/repository/transfers/test_hostile_files.py", "a head that is no hash"),
+    "E1010": ("tests/repository/transfers/test_hostile_files.py", "blocks with wrong numbers"),
+    "E1011": ("tests/repository/transfers/test_hostile_files.py", "files that are too large"),
+    "E1012": ("tests/repository/test_http.py", "a server that fails"),
+    "E1013": ("tests/repository/test_http.py", "a server that redirects to http"),
+    "E1014": ("tests/repository/test_http.py", "a push to a plain server"),
+    "E1015": ("tests/repository/test_listing.py", "a server that does not list"),
+    "E1016": ("tests/repository/test_simple.py", "two pushes at once"),
+    "E1017": ("tests/repository/test_simple.py", "a store that ignores conditions"),
+    "E1018": ("tests/repository/test_http.py", "a server that is slow"),
+    "E1020": ("tests/repository/transfers/test_pull.py", "an address where nothing is"),
+    "E1021": ("tests/repository/transfers/test_pull.py", "a block of another format"),
+    "E1022": ("tests/repository/transfers/test_pull.py", "a published chain that breaks a rule"),
+    "E1023": ("tests/repository/transfers/test_pull.py", "another dataset under the name"),
+    "E1024": ("tests/repository/transfers/test_pull.py", "one dataset under two names"),
+    "E1025": ("tests/repository/transfers/test_pull.py", "a history that was rewritten"),
+    "E1026": ("tests/repository/transfers/test_pull.py", "a chain with blocks of one's own"),
+    "E1027": ("tests/repository/transfers/test_push.py", "a repository with newer blocks"),
+    "E1028": ("tests/repository/transfers/test_push.py", "two histories"),
+    "E1029": ("tests/repository/transfers/test_push.py", "another dataset at the address"),
+    "E1030": ("tests/repository/transfers/test_push.py", "a clone without the data"),
+    "E1031": ("tests/repository/transfers/test_pull.py", "a block that is not there"),
+    "E1040": ("tests/repository/smart/test_smart_client.py", "a server that is not there"),
+    "E1041": ("tests/repository/smart/test_smart_client.py", "a server that refuses a token"),
+    "E1042": (
+        "tests/repository/smart/test_smart_client.py",
+        "a server that speaks another protocol",
+    ),
+    "E1043": ("tests/repository/smart/test_smart_client.py", "a server that fails"),
+    "E1044": ("tests/repository/smart/test_smart_client.py", "a connection that ends"),
+    "E1045": ("tests/repository/smart/test_smart_client.py", "a server that sends a wrong archive"),
+    "E1046": ("tests/repository/smart/test_smart_client.py", "a signed URL that has expired"),
+    "E1047": ("tests/repository/smart/test_smart_client.py", "a server that sends other bytes"),
+    "E1048": ("tests/repository/smart/test_smart_client.py", "a server that names foreign URLs"),
+    "E1049": ("tests/repository/smart/test_smart_limits.py", "a history of more than 64 MiB"),
+    "E1050": ("tests/repository/smart/test_smart_client.py", "a name that is taken on a server"),
+    "E1080": ("tests/repository/signed/test_signing.py", "a repository with a damaged statement"),
+    "E1081": ("tests/repository/signed/test_signing.py", "a repository with a forged statement"),
+    "E1082": (
+        "tests/repository/signed/test_signing.py",
+        "a repository that has to sign and does not",
+    ),
+    "E1083": ("tests/repository/signed/test_signing.py", "a repository that serves an old head"),
+    "E1084": (
+        "tests/repository/signed/test_signing.py",
+        "a repository that serves another history",
+    ),
+    "E1105": (
+        "tests/cli/branching/test_branch_plans.py",
+        "a deletion that is asked for in a branch",
+    ),
+    "E1106": ("tests/cli/branching/test_branch_plans.py", "a broker that is polled in a branch"),
+    "E1107": ("tests/cli/branching/test_branch_plans.py", "a saved plan of another branch"),
+    "E1108": ("tests/cli/branching/test_limited_branches.py", "a branch with another limit"),
+    "E1109": ("tests/cli/branching/test_limited_branches.py", "a limit outside of a branch"),
+    "E1104": ("tests/store/test_branches.py", "a branch of which nothing is known"),
+    "E1120": ("tests/apply/chains/test_promote.py", "a branch over a sample"),
+    "E1121": ("tests/apply/chains/test_promote.py", "a head that a merge in Git took away"),
+    "E1122": ("tests/apply/chains/test_promote.py", "a dataset that branch and head created"),
+    "E1123": ("tests/apply/chains/test_promote.py", "a head that was reset"),
+    "E1124": ("tests/apply/chains/test_promote.py", "a branch with a rebuilt history"),
+    "E1125": ("tests/plan/test_promotion.py", "a reader that was not rebuilt with its input"),
+    "E1126": ("tests/apply/chains/test_promote.py", "a query that branch and head changed"),
+    "E1127": ("tests/plan/test_promotion.py", "data that was pushed into a branch"),
+    "E1128": ("tests/apply/chains/test_promote.py", "an input that was deleted on the head"),
+    "E1129": ("tests/apply/chains/test_promote.py", "a promotion that was killed"),
+    "E1089": ("tests/cli/sharing/test_keys.py", "a dataset whose private key is elsewhere"),
+    "E1090": (
+        "tests/repository/signed/test_signed_repositories.py",
+        "a signed history, and no key",
+    ),
+    "E1510": ("tests/engine/resident/test_lifecycle.py", "a project whose Spark is a cluster"),
+    "E1511": ("tests/engine/resident/test_lifecycle.py", "a folder of state open to others"),
+    "E1512": ("tests/engine/resident/test_lifecycle.py", "a process that ends at once"),
+    "E1246": ("tests/apply/test_unit_tests.py", "values of other types than their columns"),
+    "E1247": ("tests/apply/test_unit_tests.py", "a source without a schema that was never read"),
+    "E1248": ("tests/verify/test_provenance_of_chains.py", "a row that no record has"),
+    "E1221": ("tests/cli/looking/test_data_diff.py", "a key with a typing error"),
+    "E1222": ("tests/cli/looking/test_data_diff.py", "a new dataset that reads a new dataset"),
+    "E1142": (
+        "tests/repository/transfers/test_branches_in_repositories.py",
+        "a server that has heads only",
+    ),
+    "E1143": (
+        "tests/repository/transfers/test_branches_in_repositories.py",
+        "a branch that was not pushed",
+    ),
+    "E1144": (
+        "tests/repository/transfers/test_branches_in_repositories.py",
+        "a branch with other blocks",
+    ),
+    "E1141": ("tests/cli/git/test_branches_in_git.py", "a remote that is not there"),
+    "E1201": ("tests/records/test_records.py", "a column that is not there"),
+    "E1202": ("tests/records/test_records.py", "a filter of the wrong type"),
+    "E1203": ("tests/records/test_records.py", "a dataset that was never applied"),
+    "E1204": ("tests/api/test_dataset.py", "a pin of another dataset"),
+    "E1205": ("tests/api/test_dataset.py", "a time before a dataset began"),
+    "E1260": ("tests/cli/looking/test_docs_site.py", "a folder with other files"),
+    "E1261": ("tests/cli/looking/test_docs_site.py", "a file where a page is to be"),
+    "E1311": ("tests/table/test_project.py", "a table that no entry declares"),
+    "E1312": ("tests/table/test_project.py", "two tables of the same name"),
+    "E1313": ("tests/table/test_project.py", "a table that does not hold its block"),
+    "E1360": ("tests/table/test_open_formats.py", "a column of durations"),
+    "E1361": ("tests/table/test_open_formats.py", "a time with nanoseconds"),
+    "E1362": ("tests/table/test_open_formats.py", "a log of Delta that is cut off"),
+    "E1363": ("tests/table/test_open_formats.py", "a folder with other files"),
+    "E1364": ("tests/table/test_open_formats.py", "a partition of the empty text"),
+    "E1365": ("tests/table/test_open_formats.py", "a catalogue that is no database"),
+    "E1367": ("tests/ingest/test_kartothek_source.py", "a table of kartothek read as CSV"),
+    "E1366": ("tests/table/test_open_formats.py", "a bucket without a catalogue"),
+    "E1206": ("tests/cli/looking/test_sql_duckdb.py", "a query that DuckDB does not understand"),
+    "E1207": ("tests/cli/looking/test_sql_duckdb.py", "a question that reads a file"),
+    "E1208": ("tests/cli/looking/test_sql_duckdb.py", "a question without an end"),
+    "E1209": ("tests/cli/looking/test_sql_duckdb.py", "a proof by DuckDB"),
+    "E1401": ("tests/engine/remote/test_serve_program.py", "a socket with too long a path"),
+    "E1402": ("tests/engine/remote/test_serve_requests.py", "a query that needs what is not kept"),
+    "E1403": ("tests/engine/remote/test_serve_requests.py", "a history larger than a checkpoint"),
+    "E1404": ("tests/engine/remote/test_serve_calls.py", "a slice that is missing"),
+    "E1405": ("tests/engine/remote/test_serve_calls.py", "a checkpoint of another engine"),
+    "E1406": ("tests/engine/remote/test_serve_calls.py", "a folder that is not there"),
+    "E1304": ("tests/table/test_faults.py", "a table that names an unknown column"),
+    "E1305": ("tests/table/test_faults.py", "a table that is partitioned by fractions"),
+    "E1306": ("tests/table/test_faults.py", "a table that is partitioned by all columns"),
+    "E1307": ("tests/table/test_faults.py", "a table that somebody else changed"),
+    "E1308": ("tests/table/test_faults.py", "two publications at once"),
+    "E1309": ("tests/table/test_faults.py", "a table without its description"),
+    "E1310": ("tests/table/test_faults.py", "a table at a place that is a file"),
+    "E1431": ("tests/engine/remote/test_programs.py", "an image, and nothing that runs it"),
+    "E1432": ("tests/engine/remote/test_containers.py", "an image that is not on this machine"),
+    "E1433": ("tests/engine/remote/test_programs.py", "an engine that ends at once"),
+    "E1434": ("tests/engine/remote/test_programs.py", "an engine that never listens"),
+    "E1435": ("tests/engine/remote/test_programs.py", "an engine that dies in a step"),
+    "E1436": ("tests/engine/remote/test_programs.py", "an engine that hangs"),
+    "E1437": ("tests/engine/remote/test_coordinator.py", "an engine that ends without a word"),
+    "E1438": ("tests/engine/remote/test_coordinator.py", "an engine that refuses a query"),
+    "E1439": ("tests/engine/remote/test_coordinator.py", "an engine that reports a failure"),
+    "E1440": ("tests/engine/remote/test_coordinator.py", "an engine that sends other bytes"),
+    "E1441": ("tests/engine/remote/test_coordinator.py", "an engine that leaves a link"),
+    "E1442": ("tests/engine/remote/test_coordinator.py", "an engine that counts wrongly"),
+    "E1443": ("tests/engine/remote/test_coordinator.py", "an engine with its own system time"),
+    "E1444": ("tests/engine/remote/test_coordinator.py", "an engine that adds a column"),
+    "E1445": ("tests/engine/remote/test_coordinator.py", "a checkpoint that is a folder"),
+    "E1446": ("tests/engine/remote/test_containers.py", "an engine that takes all memory"),
+    "E1447": ("tests/engine/remote/test_coordinator.py", "a version that is gone"),
+    "E1448": ("tests/engine/remote/test_coordinator.py", "a branch over a sample, with state"),
+    "E1085": ("tests/store/test_keys.py", "a file that holds no keys"),
+    "E1086": ("tests/store/test_keys.py", "another passphrase"),
+    "E1087": ("tests/store/test_keys.py", "an environment without a passphrase"),
+    "E1088": ("tests/store/test_keys.py", "a key of another dataset"),
+    "E1330": ("tests/table/kartothek/test_damaged.py", "a place without a dataset"),
+    "E1331": ("tests/table/kartothek/test_damaged.py", "a name with a blank"),
+    "E1332": ("tests/table/kartothek/test_damaged.py", "metadata that is cut off"),
+    "E1333": ("tests/table/kartothek/test_damaged.py", "metadata of versions 3 and 5"),
+    "E1334": ("tests/table/kartothek/test_damaged.py", "a table that is not there"),
+    "E1335": ("tests/table/kartothek/test_damaged.py", "a column that is not there"),
+    "E1336": ("tests/table/kartothek/test_damaged.py", "predicates of wrong types"),
+    "E1337": ("tests/table/kartothek/test_damaged.py", "a lost data file"),
+    "E1338": ("tests/table/kartothek/test_damaged.py", "an index that is cut off"),
+    "E1339": ("tests/table/kartothek/test_published.py", "a key with nulls"),
+    "E1340": ("tests/table/kartothek/test_published.py", "a truth value as a partition column"),
+    "E1341": ("tests/table/kartothek/test_published.py", "a column of durations"),
+    "E1342": ("tests/table/kartothek/test_published.py", "an index on a struct"),
+    "E1343": ("tests/table/kartothek/test_published.py", "a foreign garbage collection"),
+    "E1344": ("tests/table/kartothek/test_published.py", "tables with other partition columns"),
+    "E1345": ("tests/table/kartothek/test_published.py", "a foreign file in the folder"),
+}
+"""Codes that need more than a project and a machine, the tests that meet them, and by what."""
+
+WITHIN = {
+    "E0001": (
+        "tests/cli/errors/test_errors_end.py",
+        "several errors, each of which tells its own code",
+    ),
+    "E0310": (
+        "tests/apply/derive/test_gone_inputs.py",
+        "an input that goes after plan and its checks",
+    ),
+    "E0311": (
+        "tests/apply/derive/test_gone_inputs.py",
+        "an input that goes after plan and its checks",
+    ),
+    "E0330": (
+        "tests/conformance/test_transform_planning.py",
+        "a derivative without a transformation; definitions without one are refused (E0106)",
+    ),
+    "E0531": ("tests/odf/test_arrow_schema.py", "a type of Arrow that Spark never gives"),
+    "E0603": (
+        "tests/plan/test_rules_of_the_chain.py",
+        "a block that does not follow the newest; in files that is one which is missing (E0802)",
+    ),
+    "E0610": ("tests/store/test_dataset_store.py", "a history that is rewritten while it is read"),
+    "E0611": (
+        "tests/conformance/test_chain_validation.py",
+        "a rule of the specification for what peers send; there are no peers yet",
+    ),
+    "E0804": ("tests/verify/test_integrity.py", "a dataset that goes while it is verified"),
+}
+"""Codes that no wrong input shows, the tests that prove them, and what they stand for."""
+
+
+@pytest.fixture(scope="module")
+def met(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[int, Said]]:
+    """What the program says of each case in a pipe, and on a terminal of one for each command.
+
+    Where it writes decides how an error is shown, and nothing else; commands differ in what they
+    show besides.
+    """
+    roots = wrong_projects(tmp_path_factory.mktemp("wrong"))
+    jobs = [
+        (root, case.command.split(), _environment(root, case))
+        for root, case in zip(roots, CASES, strict=True)
+    ]
+    first_of = {case.command.split()[0]: n for n, case in reversed([*enumerate(CASES)])}
+    return at_once(jobs, set(first_of.values()))
+
+
+def _environment(root: Path, case: Case) -> dict[str, str]:
+    own = {name: value.format(root=root) for name, value in case.env.items()}
+    return {**NO_JVM, **NO_QUESTIONS, **own}
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[int, Said]]:
+    """What `verify` says of the project with all flaws, in a pipe and on a terminal."""
+    root = flawed_project(tmp_path_factory.mktemp("flawed"))
+    return at_once([(root, ["verify", "--integrity"], NO_JVM)])
+
+
+@pytest.mark.parametrize(
+    ("number", "case"), [pytest.param(n, case, id=case.code) for n, case in enumerate(CASES)]
+)
+def test_a_wrong_input_meets_its_code(
+    met: Mapping[str, Mapping[int, Said]], number: int, case: Case
+) -> None:
+    piped = met["pipe"][number]
+    for said in (met[way][number] for way in WAYS if number in met[way]):
+        assert f"error[{case.code}]" in said.plain
+        assert f"see: odfbuild explain {case.code}\n" in said.plain
+        assert "Traceback" not in said.text
+        assert said.code == case.exit
+    assert piped.text == piped.plain
+
+
+@pytest.mark.parametrize("flaw", FLAWS, ids=[flaw.code for flaw in FLAWS])
+def test_a_flaw_of_a_chain_is_found_with_its_code(
+    verified: Mapping[str, Mapping[int, Said]], flaw: Flaw
+) -> None:
+    name = re.escape(f"{flaw.code.lower()}.{flaw.dataset}")
+    for said in (said[0] for said in verified.values()):
+        assert said.code == 3
+        found = re.search(rf"^ +! {name}\n(.*?)(?=^ +! |\Z)", said.plain, re.M | re.S)
+        assert found is not None
+        assert f"error[{flaw.code}]" in found[1]
+        assert f"see: odfbuild explain {flaw.code}\n" in said.plain
+
+
+def test_a_terminal_shows_errors_in_colour(met: Mapping[str, Mapping[int, Said]]) -> None:
+    assert f"\x1b[31;1merror[{CASES[0].code}]\x1b[0m" in met["terminal"][0].text
+
+
+def test_every_code_is_met_or_cannot_be() -> None:
+    met = [{case.code for case in CASES}, {flaw.code for flaw in FLAWS}]
+    built = set(BUILT.values()) | set(AGAIN.values())
+    groups = [*met, built, set(ELSEWHERE), set(WITHIN)]
+    assert set().union(*groups) == set(error_codes())
+    assert sum(map(len, groups)) == len(error_codes()), "a code is in two groups"
+
+
+@pytest.mark.parametrize("code", sorted(ELSEWHERE | WITHIN))
+def test_what_is_met_elsewhere_is_named_there(code: str) -> None:
+    file, _ = (ELSEWHERE | WITHIN)[code]
+    assert code in (ROOT / file).read_text()

@@ -1,0 +1,1 @@
+"""Chains in Git, and jobs of continuous integration."""

@@ -1,0 +1,1 @@
+"""Commands that bring data elsewhere, or prove it."""

@@ -1,0 +1,1 @@
+"""Projects of others, and folders that nobody may write to."""

@@ -1,0 +1,1 @@
+"""How records are ordered, numbered, looked up and written."""

@@ -1,0 +1,1 @@
+"""How Java and Spark start, are confined, fail and end."""

@@ -1,0 +1,1 @@
+"""Queries of other engines in the words of Spark."""

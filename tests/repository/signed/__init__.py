@@ -1,0 +1,1 @@
+"""Signed heads, and who believes them."""

@@ -1,0 +1,1 @@
+"""Pulls and pushes, also those that are killed."""
