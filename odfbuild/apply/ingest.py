@@ -52,11 +52,13 @@ from odfbuild.odf.schema.ddl import parse_ddl
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.model import Config
 from odfbuild.project.settings.watermarks import BY_RECORDS, WatermarkRule, rule_of
-from odfbuild.store.merge_slices import keep_merged
+from odfbuild.store import merge_slices
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import dataclass
 from odfbuild.wording import count
 
+WORTH_AN_INDEX = 1_000
+"""Records of a dataset whose keys are indexed behind each commit; the next merge does of fewer."""
 _CONTENT = "odfbuild/content"
 """Attribute of `AddData`. A server may give another ETag for the same bytes, which tells them."""
 
@@ -196,8 +198,8 @@ def read_together(
 
 def in_one_job(engine: Engine, tasks: Sequence[IngestTask]) -> Sequence[EngineResult | None]:
     """What the engine makes of files in one job; nothing where it does not read them together."""
-    together = getattr(engine, "ingest_together", None) if len(tasks) > 1 else None
-    return (together and together(tasks)) or [None] * len(tasks)
+    together = engine.ingest_together(tasks) if len(tasks) > 1 else None
+    return together or [None] * len(tasks)
 
 
 def task_of(
@@ -297,13 +299,17 @@ def _ahead(records: int) -> str:
 def keep_side_cars(workspace: Workspace, alias: str, merge: MergeStrategy | None) -> None:
     """Bring what readers and the next merge of this kind look at up to the head, after a commit.
 
+    Of few records nothing is kept: a merge reads their keys faster than side-cars are written.
     Whatever prevents that costs them time, and nothing else.
     """
     state = workspace.projection(alias)
     if state is None or state.schema is None:
         return
     committed = workspace.committed(alias, state)
-    keep_merged(committed)
+    if state.blocks >= merge_slices.MANY:
+        merge_slices.keep_merged(committed)
+    if (state.last_offset or 0) < WORTH_AN_INDEX:
+        return
     if isinstance(merge, MergeStrategyLedger | MergeStrategyUpsertStream):
         key_index(committed, schema_of(state.schema), merge.primary_key)
 

@@ -294,19 +294,6 @@ class Told:
     checkpoint: Path | None = None
 
 
-class ReadsTogether(Protocol):
-    """An engine that can read several files in one job."""
-
-    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """A result for each of several files.
-
-        They enter one dataset one after the other, or each of them a dataset of its own. The
-        results are what `ingest` gives for each of them once those before are committed. `None`:
-        they have to be ingested one by one, also where that will raise an error.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformResult(EngineResult):
     """The records of one step, the mode that made them, and why it is that one.
@@ -444,6 +431,16 @@ class Engine(Protocol):
         """Carry out a transformation step."""
         ...
 
+    def transform_together(
+        self, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        """Carry out steps of one dataset in one job; a result for each is what `transform` gives.
+
+        They have the same transformation, and inputs with the same columns. `None`: they have to be
+        carried out one by one, also where that will raise an error.
+        """
+        ...
+
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """Tell which records of the inputs records of a step came from.
 
@@ -453,6 +450,15 @@ class Engine(Protocol):
 
     def ingest(self, task: IngestTask) -> EngineResult:
         """Carry out read, preprocess and merge of one source file."""
+        ...
+
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
+        """Carry out the same for several files.
+
+        They enter one dataset one after the other, or each of them a dataset of its own. The
+        results are what `ingest` gives for each of them once those before are committed. `None`:
+        they have to be ingested one by one, also where that will raise an error.
+        """
         ...
 
     def violations(

@@ -9,10 +9,10 @@ Source: Open Data Fabric, "Dataset Identity"; reference behaviour, order of crea
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,15 @@ from odfbuild.odf.identity import DatasetAlias, DatasetId
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store.branches import has_references
 from odfbuild.store.dataset import FOLDERS, MARKER, DatasetStore
-from odfbuild.store.files import PENDING, folder_lock, make_folder, sync_folder, write_file
+from odfbuild.store.files import (
+    PENDING,
+    beside,
+    folder_lock,
+    make_folder,
+    names_like,
+    sync_folder,
+    write_file,
+)
 from odfbuild.store.keys import new_pair, prepare_key_folder
 
 if TYPE_CHECKING:
@@ -64,11 +72,16 @@ def create_dataset(
     prepare_state_folder(state)
     with reserve(state, keys, store):
         try:
-            dataset_id = make_identity(store, keys)
-            _make_folders(store, objects, checkpoints)
-            store.put_objects("data", objects)
-            store.put_objects("checkpoints", checkpoints)
-            write_file(store.path / "info" / "alias", name.encode())
+            dataset_id, pem = new_pair()
+            needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
+            folders = [name for name in FOLDERS if needed.get(name, True)]
+            mark(store, dataset_id.multibase, folders)
+            with beside(
+                partial(store_key, keys, dataset_id, pem),
+                partial(write_file, store.path / "info" / "alias", name.encode()),
+            ):
+                store.put_objects("data", objects)
+                store.put_objects("checkpoints", checkpoints)
             seed = Seed(dataset_id=dataset_id, dataset_kind=kind)
             store.append(None, (seed, *events), system_time)
         except BaseException:
@@ -89,10 +102,7 @@ def receiving(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
     prepare_state_folder(state)
     with reserve(state, keys, store, resume=True):
         try:
-            write_file(store.path / MARKER, b"")
-            for name in FOLDERS:
-                (store.path / name).mkdir(exist_ok=True)
-            sync_folder(store.path)
+            mark(store, "", FOLDERS)
             write_file(store.path / "info" / "alias", store.name.encode())
             yield
         except BaseException:
@@ -103,12 +113,11 @@ def receiving(state: Path, keys: Path, store: DatasetStore) -> Iterator[None]:
         (store.path / MARKER).unlink(missing_ok=True)
 
 
-def _make_folders(store: DatasetStore, objects: StagedObjects, checkpoints: StagedObjects) -> None:
-    """Make the folders that will be needed, at the price of one."""
-    needed = {"data": bool(objects), "checkpoints": bool(checkpoints)}
-    for name in FOLDERS:
-        if needed.get(name, True):
-            (store.path / name).mkdir(exist_ok=True)
+def mark(store: DatasetStore, identity: str, folders: Sequence[str]) -> None:
+    """Mark the folder of a dataset with what is being made, and fill it, at the price of one."""
+    write_file(store.path / MARKER, identity.encode(), list_synced=False)
+    for name in folders:
+        (store.path / name).mkdir(exist_ok=True)
     sync_folder(store.path)
 
 
@@ -193,14 +202,11 @@ def reserve(
         yield
 
 
-def make_identity(store: DatasetStore, keys: Path) -> DatasetId:
-    """A fresh Ed25519 pair: mark the folder with the DID, then store the key (PKCS8 PEM)."""
-    dataset_id, pem = new_pair()
-    write_file(store.path / MARKER, dataset_id.multibase.encode())
+def store_key(keys: Path, dataset_id: DatasetId, pem: bytes) -> None:
+    """Store a private key, once the folder of the dataset is marked with its DID."""
     prepare_key_folder(keys)
     # Staged under the DID, so that clearing finds it also when we are killed before the rename.
     write_file(keys / dataset_id.multibase, pem, mode=0o600, token=dataset_id.multibase)
-    return dataset_id
 
 
 def clear_unfinished(folder: Path, keys: Path, *, keep_folder: bool = False) -> None:
@@ -245,7 +251,7 @@ def _check_free(state: Path, store: DatasetStore) -> None:
     store.check_head(None)
     account, _, name = store.name.rpartition("/")
     parent = state / account if account else state
-    twin = _twin(state, account) or _twin(parent, name, datasets=True)
+    twin = (account and _twin(state, account)) or _twin(parent, name, datasets=True)
     if twin is not None:
         raise ChainError(
             f"'{store.name}' and '{twin.relative_to(state)}' differ only in letter case",
@@ -284,11 +290,7 @@ def _refuse_foreign(store: DatasetStore) -> None:
 
 def _twin(folder: Path, name: str, *, datasets: bool = False) -> Path | None:
     """An entry of `folder` that differs from `name` only in case."""
-    if not name or not folder.is_dir():
-        return None
-    for other in os.listdir(folder):  # noqa: PTH208 (ten thousand names, on every creation)
-        if other != name and other.lower() == name.lower():
-            if datasets and not has_references(folder / other):
-                continue
+    for other in names_like(folder, name):
+        if other != name and (not datasets or has_references(folder / other)):
             return folder / other
     return None

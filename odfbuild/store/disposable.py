@@ -89,7 +89,7 @@ def prepare_cache_folder(folder: Path) -> None:
     for name, content in ((".gitignore", b"*\n"), ("CACHEDIR.TAG", _CACHEDIR_TAG)):
         file = folder / name
         if not file.exists():
-            stage(folder, content).replace(file)
+            stage(folder, content, durable=False).replace(file)
 
 
 @contextmanager

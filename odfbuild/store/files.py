@@ -13,8 +13,13 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 PENDING = ".pending-"
 
@@ -25,8 +30,6 @@ _AT_ONCE = 1_000
 """So many pieces the kernel takes in one call (IOV_MAX is 1024)."""
 
 _SYNCED_AT_ONCE = 16
-_FEW = 4
-"""Fewer files are not worth threads."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -38,20 +41,39 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads that wait for the disk, for the whole process: many small commits share them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+    return ThreadPoolExecutor(_SYNCED_AT_ONCE, thread_name_prefix="sync")
+
+
+@contextlib.contextmanager
+def beside(*works: Callable[[], object]) -> Iterator[None]:
+    """Do other durable writes while the body does its own: all are done, or raised, behind it.
+
+    They wait for the same few writes of the disk then. None of `works` may use `beside` itself.
+    """
+    begun = [_threads().submit(work) for work in works]
+    try:
+        yield
+    finally:
+        # Whoever clears up behind an error must find nobody at work.
+        faults = [each.exception() for each in begun]
+    for fault in filter(None, faults):
+        raise fault
+
+
 def _sync_files(files: Sequence[Path]) -> None:
     """Make the bytes of files durable.
 
     Several are synced at once, because what they wait for is then the same few writes of the disk.
     """
-    if len(files) < _FEW:
-        for file in files:
+    with beside(*(partial(_sync_file, file) for file in files[1:])):
+        for file in files[:1]:
             _sync_file(file)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_SYNCED_AT_ONCE, thread_name_prefix="sync") as pool:
-        for done in [pool.submit(_sync_file, file) for file in files]:
-            done.result()
 
 
 def _sync_file(file: Path) -> None:
@@ -108,11 +130,22 @@ def _write(fd: int, data: Sequence[bytes | memoryview]) -> None:
             rest = rest[os.write(fd, rest) :]
 
 
-def write_file(target: Path, data: bytes, mode: int = 0o666, token: str | None = None) -> None:
-    """Write or replace `target` durably; readers see the old bytes or the new, never a part."""
+def write_file(
+    target: Path,
+    data: bytes,
+    mode: int = 0o666,
+    token: str | None = None,
+    *,
+    list_synced: bool = True,
+) -> None:
+    """Write or replace `target` durably; readers see the old bytes or the new, never a part.
+
+    Who puts more into the folder can sync the list of its names once, behind the last.
+    """
     staged = stage(target.parent, data, mode=mode, token=token)
     staged.replace(target)
-    sync_folder(target.parent)
+    if list_synced:
+        sync_folder(target.parent)
 
 
 def move_file(source: Path, target: Path, *, list_synced: bool = True) -> None:
@@ -148,6 +181,15 @@ def _move(source: Path, target: Path, *, list_synced: bool) -> None:
         return
     if list_synced:
         sync_folder(target.parent)
+
+
+def names_like(folder: Path, name: str) -> list[str]:
+    """What in `folder` has that name, whose case does not count."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (ten thousand names, for every new dataset)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [other for other in names if other.lower() == name.lower()]
 
 
 def read_small(path: str | Path) -> bytes:

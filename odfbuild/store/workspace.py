@@ -31,6 +31,7 @@ from odfbuild.store.claims import NOT_WAITING, Claim, Waiting, claim_within, for
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.disposable import prepare_cache_folder
+from odfbuild.store.files import names_like
 from odfbuild.store.lock_holders import LockHolder
 from odfbuild.store.projections import Projections, not_apart, raise_any, same_but_for_case
 from odfbuild.store.references import children, folders, parse_head, reference_text
@@ -126,7 +127,7 @@ class Workspace:
             return alias
         folder, found = self.state, []
         for part in parts:
-            match = next((n for n in folders(folder) if n.lower() == part.lower()), None)
+            match = next((n for n in names_like(folder, part) if (folder / n).is_dir()), None)
             if match is None:
                 return None
             folder = folder / match

@@ -15,7 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odfbuild.engine.contract import Engine, Told, vocabulary_of
+from odfbuild.engine.contract import (
+    Engine,
+    Told,
+    TransformResult,
+    TransformTask,
+    vocabulary_of,
+)
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.request import as_limited, is_computed, transform_task
 from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
@@ -33,6 +39,7 @@ from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from odfbuild.store.committed import Committed
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.workspace import Workspace
+from odfbuild.verify.batches import in_batches
 from odfbuild.verify.compare import first_difference
 from odfbuild.verify.finding import Finding, ValueDifference, fault
 from odfbuild.verify.history import History
@@ -125,8 +132,9 @@ def verify_reproducibility(
     """Do the steps of those of `names` that are derivatives again; findings in order of `names`.
 
     Chains and objects must be whole (`verify_integrity`). `get_engine` is called only when there is
-    something to do. `scratch` is an empty folder. Several steps are done at once. Each is done in
-    the version that its chain records, or in the one that `by` names.
+    something to do. `scratch` is an empty folder. Several steps are done at once, and those that
+    handle each record alone in one job; one that differs is done again alone. Each is done in the
+    version that its chain records, or in the one that `by` names.
     """
     histories = Histories(workspace)
     findings: list[Finding] = []
@@ -150,18 +158,28 @@ def verify_reproducibility(
         engine = get_engine()
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
 
-            def again(task: tuple[str, Replay]) -> Finding | None:
-                name, replay = task
+            def one(name: str, replay: Replay, ready: TransformResult | None) -> Finding | None:
                 try:
                     if by is not None:
                         replay = _in_version(replay, by(replay.transform.transform))
                     later = _later_versions(histories.of(name), replay)
-                    return _replay(workspace.dataset(name), replay, engine, scratch, later)
+                    store = workspace.dataset(name)
+                    found = _replay(store, replay, engine, scratch, later, ready)
+                    if found is not None and ready is not None:
+                        return _replay(store, replay, engine, scratch, later)
+                    return found
                 except Exception as error:
                     return fault(workspace.cache, name, error, replay.block, replay.sequence_number)
 
-            results = pool.map(again, tasks)
-            findings += _each_version_once([found for found in results if found is not None])
+            def again(name: str, replays: Sequence[Replay]) -> list[Finding]:
+                with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                    ready = _together(workspace.dataset(name), replays, engine, Path(folder))
+                    results = [one(name, *each) for each in zip(replays, ready, strict=True)]
+                return [found for found in results if found is not None]
+
+            batches = in_batches(tasks) if by is None else [(name, [e]) for name, e in tasks]
+            results = pool.map(again, *zip(*batches, strict=True))
+            findings += _each_version_once([found for each in results for found in each])
     order = {name: number for number, name in enumerate(names)}
     findings.sort(key=lambda f: (order[f.dataset], f.sequence_number or 0))
     return Reproduction(tuple(findings), len(tasks), derivatives)
@@ -287,12 +305,31 @@ def _within(
     return replays
 
 
+def _together(
+    store: DatasetStore, replays: Sequence[Replay], engine: Engine, base: Path
+) -> Sequence[TransformResult | None]:
+    """What one job gives for each of several steps; nothing where they are done one by one."""
+    alone = [None] * len(replays)
+    if len(replays) == 1:
+        return alone
+    try:
+        tasks = [_task(store, each, Path(tempfile.mkdtemp(dir=base))) for each in replays]
+    except OdfbuildError:  # told of the step that it is about
+        return alone
+    return engine.transform_together(tasks) or alone
+
+
 def _replay(
-    store: DatasetStore, replay: Replay, engine: Engine, base: Path, later: Sequence[str] = ()
+    store: DatasetStore,
+    replay: Replay,
+    engine: Engine,
+    base: Path,
+    later: Sequence[str] = (),
+    ready: TransformResult | None = None,
 ) -> Finding | None:
     scratch = Path(tempfile.mkdtemp(dir=base))
     try:
-        return _compare(store, replay, *_run(store, replay, engine, scratch))
+        return _compare(store, replay, *_run(store, replay, engine, scratch, ready))
     except EngineError as error:
         if error.code == "E1447" and later:
             return _replay(store, _in_version(replay, later[0]), engine, base, later[1:])
@@ -305,18 +342,28 @@ def _replay(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _task(store: DatasetStore, replay: Replay, scratch: Path) -> TransformTask:
+    history = Committed(store, replay.before.head)
+    inputs = as_limited(store, replay.recorded, replay.inputs)
+    return transform_task(store.name, replay.before, inputs, scratch, history, replay.system_time)
+
+
 def _run(
-    store: DatasetStore, replay: Replay, engine: Engine, scratch: Path
+    store: DatasetStore,
+    replay: Replay,
+    engine: Engine,
+    scratch: Path,
+    ready: TransformResult | None,
 ) -> tuple[StagedSlice | None, Told | None]:
-    """The slice that the step gives now, if it has records, and what its engine says beside."""
+    """The slice that the step gives now, if it has records, and what its engine says beside.
+
+    `ready` is what the engine gave for it already.
+    """
     before = replay.before
     vocab = vocabulary_of(before.vocab)
     if not is_computed(before, replay.inputs):
         return None, None
-    history = Committed(store, before.head)
-    inputs = as_limited(store, replay.recorded, replay.inputs)
-    task = transform_task(store.name, before, inputs, scratch, history, replay.system_time)
-    result = engine.transform(task)
+    result = ready or engine.transform(_task(store, replay, scratch))
     if before.schema is None or result.schema is None:
         return None, result.told
     committed = read_schema(before.schema)

@@ -78,6 +78,12 @@ class PlainEngine:
             read=frozenset(file for each in task.inputs for file in each.files),
         )
 
+    def transform_together(self, tasks: Sequence[TransformTask]) -> Sequence[TransformResult]:
+        return [self.transform(task) for task in tasks]
+
+    def ingest_together(self, tasks: Sequence[IngestTask]) -> None:
+        """One by one."""
+
     def ingest(self, task: IngestTask) -> EngineResult:
         rows = _read(task)
         if isinstance(task.merge, MergeStrategyAppend):

@@ -206,8 +206,20 @@ def test_roots_with_other_columns_or_policies_are_read_in_jobs_of_their_own(
     definitions["e"] = definitions["b"].replace("name: b", "name: e").replace("data/b", "data/e")
     program = project("mixed", 9, definitions)
     program.apply()
-    assert jobs == [["a", "d"], ["b", "e"]]
+    assert sorted(map(str, jobs)) == ["['a', 'd']", "['b', 'e']"]
     assert len(events(program)) == 5
+
+
+def test_roots_that_declare_no_columns_are_read_one_by_one(
+    project: Callable[..., Program], jobs: list[list[str] | None]
+) -> None:
+    inferred = {n: root(n, _APPEND).replace(f"        schema: {_SCHEMA}\n", "") for n in "ab"}
+    program = project("inferred", 9, inferred)
+    for name in inferred:
+        (program.root / f"data/{name}1 ü.csv").write_text("event_time,id\n2024-03-01 10:00:00,1\n")
+    program.apply()
+    assert jobs == [None]
+    assert {*events(program)} == {*inferred}
 
 
 def test_large_files_are_read_alone_and_jobs_end_where_their_files_are_large_together(

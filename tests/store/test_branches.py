@@ -164,10 +164,10 @@ def test_a_creation_that_died_is_cleared_without_harm_to_other_branches(tmp_path
     one = create(branch(tmp_path, "one"), "a", info("x"))
     identity = branch(tmp_path, "one").projections()["a"].dataset_id
     # Killed after its reference, before the marker went; and another one before its reference.
-    for marker in (identity.multibase, "f" * 68):
+    for number, marker in enumerate((identity.multibase, "f" * 68)):
         (one.path / MARKER).write_text(marker)
         (tmp_path / ".odfbuild-keys" / ("f" * 68)).write_text("a key")
-        two = create(branch(tmp_path, f"two-{marker[-1]}"), "a", info("y"))
+        two = create(branch(tmp_path, f"two-{number}"), "a", info("y"))
         assert two.head() is not None
         assert one.read_block(one.head() or Multihash(b"")) is not None
         assert identity.multibase in keys(workspace(tmp_path))

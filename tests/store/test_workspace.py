@@ -9,6 +9,7 @@ from odfbuild.odf.model import DatasetKind, Seed
 from odfbuild.odf.multihash import Multihash
 from odfbuild.store import creation
 from odfbuild.store.dataset import DatasetStore
+from odfbuild.store.keys import new_pair
 from odfbuild.store.workspace import Workspace
 from tests.store.chains import NOW, create, info, workspace
 
@@ -181,7 +182,9 @@ def test_a_creation_in_progress_is_not_disturbed(space: Workspace) -> None:
     store = DatasetStore(space.state / "ds", "ds")
     creation.prepare_state_folder(space.state)
     with creation.reserve(space.state, space.keys, store):
-        identity = creation.make_identity(store, space.keys)
+        identity, pem = new_pair()
+        creation.mark(store, identity.multibase, ())
+        creation.store_key(space.keys, identity, pem)
         with pytest.raises(StaleHeadError):
             create(space, "ds")
         assert (space.keys / identity.multibase).exists()

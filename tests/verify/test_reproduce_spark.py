@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from odfbuild.engine.contract import TransformResult, TransformTask
+from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.odf.model import ExecuteTransform
-from tests.apply.in_process import Program
+from tests.apply.in_process import Program, Said
 from tests.apply.tiny import QUERY, Tiny
 from tests.verify.test_reproduce import tamper_slice
 
@@ -107,3 +111,37 @@ def test_blocks_are_done_again_by_what_was_in_force_and_a_forged_one_is_named(
         assert named[name]["code"] == "E0820"
         [difference] = named[name]["differences"]
         assert (difference["column"], difference["recorded"]) == (column, "666")
+
+
+def test_of_steps_done_together_the_forged_one_is_named_as_if_it_were_alone(
+    odfbuild: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Tiny(odfbuild.root)
+    odfbuild.apply()
+    for number in (2, 3, 4):
+        add_file(tiny, str(number), f"2024-0{number}-01 00:00:00,1{number},{number}")
+        odfbuild.apply()
+    together: list[int] = []
+    work = SparkEngine.transform_together
+
+    def noted(
+        self: SparkEngine, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        found = work(self, tasks)
+        together.append(len(found or ()))
+        return found
+
+    def said() -> tuple[Said, Said]:
+        return odfbuild("verify"), odfbuild("verify", "--json")
+
+    monkeypatch.setattr(SparkEngine, "transform_together", noted)
+    assert "recomputed 4 steps of 1 derivative, all records are identical." in said()[0].out
+    tamper_slice(
+        tiny.workspace(), "derived", last_with_data(tiny, "derived") - 1, "value", 666, tiny.root
+    )
+    found = said()
+    assert together == [4, 4, 4, 4]
+    monkeypatch.setattr(SparkEngine, "transform_together", lambda self, tasks: None)
+    assert found == said()
+    [finding] = found[1].data["findings"]
+    assert finding["sequence_number"] == last_with_data(tiny, "derived") - 1

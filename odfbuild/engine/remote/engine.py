@@ -85,6 +85,14 @@ class ManyEngines:
         client = self._client(task.transform, task.dataset)
         return (client or self._spark.get()).transform(task)
 
+    def transform_together(
+        self, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        """See `contract.Engine`; programs do one step after the other."""
+        if self._configured(tasks[0].transform) is not None:
+            return None
+        return self._spark.get().transform_together(tasks)
+
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`; programs tell of no single records."""
         transform = task.step.transform
@@ -99,9 +107,8 @@ class ManyEngines:
         return self._spark.get().ingest(task)
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """See `contract.ReadsTogether`."""
-        together = getattr(self._spark.get(), "ingest_together", None)
-        return together(tasks) if together is not None else None
+        """See `contract.Engine`."""
+        return self._spark.get().ingest_together(tasks)
 
     def violations(
         self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary

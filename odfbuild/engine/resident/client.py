@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from odfbuild.engine.contract import Engine, ReadsTogether, StepProgress
+from odfbuild.engine.contract import Engine, StepProgress
 from odfbuild.engine.resident.card import Card
 from odfbuild.engine.resident.channel import Lost, ask
 from odfbuild.engine.resident.wanted import Wanted
@@ -43,7 +43,7 @@ class ResidentEngine:
         self._own: Engine | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not (hasattr(Engine, name) or hasattr(ReadsTogether, name)):
+        if name.startswith("_") or not hasattr(Engine, name):
             raise AttributeError(name)
         return partial(self._carry_out, name)
 

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from odfbuild.engine.contract import Engine, ReadsTogether
+from odfbuild.engine.contract import Engine
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.resident import card
@@ -35,9 +35,7 @@ from odfbuild.engine.spark.session.java import find_java
 from odfbuild.engine.spark.start import start_engine
 from odfbuild.version import __version__
 
-METHODS = frozenset(
-    name for name in (*vars(Engine), *vars(ReadsTogether)) if not name.startswith("_")
-) - {"stop"}
+METHODS = frozenset(name for name in vars(Engine) if not name.startswith("_")) - {"stop"}
 """What commands may ask of the engine."""
 
 _LOOK_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from odfbuild.engine.spark.queries.checks import violations
 from odfbuild.engine.spark.queries.findings import place_at_run_time
 from odfbuild.engine.spark.queries.inputs import empty_view
 from odfbuild.engine.spark.queries.provenance import trace
+from odfbuild.engine.spark.queries.together import derive_together
 from odfbuild.engine.spark.queries.transform import (
     derive,
     preprocess,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 
 Task = TypeVar("Task", TransformTask, IngestTask, QueryTask)
+Done = TypeVar("Done")
 
 
 class SparkEngine:
@@ -132,6 +134,19 @@ class SparkEngine:
 
         return self._recovery.carry_out(work)
 
+    def transform_together(
+        self, tasks: Sequence[TransformTask]
+    ) -> Sequence[TransformResult] | None:
+        """See `contract.Engine`."""
+        if self._session.remote is not None:
+            return None
+
+        def work(again: bool) -> Sequence[TransformResult] | None:
+            with self.request(tasks[0].dataset) as spark:
+                return None if again else derive_together(spark, tasks)
+
+        return _or_none(lambda: self._recovery.carry_out(work))
+
     def provenance(self, task: ProvenanceTask) -> Provenance:
         """See `contract.Engine`."""
 
@@ -160,7 +175,7 @@ class SparkEngine:
         return self._recovery.carry_out(work)
 
     def ingest_together(self, tasks: Sequence[IngestTask]) -> Sequence[EngineResult] | None:
-        """See `contract.ReadsTogether`."""
+        """See `contract.Engine`."""
         session = self._session
         if session.remote is not None or not can_be_together(tasks):
             return None
@@ -170,10 +185,7 @@ class SparkEngine:
             with self.request(tasks[0].dataset) as spark:
                 return None if again else merge_together(spark, reached)
 
-        try:
-            return self._recovery.carry_out(work)
-        except Exception:  # what is wrong is told by the one file that is to blame
-            return None
+        return _or_none(lambda: self._recovery.carry_out(work))
 
     def violations(
         self, dataset: str, query: str, files: Sequence[Path], schema: pa.Schema, vocab: Vocabulary
@@ -257,6 +269,14 @@ class SparkEngine:
             if raised is None:
                 raise
             raise raised from None
+
+
+def _or_none(work: Callable[[], Done | None]) -> Done | None:
+    """What is wrong with work done together is told by the one part of it that is to blame."""
+    try:
+        return work()
+    except Exception:
+        return None
 
 
 def _afresh(task: Task) -> Task:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from odfbuild.apply import ingest as ingest_module
 from odfbuild.engine import key_index as index_module
 from odfbuild.engine.contract import Engine
 from odfbuild.engine.key_index import key_index
@@ -148,6 +149,7 @@ def test_keys_are_indexed_as_soon_as_they_are_committed(
     tmp_path: Path, spark_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merge = STRATEGIES[0]
+    monkeypatch.setattr(ingest_module, "WORTH_AN_INDEX", 1)
     root = prepared(tmp_path / "p", merge)
     space = workspace(root)
     ingest_into(space, spark_engine, batch(merge, random.Random(7)))

@@ -1,5 +1,6 @@
 """Few records and many take different ways to the same result."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -176,6 +177,25 @@ def test_records_of_several_inputs_are_put_together_without_a_job_in_the_order_o
         assert bool(jobs) is (number == 1)
     in_place, by_job = found
     assert in_place.equals(by_job)
+
+
+def test_few_records_and_what_a_query_makes_of_them_are_computed_without_compiling(
+    spark_engine: SparkEngine, tmp_path: Path
+) -> None:
+    jvm = spark_engine._session.spark._jvm
+    compiled = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME
+    columns = {f"n{number}": pa.array([1], pa.int32()) for number in range(37)}  # used nowhere else
+    table = rows(0, 1)
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    given = replace(slices(tmp_path, table), schema=table.schema)
+    query = sql("SELECT event_time, n36 FROM cities WHERE n36 < 20261123")
+    before = compiled().getCount()
+    # In a thread of its own, as those of an apply: PySpark gives each another one of the JVM.
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(spark_engine.transform, task(tmp_path, query, given)).result()
+    assert compiled().getCount() == before
+    assert read(found.parts)["n36"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ class Classes:
         """Settings that sessions were given, as they are in the JVM."""
 
         self.sessions = companion(SQL + "classic.SparkSession")
+        self.main = self.sessions.getDefaultSession().get()
+        """The session that was made first."""
         self.datasets = companion(SQL + "classic.Dataset")
         self.skip = companion(SQL + "execution.CommandExecutionMode").SKIP()
         self.named_expressions = companion(EXPRESSIONS + "NamedExpression")

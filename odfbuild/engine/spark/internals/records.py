@@ -33,7 +33,10 @@ def frame_of(spark: SparkSession, stream: str, schema: StructType) -> DataFrame:
     """The records in the file `stream`, in Arrow's format of streams."""
     from pyspark.sql import DataFrame
 
-    python = classes_in(spark._jvm).python
+    known = classes_in(spark._jvm)
+    # By its settings, which are those of no request, nothing is compiled to copy the records.
+    known.sessions.setActiveSession(known.main)
+    python = known.python
     batches = python.readArrowStreamFromFile(stream)
     return DataFrame(python.toDataFrame(batches, schema.json(), spark._jsparkSession), spark)
 

@@ -104,7 +104,7 @@ def derive(spark: SparkSession, task: TransformTask) -> TransformResult:
         case Mode.MAP if found.retracting and task.vocab.operation_type not in schema.names:
             made = _map_with_operations(spark, task)
         case Mode.MAP:
-            made = _mapped(result, task, quick=found.report.quick)
+            made = mapped(result, task, quick=found.report.quick)
         case Mode.STREAM if isinstance(found.shape, Windowed):
             made = _windows(spark, task, found.shape)
         case Mode.STREAM:
@@ -142,7 +142,7 @@ def _map_with_operations(spark: SparkSession, task: TransformTask) -> Made:
         map.traced_view(spark, number, each)
     plan, _ = result_of(spark, steps_of(task.transform))
     frame = map.with_operations(spark, plan, task)
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     return map.write_with_operations(frame, task.vocab.operation_type, task.scratch), files
 
 
@@ -172,24 +172,25 @@ def pairs(
     return stream.new_pairs(spark, task, bounds, result)
 
 
-def _tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
+def tuned(frame: DataFrame, task: TransformTask) -> set[Path]:
     """Set up the session for the files that a result is made of; returns them."""
     files = files_read(frame, task)
     few.tune(frame.sparkSession, files)
     return files
 
 
-def _mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
+def mapped(frame: DataFrame, task: TransformTask, *, quick: bool) -> Made:
+    """Write a row-wise result; a `quick` one of few records is computed without a job."""
     folder = task.scratch / "parts"
     if quick and computes_here(frame.sparkSession) and few.collect_computed(frame, folder):
         return tuple(folder.iterdir()), set()
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     return write_parts(frame, folder), files
 
 
 def _in_order_of_time(frame: DataFrame, task: TransformTask) -> Made:
     """Records that are all appended: by event time, then by all other values."""
-    files = _tuned(frame, task)
+    files = tuned(frame, task)
     order = time_first(frame.columns, task.vocab.event_time)
     return ordered_parts(frame, order, task.scratch / "parts"), files
 
@@ -208,7 +209,7 @@ def _changelog(spark: SparkSession, task: TransformTask, schema: pa.Schema, micr
     result = committed_form(result, micros)
     if task.previous():
         frame = changelog.difference(spark, task, result, schema)
-        _tuned(frame, task)
+        tuned(frame, task)
         parts = changelog.write_changes(frame, task, key_of(plan))
     else:
         parts, _ = _in_order_of_time(result, task)

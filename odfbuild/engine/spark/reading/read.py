@@ -149,9 +149,9 @@ def can_be_together(tasks: Sequence[IngestTask]) -> bool:
         known = first.history_schema is None or isinstance(first.merge, MergeStrategyAppend)
         if len(names) < len(tasks) or not known or compares or not all(map(first.is_like, tasks)):
             return False
-    elif first.history_schema is None:
-        return False
-    return all(map(_is_regular, tasks))
+        # Of each dataset the columns would be inferred from its own file.
+        return declared_columns(first.read) is not None and all(map(_is_regular, tasks))
+    return first.history_schema is not None and all(map(_is_regular, tasks))
 
 
 def _is_regular(task: IngestTask) -> bool:

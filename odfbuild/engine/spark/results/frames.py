@@ -135,7 +135,8 @@ def to_arrow_schema(
 
 def marked(frame: DataFrame, schema: pa.Schema | None) -> DataFrame:
     """`frame` with marks on the columns that hold UUIDs by `schema`."""
-    for name in uuids_in(schema) & set(frame.columns):
+    uuids = uuids_in(schema)
+    for name in uuids & set(frame.columns) if uuids else ():  # Spark is asked for the columns
         frame = frame.withMetadata(name, {UUID_MARK: True})
     return frame
 

@@ -61,7 +61,7 @@ def handed_over(
 
 def given_back(frame: DataFrame, table: pa.Table, scratch: Path) -> DataFrame | None:
     """`frame`, whose records Spark has computed and `table` holds; `None` as for `handed_over`."""
-    if table.nbytes > _READ_BYTES or not all(map(_is_alike, table.schema)):
+    if table.nbytes > _READ_BYTES or not all(map(is_alike, table.schema)):
         return None
     return _given(frame.sparkSession, table, frame.schema, scratch)
 
@@ -103,7 +103,7 @@ def _read(files: Sequence[Path]) -> pa.Table | None:
             groups = range(found.num_row_groups)
             unpacked += sum(found.row_group(number).total_byte_size for number in groups)
             schema = file.schema_arrow.remove_metadata()
-            if rows > _MOST_ROWS or unpacked > _UNPACKED_BYTES or not all(map(_is_alike, schema)):
+            if rows > _MOST_ROWS or unpacked > _UNPACKED_BYTES or not all(map(is_alike, schema)):
                 return None
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 size += batch.nbytes
@@ -119,7 +119,8 @@ def _read(files: Sequence[Path]) -> pa.Table | None:
         return None
 
 
-def _is_alike(field: pa.Field) -> bool:
+def is_alike(field: pa.Field) -> bool:
+    """Whether Arrow and Spark both hold values of this type as they are."""
     t = pa.types
     same = (t.is_boolean, t.is_signed_integer, t.is_float32, t.is_float64, t.is_string, t.is_binary)
     kind = field.type

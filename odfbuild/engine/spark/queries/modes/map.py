@@ -8,6 +8,7 @@ record. Sources: Open Data Fabric, "Retractions and corrections"; RFC-015.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,12 @@ def increment_view(scratch: Path, spark: SparkSession, each: InputSlices) -> Non
     Catalyst(spark).show(new_records(spark, each, scratch), each.alias)
 
 
-def traced_view(spark: SparkSession, number: int, each: InputSlices) -> None:
+def traced_view(
+    spark: SparkSession, number: int, each: InputSlices, scratch: Path | None = None
+) -> None:
     """Make the view of `increment_view` for input `number`, with the records' origins hidden."""
     operation, offset = quote(each.vocab.operation_type), quote(each.vocab.offset)
-    frame = new_records(spark, each).selectExpr(
+    frame = new_records(spark, each, scratch).selectExpr(
         "*", f"{operation} AS {_OPERATION}", f"{offset} AS {_OFFSET}", f"{number} AS {_INPUT}"
     )
     hide(frame, each.alias)
@@ -61,6 +64,21 @@ def write_with_operations(frame: DataFrame, operation: str, folder: Path) -> tup
     target = folder / "parts"
     target.mkdir()
     return tuple(_with_whole_pairs(rows, operation, target))
+
+
+def split(rows: pa.Table, ends: Sequence[Sequence[int]]) -> list[tuple[pa.Table, pa.Table]]:
+    """The records of each of several steps in their order, and their origins.
+
+    `ends` are the offsets, one for each step, with which what they read of each input ends.
+    """
+    number, offset = rows[_INPUT].to_numpy(), rows[_OFFSET].to_numpy()
+    step = np.zeros(len(rows), np.int64)
+    for each, last in enumerate(ends):
+        step[number == each] = np.searchsorted(last, offset[number == each])
+    order = np.argsort(step, kind="stable")
+    cuts = np.searchsorted(step[order], np.arange(len(ends[0]) + 1))
+    parts = [rows.take(order[start:end]) for start, end in pairwise(cuts)]
+    return [(part.drop_columns(list(_HIDDEN)), part.select(_HIDDEN)) for part in parts]
 
 
 def _with_whole_pairs(rows: Sequence[Path], operation: str, target: Path) -> list[Path]:
