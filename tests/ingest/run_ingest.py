@@ -21,6 +21,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.committed import CommittedSlice
+from odfbuild.store.merged_copies import NO_COPIES, MergedCopies
 
 NOBODY = Multihash.sha3_256(b"")
 WHOLE = DataSlice(
@@ -58,6 +59,9 @@ class _OneFile:
     def slices(self, after: object = None) -> tuple[CommittedSlice, ...]:
         store: Any = _Stored(self.file)
         return (CommittedSlice(store, WHOLE),) if self.file else ()
+
+    def copies(self) -> MergedCopies:
+        return NO_COPIES
 
     def files(self) -> tuple[Path, ...]:
         return (self.file,) if self.file else ()
