@@ -1,4 +1,4 @@
-"""Which steps are done again together: those of one dataset in a row with one query and schema."""
+"""Which steps are recomputed together: those of one dataset in a row with one query and schema."""
 
 from __future__ import annotations
 

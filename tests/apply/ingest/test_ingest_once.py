@@ -43,7 +43,10 @@ _LINE = '{"event_time": "2024-01-01 00:00:00", "id": %d, "value": 1}\n'
 @pytest.fixture(scope="module")
 def senders() -> Iterator[list[Killer]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(Killer()) for _ in range(SENDERS)]
+        yield [
+            stack.enter_context(Killer("tests.apply.ingest.indexed_at_once"))
+            for _ in range(SENDERS)
+        ]
 
 
 @pytest.fixture
