@@ -168,7 +168,10 @@ def files(work: Path, number: int) -> None:
     show(f"odfbuild apply, root of {number // 10} files", few)
     many = measure(APPLY, _root(work / "many", number, 10))
     further = 1000 * (many.cpu - few.cpu) / (number - number // 10)
-    verdicts = [("CPU ms a further file", further, 10.0), ("wall s", many.wall, max(15.0, 0.015 * number))]
+    verdicts = [
+        ("CPU ms a further file", further, 10.0),
+        ("wall s", many.wall, max(15.0, 0.015 * number)),
+    ]
     show(f"odfbuild apply, root of {number} files", many, *verdicts)
 
 
