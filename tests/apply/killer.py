@@ -128,7 +128,8 @@ def _run(
     module.start_engine = lambda *_: used
     folders = ["chains", ".odfbuild-keys", *([also] if also else [])]
     watched = tuple(f"{root}/{folder}" for folder in folders)
-    numbers = itertools.count()  # two threads never draw the same one
+    numbers = itertools.count()
+    one_at_a_time = threading.Lock()  # what a thread has counted is told before another one kills
 
     def hear(event: str, given: tuple[Any, ...]) -> None:
         if event not in _CHANGES and not (event == "open" and given[2] & _WRITES):
@@ -137,9 +138,10 @@ def _run(
         paths = given[:2] if event == "os.rename" else given[:1]
         if not any(str(path).startswith(watched) for path in paths):
             return
-        if next(numbers) == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        os.write(steps, b".")
+        with one_at_a_time:
+            if next(numbers) == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.write(steps, b".")
 
     sys.addaudithook(hear)
     return run(arguments)
