@@ -69,6 +69,7 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
     """How an apply ended as summary of the step, and its errors at their places."""
     if not is_github():
         return
+    from odfbuild.report.forms.markdown import in_text_block
     from odfbuild.report.outcome import render_outcome
 
     said = render_outcome(outcome)
@@ -76,7 +77,7 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
         from odfbuild.report.transfers import render_published
 
         said += f"\n{render_published(outcome)}"
-    _append("GITHUB_STEP_SUMMARY", f"```text\n{said}\n```\n")
+    _append("GITHUB_STEP_SUMMARY", in_text_block(said))
     tell_errors(console, outcome.errors, root)
 
 

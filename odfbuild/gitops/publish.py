@@ -246,7 +246,7 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
     from git import GitCommandError
 
     try:
-        repo.git.fetch(remote, branch)
+        repo.git.fetch(remote, f"refs/heads/{branch}")
         base = repo.git.merge_base("HEAD", "FETCH_HEAD")
         ours = _heads_between(repo, base, "HEAD", folder)
         theirs = _heads_between(repo, base, "FETCH_HEAD", folder)
@@ -270,7 +270,9 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
 
 def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[Reference]:
     """Datasets below `folder`, and their references, that differ between two commits."""
-    said = repo.git.diff("--name-only", "-z", "--no-renames", base, end, "--", f":/{folder}")
+    said = repo.git.diff(
+        "--name-only", "-z", "--no-renames", "--no-ext-diff", base, end, "--", f":/{folder}"
+    )
     return set(references_in(said.split("\0"), folder).values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfbuild.report.forms.words import escaped
+from odfbuild.report.forms.markdown import escaped
 
 WIDEST = 40
 """Cells are cut after so many characters."""
