@@ -135,7 +135,26 @@ def _globals(
         values=tuple(_assignment(text) for text in var or ()),
     )
     introduce(f"odfbuild {context.invoked_subcommand}")
+    _show_log(verbose=verbose > 0)
     context.obj = Context(Console(no_color, -1 if quiet else verbose), directory, given)
+
+
+def _show_log(*, verbose: bool) -> None:
+    """Show on stderr what modules log, as where a slower way goes on, if that is asked for.
+
+    What sqlglot does not understand is told by errors of ours.
+    """
+    import logging
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    if not verbose:
+        return
+    log = logging.getLogger("odfbuild")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -51,6 +51,7 @@ from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.fallbacks import fell_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -275,7 +276,8 @@ def _or_none(work: Callable[[], Done | None]) -> Done | None:
     """What is wrong with work done together is told by the one part of it that is to blame."""
     try:
         return work()
-    except Exception:
+    except Exception as error:
+        fell_back(__name__, "the parts of a job are done one by one", error)
         return None
 
 
