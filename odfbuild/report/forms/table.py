@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from odfbuild.report.forms.visible import visible
 from odfbuild.report.forms.words import escaped
 
 WIDEST = 40
@@ -38,5 +39,5 @@ def markdown_table(
 
 
 def _cut(cell: str) -> str:
-    flat = cell.replace("\n", "\\n")
+    flat = visible(cell.replace("\n", "\\n"))
     return flat if len(flat) <= WIDEST else flat[: WIDEST - 1] + "…"
