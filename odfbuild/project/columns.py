@@ -131,7 +131,7 @@ def _of_fields(
     fields: Sequence[DataField], use: _Use | None, path: Path, source: Source, document: int
 ) -> Iterator[ProjectError]:
     """Problems of fields and of those in them; `use` is that of columns, `None` within them."""
-    from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError
+    from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError, unfit_encodings
     from odfbuild.odf.schema.arrow_form import arrow_form
     from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError
 
@@ -146,8 +146,11 @@ def _of_fields(
                 location=place,
                 help="rename or remove one of them",
             )
+        alone = DataSchema(fields=(field,))
+        if any(unfit_encodings(alone)):
+            continue  # told where the attribute stands
         try:
-            (column,) = arrow_form(DataSchema(fields=(field,)))
+            (column,) = arrow_form(alone)
         except (InvalidAttributeError, UnsupportedSchemaError) as error:
             yield ProjectError(error.message, code=error.code, location=place, help=error.help)
         else:
