@@ -230,4 +230,6 @@ class LiveBars:
                         continue
                     tasks = f"{now.tasks_done}/{now.tasks}"
                     said = ", ".join(filter(None, (tasks, left, headway_text(now))))
-                    self._progress.update(row, left=visible(said), completed=now.tasks_done, total=now.tasks)
+                    self._progress.update(
+                        row, left=visible(said), completed=now.tasks_done, total=now.tasks
+                    )

@@ -88,9 +88,7 @@ def answered_by_duckdb(
         yield found
 
 
-def _within(
-    seconds: float, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]
-) -> _T:
+def _within(seconds: float, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
     """What `work` gives; it is interrupted behind `seconds`, and by whoever presses Ctrl-C.
 
     In a thread of its own, because Python takes no signal while DuckDB computes.

@@ -147,12 +147,12 @@ def _of_fields(
                 help="rename or remove one of them",
             )
         alone = DataSchema(fields=(field,))
-        if any(unfit_encodings(alone)):
-            continue  # told where the attribute stands
         try:
             (column,) = arrow_form(alone)
         except (InvalidAttributeError, UnsupportedSchemaError) as error:
-            yield ProjectError(error.message, code=error.code, location=place, help=error.help)
+            # Of what is read, unfit attributes are told where they stand.
+            if "read" not in path or not any(unfit_encodings(alone)):
+                yield ProjectError(error.message, code=error.code, location=place, help=error.help)
         else:
             if use is not None:
                 yield from _of_type(column, use, place)

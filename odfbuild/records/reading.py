@@ -149,9 +149,7 @@ def _claims(
         raise _damage(each, "E0831", f"was not unpacked: {error}") from None
 
 
-def _told(
-    each: CommittedSlice, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of a slice; what is wrong with its bytes is an error with a code."""
     try:
         yield from batches
