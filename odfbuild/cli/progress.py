@@ -15,6 +15,7 @@ from odfbuild.apply.options import Listener
 from odfbuild.apply.run_log import headway_text
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import StepProgress
+from odfbuild.report.forms.visible import visible
 from odfbuild.report.outcome import LISTED, render_dataset_outcome
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
@@ -198,13 +199,13 @@ class LiveBars:
     def started(self, name: str) -> None:
         """See `Listener`."""
         self._since[name] = time.monotonic()
-        self._rows[name] = self._progress.add_task(name, total=None, left="")
+        self._rows[name] = self._progress.add_task(visible(name), total=None, left="")
 
     def progressed(self, name: str, blocks: int, records: int) -> None:
         """See `Listener`."""
         row = self._rows.get(name)
         if row is not None:
-            self._progress.update(row, description=f"{name}, {count(blocks, 'block')}")
+            self._progress.update(row, description=f"{visible(name)}, {count(blocks, 'block')}")
 
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
@@ -229,4 +230,6 @@ class LiveBars:
                         continue
                     tasks = f"{now.tasks_done}/{now.tasks}"
                     said = ", ".join(filter(None, (tasks, left, headway_text(now))))
-                    self._progress.update(row, left=said, completed=now.tasks_done, total=now.tasks)
+                    self._progress.update(
+                        row, left=visible(said), completed=now.tasks_done, total=now.tasks
+                    )

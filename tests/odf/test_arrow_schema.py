@@ -7,8 +7,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.flatbuffers.form import decode_message, encode_message
-from odfbuild.odf.model import DataField, DataSchema, DataTypeList, DataTypeNull, SetDataSchema
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DataTypeDate,
+    DataTypeInt32,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeNull,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+    SetDataSchema,
+)
 from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import arrow_form
 from odfbuild.odf.schema.arrow_raw import read_raw
 from odfbuild.odf.schema.arrow_schema import (
     InvalidAttributeError,
@@ -134,6 +147,26 @@ def differences(committed: pa.Schema, new: pa.Schema) -> list[str]:
 
 
 OLD = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DataTypeInt32(),
+        DataTypeOption(inner=DataTypeInt32()),
+        DataTypeDate(),
+        DataTypeStruct(fields=()),
+        DataTypeMap(key_type=DataTypeString(), value_type=DataTypeString()),
+    ],
+)
+def test_a_layout_of_buffers_on_a_type_that_has_none_is_refused(kind: Any) -> None:
+    extra = {"arrow.apache.org/bufferEncoding": {"kind": "Contiguous", "offsetBitWidth": 32}}
+    schema = DataSchema(fields=(DataField(name="x", type=kind, extra=extra),))
+    with pytest.raises(UnsupportedSchemaError, match=r"column 'x': .* has no 'arrow"):
+        arrow_form(schema)
+    inside = DataTypeStruct(fields=schema.fields)
+    with pytest.raises(UnsupportedSchemaError, match="column 's': column 'x'"):
+        arrow_form(DataSchema(fields=(DataField(name="s", type=inside),)))
 
 
 def test_columns_without_attributes_take_over_those_of_the_dataset() -> None:

@@ -133,5 +133,3 @@ def test_verify_ends_where_a_checkpoint_and_a_slice_are_endless(chain: Chain) ->
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert done.stdout.split() == ["E0832"]
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from odfbuild.odf.multihash import Multihash
+from odfbuild.report.forms.visible import visible
 from odfbuild.wording import count
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
@@ -36,8 +37,8 @@ def short(block: Multihash | None) -> str:
 
 
 def paint(text: str, color: str | None, *, on: bool) -> str:
-    """`text` in a colour if colours are on."""
-    return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if on and color else text
+    """`text` in a colour if colours are on; it cannot bring any of its own."""
+    return f"\x1b[{COLORS[color]}m{visible(text)}\x1b[0m" if on and color else text
 
 
 def behind_window(records: int, of: str = "") -> str:
