@@ -14,6 +14,7 @@ import sys
 from io import TextIOWrapper
 from typing import Any, TextIO
 
+from odfbuild.cli.runner import Guarded, harmless_json
 from odfbuild.errors import OdfbuildError
 from odfbuild.values import dataclass
 
@@ -90,7 +91,8 @@ class Console:
 
     def data(self, value: Any) -> None:
         """Print what was asked for, as JSON."""
-        self.result(json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout)))
+        text = json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout))
+        self.result(harmless_json(text))
 
     def note(self, text: str) -> None:
         """Say something on the side; `--quiet` silences it."""
@@ -100,13 +102,16 @@ class Console:
 
     def log(self, record: dict[str, Any]) -> None:
         """Write a log record to stderr, as a line of JSON."""
-        sys.stderr.write(json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr)) + "\n")
+        text = json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr))
+        sys.stderr.write(harmless_json(text) + "\n")
         sys.stderr.flush()
 
     def command(self, line: str) -> None:
         """Tell the service that runs this job something, by a line that it looks for."""
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        stream = sys.stderr
+        write = stream.command if isinstance(stream, Guarded) else stream.write
+        write(line + "\n")
+        stream.flush()
 
     def error(self, *errors: OdfbuildError) -> None:
         """Print errors with their places and the ways out."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Location
 from odfbuild.report.errors import error_to_data
-from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.markdown import code, escaped
+from odfbuild.report.forms.table import render_table
 from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
