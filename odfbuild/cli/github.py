@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.cli.runner import is_github
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -17,11 +19,6 @@ if TYPE_CHECKING:
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.project.model import Config
     from odfbuild.survey.outcome import ApplyOutcome
-
-
-def is_github() -> bool:
-    """Whether this is a step of a workflow."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def root_of_project(arguments: Sequence[str]) -> Path | None:

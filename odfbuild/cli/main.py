@@ -22,6 +22,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
 from odfbuild.cli.global_options import GlobalOptionsGroup
 from odfbuild.cli.options import FORMAT_VARIABLE
+from odfbuild.cli.runner import guarded_output
 from odfbuild.cli.verbs import Verbs
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.overrides import Overrides
@@ -179,6 +180,11 @@ def run(arguments: list[str]) -> int:
     if os.environ.get(complete.ASKED_BY) == "complete_bash":
         return complete.answer_bash(lambda: app([], prog_name="odfbuild"))
     take_any_text()
+    with guarded_output():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     console = Console("--no-color" in arguments)
     try:
         code = app(arguments or ["--help"], prog_name="odfbuild", standalone_mode=False)

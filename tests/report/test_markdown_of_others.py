@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from odfbuild.report.forms.markdown import code, escaped, fenced, marker, sentence
 
-
 REPORT = Path(__file__).parents[2] / "odfbuild" / "report"
 
 TEXTS = st.text(alphabet="ab1 `|*_#<>[]()!~&\\-=+.:/@\n\r\t\u2028$\"'", max_size=30)

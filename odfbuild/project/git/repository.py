@@ -26,6 +26,9 @@ NOTES = "refs/notes/odfbuild"
 """Where notes of ours lie."""
 
 
+BRANCHES = "refs/odfbuild/branches/"
+"""What branches of datasets are shared by, followed by the name of one."""
+
 _ALWAYS = (
     # A folder that looks like a repository is none.
     "safe.bareRepository=explicit",
