@@ -131,7 +131,7 @@
     const ends = elements.filter(({ data }) => data.source === undefined && !frames.has(data.id));
     const edges = elements.filter(({ data }) => data.source !== undefined);
     const layout = new dagre.graphlib.Graph({ compound: true, multigraph: true });
-    layout.setGraph({ rankdir: "LR", nodesep: 12, edgesep: 12, ranksep: gap });
+    layout.setGraph({ rankdir: "LR", nodesep: frames.size > 1 ? 20 : 12, edgesep: 12, ranksep: gap }); // frames have titles
     for (const { data } of elements) if (frames.has(data.id)) layout.setNode(data.id, {});
     for (const { data } of ends) {
       layout.setNode(data.id, { width: data.width, height: HEIGHT });
