@@ -1,4 +1,4 @@
-"""What `pip install odfbuild` leaves out: libraries that planning does not need, by their extras."""
+"""What `pip install odfbuild` leaves out, by extra: libraries that planning does not need."""
 
 from __future__ import annotations
 
