@@ -94,6 +94,8 @@ def merge(
             else:
                 compute_in_place(spark)
                 parts, runs = sorted_parts(spark, found, order, folder), ()
+        if source.read is not None:
+            source.read.check(task)
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import NO_DRIFT, BadRecord, Drift, IngestTask
 from odfbuild.engine.spark.reading.csv_header import first_row, split
+from odfbuild.engine.spark.reading.read_count import ReadCount
 from odfbuild.engine.spark.reading.source_text import SourceText, shown
 from odfbuild.engine.spark.results.frames import to_spark_type
 from odfbuild.engine.spark.results.hidden import SEPARATOR
@@ -34,12 +35,13 @@ class Source:
     """How the records of a task came to be: what explaining a bad one needs.
 
     `text` is `None` where the source is no text, `columns` where the data decides its schema.
-    `drift` is what was fitted already.
+    `drift` is what was fitted already, `read` how many records tasks have read of how many.
     """
 
     text: SourceText | None
     columns: pa.Schema | None
     drift: Drift = NO_DRIFT
+    read: ReadCount | None = None
 
 
 @dataclass(frozen=True, slots=True)

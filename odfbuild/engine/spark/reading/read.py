@@ -38,6 +38,7 @@ from odfbuild.engine.spark.reading.json_records import (
 from odfbuild.engine.spark.reading.malformed import guard
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.read_count import with_count
 from odfbuild.engine.spark.reading.same_columns import have_same_columns
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
@@ -109,6 +110,9 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    if not others and task.file.stat().st_size:
+        frame, count = with_count(frame, task, source.text.file if source.text else None)
+        source = replace(source, read=count)
     frame = marked(frame, source.columns)
     if numbered and ROW not in frame.columns:
         frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW}")
@@ -125,6 +129,8 @@ def read_source(
     hide(frame, "input")
     carried = ((ROW,) if numbered else ()) + ((FILE,) if others else ())
     result, row_wise = preprocess(spark, task.dataset, task.preprocess, carried)
+    if not row_wise:  # it may stop reading before the end
+        source = replace(source, read=None)
     if others and not row_wise:
         return None
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
