@@ -24,8 +24,8 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from odfbuild.engine import shutdown as elsewhere
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
-from odfbuild.engine.spark.connect import remote as remote_module
 from odfbuild.engine.spark.connect import lost, server
+from odfbuild.engine.spark.connect import remote as remote_module
 from odfbuild.engine.spark.connect.remote import Remote
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results.executor import LocalExecutor

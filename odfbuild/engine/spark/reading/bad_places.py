@@ -140,7 +140,7 @@ class _Sought:
 
     def _is_flawed(self, cell: Any) -> bool:
         match self._flaw.kind:
-            case "missing":
+            case "missing" | "blank":
                 return cell in self._nulls
             case "value" if isinstance(cell, dict | list):
                 return bool(_without_nulls(cell) == _without_nulls(_as_written(self._flaw.value)))
@@ -170,6 +170,8 @@ class _Sought:
             )
         elif kind == "missing":
             reason = f"there is no value in column '{column}', which is NOT NULL"
+        elif kind == "blank":
+            reason = f"there is no event time in column '{column}'"
         else:
             reason = f"a time in column '{column}' is not in the years 1 to 9999"
         if text is None:
@@ -182,7 +184,7 @@ class _Sought:
     def _row(self) -> str | None:
         """Which row of a Parquet file it is."""
         number = self._flaw.row
-        if self._flaw.kind == "missing":
+        if self._flaw.kind in ("missing", "blank") and self._task.preprocess is None:
             number = _first_null(self._task, self._flaw.column)
         return None if number is None else f"row {number + 1}"
 

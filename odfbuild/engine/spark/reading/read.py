@@ -35,7 +35,7 @@ from odfbuild.engine.spark.reading.json_records import (
     json_records,
     ndgeojson_records,
 )
-from odfbuild.engine.spark.reading.malformed import guard
+from odfbuild.engine.spark.reading.malformed import guard, guard_times
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
 from odfbuild.engine.spark.reading.read_count import with_count
@@ -134,6 +134,7 @@ def read_source(
     if others and not row_wise:
         return None
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
+    result = guard_times(result, task, source, bad)
     return result, replace(source, drift=source.drift.and_then(drift))
 
 
@@ -165,6 +166,16 @@ def _is_regular(task: IngestTask) -> bool:
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
+        and not _counts_blank_times(task)
+    )
+
+
+def _counts_blank_times(task: IngestTask) -> bool:
+    """Whether it is told how many records have no event time in a column for it."""
+    columns = declared_columns(task.read)
+    may_have = task.preprocess is not None or columns is None
+    return task.blank_event_times == "fill" and (
+        may_have or (columns is not None and task.vocab.event_time in columns.names)
     )
 
 
