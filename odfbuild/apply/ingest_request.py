@@ -50,8 +50,8 @@ class IngestRequest:
     `event_time` is that of records without one (`None`: now). `key`: of all requests
     for one source with the same key only the first one counts. Records that do not fit are an error
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
-    `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about records
-    with none in a column for it, unless `event_time` is given, `shapefile_encoding` of
+    `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about
+    records with none in a column for it, unless `event_time` is given, `shapefile_encoding` of
     shapefiles.
     """
 

@@ -67,7 +67,7 @@ def test_a_blank_event_time_is_refused_with_its_place(program: Program, merge: s
     before = watermark(program)
     bring(program, "2.csv", "2024-01-04 00:00:00,4,4", ",5,5")
     said = program("apply", "-y")
-    assert said.code == 4
+    assert said.code == 1
     assert "error[E0437]: there is no event time in column 'event_time'" in said.err
     assert "data/2.csv:3:1" in said.err
     assert "ingest.blankEventTimes: {root: fill}" in said.err
@@ -175,7 +175,8 @@ def test_a_push_says_its_time(program: Program) -> None:
     )
     define(
         program,
-        old="      fetch:\n        kind: FilesGlob\n        path: data/*.csv\n        order: ByName\n",
+        old="      fetch:\n        kind: FilesGlob\n        path: data/*.csv\n"
+        "        order: ByName\n",
         new="",
     )
     program.apply()
