@@ -218,8 +218,9 @@ class IngestTask:
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
     `event_time`, unless `blank_event_times` refuses those that a column leaves blank. A record that
-    does not fit the schema is an error, or with `skip_bad_records` left out and counted. Where files are read together, `event_times` are those of all of them; if they
-    are `apart`, each one enters a dataset of its own.
+    does not fit the schema is an error, or with `skip_bad_records` left out and counted. Where
+    files are read together, `event_times` are those of all of them; if they are `apart`, each one
+    enters a dataset of its own.
     """
 
     dataset: str

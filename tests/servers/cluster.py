@@ -64,12 +64,13 @@ def spark_cluster(
     *,
     memory: str = "1g",
     hidden: Sequence[Path] = (),
+    hidden_from_last: Sequence[Path] = (),
     joined: Sequence[Path] = (),
 ) -> Iterator[str]:
     """Start a cluster of `workers` with two cores and `memory` each; gives its address.
 
-    The last worker finds nothing in folders that are `hidden`; in files of `joined` ones
-    two lines are one, of as many bytes.
+    Workers find nothing in folders that are `hidden`, or hidden from the last of them; in files of
+    `joined` ones two lines are one, of as many bytes.
     """
     java = find_java()
     folder.mkdir(exist_ok=True)
@@ -89,8 +90,9 @@ def spark_cluster(
             place = ("--work-dir", str(folder / f"worker-{number}"), address)
             log = folder / f"worker-{number}.log"
             elsewhere = {}
-            if number == workers - 1 and (hidden or joined):
-                elsewhere["HIDDEN"] = " ".join(map(str, hidden))
+            if hidden or hidden_from_last or joined:
+                last = hidden_from_last if number == workers - 1 else ()
+                elsewhere["HIDDEN"] = " ".join(map(str, (*hidden, *last)))
                 elsewhere["JOINED"] = " ".join(map(str, joined))
             worker = _started(
                 java, home, log, "worker.Worker", *options, *place, elsewhere=elsewhere

@@ -72,7 +72,20 @@ class Remote:
 
     def check_workers(self, files: Iterable[Path]) -> None:
         """Raise `EngineProblem` E0548 unless workers of the server see `files` as we do."""
-        self._live()
+        self._dataset.name = None  # what is asked here is no progress of a step
+        known = tuple(files)
+        session = self._live()
+        try:
+            self._ask(known)
+        except SessionLost as lost:
+            self._forget(session)
+            try:
+                self._live()
+            except EngineProblem:
+                raise lost from None
+            self._ask(known)
+
+    def _ask(self, files: Iterable[Path]) -> None:
         if self._workers is not None:
             self._workers.check_files(files)
 

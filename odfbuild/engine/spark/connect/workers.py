@@ -34,6 +34,7 @@ class Workers:
         self._name = name
         self._shared: set[tuple[Path, frozenset[str]]] = set()
         self._seen: set[tuple[Path, int, int]] = set()
+        self._cores: int | None = None
 
     def check_shared(self, folder: Path) -> None:
         """Raise `EngineProblem` E0548 unless the workers of a classic session share `folder`.
@@ -48,6 +49,7 @@ class Workers:
             raise self._problem(f"workers of {self._name} do not share {folder}", why)
         self._shared.add(now)
         self._seen.clear()
+        self._cores = None
 
     def check_files(self, files: Iterable[Path]) -> None:
         """Raise `EngineProblem` E0548 unless workers see `files` as they are here."""
@@ -57,9 +59,10 @@ class Workers:
             self._seen.update(new)
 
     def _check_files(self, files: Sequence[Path]) -> None:
-        times = _cores(self._session) if len(files) <= _BY_ALL else 1
-        names = [file.resolve().as_uri() for file in files for _ in range(times)]
         try:
+            self._cores = self._cores or _cores(self._session)
+            times = self._cores if len(files) <= _BY_ALL else 1
+            names = [file.resolve().as_uri() for file in files for _ in range(times)]
             there = self._session.read.format("binaryFile").load(names)
             found = there.selectExpr("path", "unix_seconds(modificationTime)", "length").collect()
         except Exception as error:
