@@ -39,8 +39,9 @@ class Boundary:
                 return
             shown, real = os.path.relpath(path, self._root), os.path.realpath(path)
             if self._top_around(real) is not None:
+                behind = os.path.relpath(real, self._root)
                 raise ProjectError(
-                    f"{shown} is a hidden file, or leads to one: {os.path.relpath(real, self._root)}",
+                    f"{shown} is a hidden file, or leads to one: {behind}",
                     code="E0940",
                     help="use a file whose path has no name that begins with a dot",
                 )

@@ -103,8 +103,14 @@ class _Process:
             os.waitpid(self._id, 0)
 
 
-_mutex = threading.Lock()
 _running: list[_Process] = []
+_mutex = threading.RLock()
+
+
+def _after_fork() -> None:
+    """A child has none of its own yet."""
+    _running.clear()
+    _mutex.release()
 
 
 def _process() -> _Process:
@@ -118,15 +124,10 @@ def _forget() -> None:
         _running.pop().end()
 
 
-def _after_fork() -> None:
-    """A child has neither the process nor the lock of its parent."""
-    global _mutex
-    _mutex = threading.Lock()
-    _running.clear()
-
-
 atexit.register(_forget)
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(
+    before=_mutex.acquire, after_in_parent=_mutex.release, after_in_child=_after_fork
+)
 
 
 # --- In the other process ---

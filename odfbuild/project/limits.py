@@ -30,5 +30,8 @@ RENDER_MEMORY = 512 << 20
 QUERY_BYTES = 1 << 20
 """Of the text of a query."""
 
-EXPANDED_TABLES = 10_000
+QUERY_DEPTH = 150
+"""Of expressions in expressions; deeper ones are left to the engine."""
+
+EXPANDED_TABLES = 1_000
 """Of a query, each use of a common table expression written out."""

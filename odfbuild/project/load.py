@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from odfbuild.errors import OdfbuildError
+from odfbuild.errors import Location, OdfbuildError, ProjectError
 from odfbuild.project.config import FILE, load_config
 from odfbuild.project.definition_cache import DefinitionCache
 from odfbuild.project.model import Config, Definition, Project, WrongDefinition
@@ -125,7 +125,7 @@ def _scan(
 def _check_no_loop(link: str, linked: set[str]) -> None:
     """Raise `ProjectError` for a link to a folder around it, or to one that is read already."""
     real = os.path.realpath(link)
-    above = os.path.realpath(os.path.dirname(link))
+    above = os.path.realpath(Path(link).parent)
     if real in linked or f"{above}/".startswith(f"{real}/"):
         raise ProjectError(
             f"this link leads to a folder that is read already: {real}",

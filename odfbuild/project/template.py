@@ -26,7 +26,8 @@ from odfbuild.wording import did_you_mean
 
 # Each blank line matches in one way only: else so many of them take time that doubles with each.
 _FRONT = re.compile(
-    r"\A(?:[^\S\n]*(?:#[^\n]*)?\n)*(?:---[^\n]*\n)?((?:matrix|include|exclude)\s*:.*?\n)---[ \t]*\n",
+    r"\A(?:[^\S\n]*(?:#[^\n]*)?\n)*(?:---[^\n]*\n)?"
+    r"((?:matrix|include|exclude)\s*:.*?\n)---[ \t]*\n",
     re.S,
 )
 _FRONT_KEYS = ("matrix", "include", "exclude")

@@ -24,7 +24,7 @@ from odfbuild.plan.columns.of_query import (
     Within,
     columns_of_item,
 )
-from odfbuild.plan.columns.parsed import SqlglotError, statements
+from odfbuild.plan.columns.parsed import SqlglotError, TooMuch, statements
 from odfbuild.plan.queries.calls import check_call, check_cast, refuse_forbidden
 from odfbuild.plan.queries.groups import check_groups, check_limit
 from odfbuild.plan.queries.mistakes import PIPE, certain_mistake, mistake_in
@@ -114,6 +114,10 @@ class _Checker(Reader):
         if mistake is None:
             try:
                 found = statements(self.text)
+            except TooMuch as error:
+                help_ = "materialise a part of it as a dataset of its own"
+                self.tell("E0523", f"the query is too complex: {error}", help_, None)
+                return None
             except SqlglotError as error:
                 mistake = mistake_in(self.text, _index(self.text, error))
             except RecursionError:
