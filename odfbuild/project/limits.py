@@ -33,5 +33,8 @@ QUERY_BYTES = 1 << 20
 QUERY_DEPTH = 150
 """Of expressions in expressions; deeper ones are left to the engine."""
 
+QUERY_ERRORS = 50
+"""Told of one query: whoever corrects these sees the others next."""
+
 EXPANDED_TABLES = 1_000
 """Of a query, each use of a common table expression written out."""
