@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-<<<<<<< HEAD
 from odfbuild.report.forms.markdown import escaped
-=======
 from odfbuild.report.forms.visible import visible
-from odfbuild.report.forms.words import escaped
->>>>>>> w/server
 
 WIDEST = 40
 """Cells are cut after so many characters."""
