@@ -30,6 +30,9 @@ def lost_chains(
         return {}
     readers: dict[str, dict[str, str]] = {}
     for each in definitions:
+        # Chains are read only where an input lacks its own.
+        if not any(ref.lower() in missing for ref in each.inputs):
+            continue
         if each.folded not in missing and each.folded not in rebuilt:
             for name, identity in _lost_inputs(each, identities, missing):
                 readers.setdefault(name, {})[each.name] = identity
