@@ -78,5 +78,5 @@ def _error(lost: Definition, readers: dict[str, str], folder: str) -> PlanError:
             "a new chain would be another dataset, from which its readers cannot go on",
         ),
         help=f"bring it back: `git checkout HEAD -- {place}`, or another commit that has it (`git "
-        f"log -- {place}`), or a backup; to begin it anew, compute its readers again: {allow}",
+        f"log -- {place}`), or a backup; to start it over, rebuild its readers: {allow}",
     )
