@@ -87,9 +87,15 @@ def build_plan(
     """
     declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
+    identities = ChainIdentities(projections)
+    if any(each.folded not in identities.states for each in project.definitions):
+        from odfbuild.plan.changes.lost import lost_chains
+
+        folder = project.config.state.name
+        faults = {**lost_chains(project.definitions, identities, rebuilt, folder), **faults}
     planner = _Planner(
         PlanInputs(
-            ChainIdentities(projections),
+            identities,
             facts,
             slice_index,
             refusals or {},
