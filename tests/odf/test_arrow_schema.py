@@ -20,7 +20,7 @@ from odfbuild.odf.model import (
     SetDataSchema,
 )
 from odfbuild.odf.schema.arrow_form import arrow_form
-from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw
+from odfbuild.odf.schema.arrow_raw import read_raw
 from odfbuild.odf.schema.arrow_schema import (
     InvalidAttributeError,
     UnsupportedSchemaError,

@@ -196,8 +196,8 @@ FAILS = {
     f"from_json(city, 'a INT', {FAILFAST}).a": ("Malformed records", "mode", True),
     f"from_csv(city, 'a INT', {FAILFAST}).a": ("city-0", "", True),
     "CAST(parse_json(city) AS STRING)": ("city-0", "try_parse_json", True),
-    f"from_json(concat('{{\"a\":\"', city, '\"}}'), 'a DATE', "
-    f"map('dateFormat', 'yyyy', 'mode', 'FAILFAST')).a": ("", "", True),
+    "from_json(concat('{\"a\":\"', city, '\"}'), 'a DATE', "
+    "map('dateFormat', 'yyyy', 'mode', 'FAILFAST')).a": ("", "", True),
     "split(city, concat('(', city))[0]": ("Unclosed group", "", False),
     "CAST(unbase64(concat('%%%', city)) AS STRING)": ("valid bits", "", False),
     "sequence(population, -1, 1)[0]": ("Illegal sequence boundaries", "", False),
