@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import resource
 import subprocess
 import sys
@@ -348,7 +347,8 @@ def main() -> int:
         run_here(said.target, range(said.seed, said.seed + said.cases))
         return 0
     number = 0
-    for number, (seed, what) in enumerate(findings(said.target, said.cases, said.seed), 1):
+    for seed, what in findings(said.target, said.cases, said.seed):
+        number += 1
         print(f"--- {said.target}, seed {seed}:\n{what}", flush=True)
     print(f"{said.target}: {said.cases} cases from seed {said.seed}, {number} findings")
     return 1 if number else 0
