@@ -15,6 +15,7 @@ from codecs import getincrementaldecoder
 from io import RawIOBase, TextIOWrapper
 from typing import Any, BinaryIO, TextIO
 
+from odfbuild.cli.runner import Guarded, harmless_json
 from odfbuild.errors import OdfbuildError
 from odfbuild.report.forms.visible import visible
 from odfbuild.values import dataclass
@@ -120,7 +121,8 @@ class Console:
 
     def data(self, value: Any) -> None:
         """Print what was asked for, as JSON."""
-        self.result(json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout)))
+        text = json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout))
+        self.result(harmless_json(text))
 
     def bytes_out(self) -> BinaryIO:
         """Where to write a result in a format of its own; a terminal gets text that is visible."""
@@ -134,13 +136,15 @@ class Console:
     def log(self, record: dict[str, Any]) -> None:
         """Write a log record to stderr, as a line of JSON."""
         text = json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr))
-        sys.stderr.write(visible(text) + "\n")
+        sys.stderr.write(harmless_json(visible(text)) + "\n")
         sys.stderr.flush()
 
     def command(self, line: str) -> None:
         """Tell the service that runs this job something, by a line that it looks for."""
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        stream = sys.stderr
+        write = stream.command if isinstance(stream, Guarded) else stream.write
+        write(line + "\n")
+        stream.flush()
 
     def error(self, *errors: OdfbuildError) -> None:
         """Print errors with their places and the ways out."""

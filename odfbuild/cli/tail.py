@@ -20,6 +20,9 @@ def tail(
     as_json: JsonOptions,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
+    from odfbuild.extras import require_pyarrow
+
+    require_pyarrow("records")
     from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.records import records_to_data
     from odfbuild.records.records import newest_records

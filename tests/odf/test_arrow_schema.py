@@ -12,6 +12,7 @@ from odfbuild.odf.model import (
     DataSchema,
     DataTypeDate,
     DataTypeInt32,
+    DataTypeList,
     DataTypeMap,
     DataTypeNull,
     DataTypeOption,
@@ -19,6 +20,7 @@ from odfbuild.odf.model import (
     DataTypeStruct,
     SetDataSchema,
 )
+from odfbuild.odf.schema import arrow
 from odfbuild.odf.schema.arrow_form import arrow_form
 from odfbuild.odf.schema.arrow_raw import read_raw
 from odfbuild.odf.schema.arrow_schema import (
@@ -30,7 +32,8 @@ from odfbuild.odf.schema.arrow_schema import (
     to_odf,
     to_raw,
 )
-from odfbuild.odf.schema.compare import incompatibilities, strip_encoding
+from odfbuild.odf.schema.compare import Difference, diff, incompatibilities, strip_encoding
+from odfbuild.odf.schema.evolution import required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from tests.odf.values import objects
 
@@ -223,3 +226,30 @@ def test_metadata_of_files_become_attributes_as_far_as_they_can(written: bytes, 
     (column,) = schema.fields
     assert column.extra == (None if kept is None else {"key": kept})
     assert decode_message(DataSchema, encode_message(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    ("new", "committed", "result"),
+    [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
+)
+def test_a_column_is_required_where_either_side_requires_it(
+    new: bool, committed: bool, result: bool
+) -> None:
+    def schema(nullable: bool) -> arrow.Schema:
+        inner = pa.struct([pa.field("b", pa.int32(), nullable)])
+        return from_pyarrow(pa.schema([pa.field("a", inner, nullable)]))
+
+    assert required_as(schema(new), schema(committed)) == schema(result)
+
+
+def test_lists_of_other_lengths_are_other_types() -> None:
+    def schema(length: int | None) -> DataSchema:
+        items = DataTypeList(item_type=DataTypeNull(), fixed_length=length)
+        return DataSchema(fields=(DataField(name="xs", type=items),))
+
+    changed = Difference(
+        item="FieldTypeChanged", field="xs", inner=(Difference(item="TypeChanged"),)
+    )
+    assert diff(schema(2), schema(2)) == ()
+    assert diff(schema(2), schema(3)) == (changed,)
+    assert diff(schema(2), schema(None)) == (changed,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +51,7 @@ from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.fallbacks import fell_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,6 +130,7 @@ class SparkEngine:
 
         def work(again: bool) -> TransformResult:
             with self.request(task.dataset, task.transform) as spark:
+                self._session.check_workers(_files_of(task.inputs))
                 result = derive(spark, _afresh(task) if again else task)
                 return replace(result, stayed=why_here(spark))
 
@@ -143,6 +145,7 @@ class SparkEngine:
 
         def work(again: bool) -> Sequence[TransformResult] | None:
             with self.request(tasks[0].dataset) as spark:
+                self._session.check_workers(_files_of([e for t in tasks for e in t.inputs]))
                 return None if again else derive_together(spark, tasks)
 
         return _or_none(lambda: self._recovery.carry_out(work))
@@ -152,6 +155,7 @@ class SparkEngine:
 
         def work(again: bool) -> Provenance:
             with self.request(task.step.dataset) as spark:
+                self._session.check_workers(_files_of(task.step.inputs))
                 step = _afresh(task.step) if again else task.step
                 return trace(spark, replace(task, step=step))
 
@@ -163,6 +167,7 @@ class SparkEngine:
 
         def work(again: bool) -> EngineResult:
             with self.request(task.dataset) as spark:
+                self._session.check_workers([reached.file])
                 now = _afresh(reached) if again else reached
                 bad = BadRecords(now)
                 set_up(spark, [now])
@@ -183,6 +188,7 @@ class SparkEngine:
 
         def work(again: bool) -> Sequence[EngineResult] | None:
             with self.request(tasks[0].dataset) as spark:
+                session.check_workers([each.file for each in reached])
                 return None if again else merge_together(spark, reached)
 
         return _or_none(lambda: self._recovery.carry_out(work))
@@ -275,8 +281,13 @@ def _or_none(work: Callable[[], Done | None]) -> Done | None:
     """What is wrong with work done together is told by the one part of it that is to blame."""
     try:
         return work()
-    except Exception:
+    except Exception as error:
+        fell_back(__name__, "the parts of a job are done one by one", error)
         return None
+
+
+def _files_of(inputs: Iterable[InputSlices]) -> set[Path]:
+    return {file for each in inputs for file in each.files}
 
 
 def _afresh(task: Task) -> Task:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from odfbuild.report.forms.markdown import escaped
 from odfbuild.report.forms.visible import visible
-from odfbuild.report.forms.words import escaped
 
 WIDEST = 40
 """Cells are cut after so many characters."""

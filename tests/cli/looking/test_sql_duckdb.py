@@ -297,7 +297,7 @@ def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny
     os.write(main, b"FROM nowhere;\r")
     wait_for(b"E0580")
     os.write(main, b".quit\r")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     os.close(main)
     kept = (tiny.root / ".odfbuild" / "shell-history").read_text()
     assert "+SELECT sum(value) AS total FROM derived;" in kept

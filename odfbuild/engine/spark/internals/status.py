@@ -25,6 +25,12 @@ def executors(context: SparkContext) -> int:
     return len(context._jsc.sc().statusTracker().getExecutorInfos())
 
 
+def executor_addresses(context: SparkContext) -> frozenset[str]:
+    """Where the JVMs are that take work, the driver among them."""
+    found = context._jsc.sc().statusTracker().getExecutorInfos()
+    return frozenset(f"{each.host()}:{each.port()}" for each in found)
+
+
 def stages(context: SparkContext, numbers: Iterable[int]) -> list[Stage]:
     """The stages of these numbers."""
     store = context._jsc.sc().statusStore()
