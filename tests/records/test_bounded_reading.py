@@ -19,7 +19,7 @@ from tests.records.chains import MILLIS, Chain, workspace
 ROWS = 4_000
 MIB = 1 << 20
 TEXT = pa.field("text", pa.string())
-KILOBYTES = 200 * 1024
+KILOBYTES = 400 * 1024
 
 
 @pytest.fixture(autouse=True)
