@@ -10,6 +10,7 @@ a process of its own, begins a new one behind a case that ends it, and tells wha
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import resource
 import subprocess
@@ -51,8 +52,11 @@ from tests.verify.hostile import committed, mutated, slices
 SECONDS = 10.0
 KILOBYTES = 1 << 20
 ADDRESSES = 8 << 30
-_SILENT = 120.0
-"""So long a case may take by the clock before it counts as endless."""
+_ENDLESS = 300.0
+"""Seconds by the clock after which a case is given up, and the process with it."""
+
+_SAID = 1_000
+"""After so many cases a line says how far it is."""
 
 Case = Callable[[int], None]
 
@@ -294,6 +298,7 @@ def run_here(target: str, seeds: range) -> None:
         peak = 0
         for seed in seeds:
             print(seed, flush=True)
+            faulthandler.dump_traceback_later(_ENDLESS, exit=True)
             began = time.process_time()
             try:
                 case(seed)
@@ -302,6 +307,7 @@ def run_here(target: str, seeds: range) -> None:
             seconds = time.process_time() - began
             if seconds > SECONDS:
                 print(json.dumps({"seed": seed, "what": f"took {seconds:.1f} s"}), flush=True)
+            faulthandler.cancel_dump_traceback_later()
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             if now > max(peak, KILOBYTES):
                 print(json.dumps({"seed": seed, "what": f"took {now} kB"}), flush=True)
@@ -329,6 +335,8 @@ def findings(target: str, cases: int, seed: int = 0) -> Iterator[tuple[int, str]
                     yield found["seed"], found["what"]
                 else:
                     at = int(line)
+                    if at % _SAID == 0:
+                        print(f"{target}: at seed {at}", file=sys.stderr, flush=True)
         if running.returncode == 0:
             return
         yield at, f"the process ended with {running.returncode}"
