@@ -45,6 +45,11 @@ class IngestSettings:
         "By pattern of dataset names, what becomes of a snapshot in which a key has several "
         f"records{_LAST}; default: fail",
     )
+    late_files: Mapping[str, Literal["read", "warn", "fail"]] = setting(
+        {},
+        "By pattern of dataset names, what becomes of files that come before the last one that "
+        f"was read, in the order of their source{_LAST}; default: warn",
+    )
     blank_event_times: Mapping[str, Literal["fail", "fill"]] = setting(
         {},
         "By pattern of dataset names, what becomes of records whose event time is blank: `fill` "
@@ -113,6 +118,15 @@ class IngestSettings:
             case "last":
                 return "last"
         return "fail"
+
+    def late_policy(self, dataset: str) -> Literal["read", "warn", "fail"]:
+        """What becomes of files of a dataset that come before the last one that was read."""
+        match _last_match(self.late_files, dataset):
+            case "read":
+                return "read"
+            case "fail":
+                return "fail"
+        return "warn"
 
     def event_time_policy(self, dataset: str) -> BlankEventTimes:
         """What becomes of records of a dataset whose event time is blank."""
