@@ -25,6 +25,7 @@ from odfbuild.engine.contract import (
     EngineResult,
     IngestTask,
     InputSlices,
+    LocalTimes,
     OnSchemaChange,
     Skipped,
     vocabulary_of,
@@ -74,7 +75,8 @@ class Arrival:
     the bytes that it stands for; `late` is the name of a file that leaves the source where it
     stood. Records that do not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
-    several records, `blank_event_times` about records with none in a column for it,
+    several records, `blank_event_times` about records with none in a column for it, `local_times`
+    about those that a zone has not or twice,
     `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
@@ -89,6 +91,7 @@ class Arrival:
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
     blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
     watermark: WatermarkRule = BY_RECORDS
 
@@ -187,6 +190,7 @@ def _arrival(
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
+        local_times=settings.time_policy(transaction.alias),
         # A definition that says where event times come from says so for these records, too.
         blank_event_times="fill"
         if getattr(source.fetch, "event_time", None) is not None
@@ -289,6 +293,7 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         on_schema_change=arrival.on_schema_change,
         duplicate_keys=arrival.duplicate_keys,
         blank_event_times=arrival.blank_event_times,
+        local_times=arrival.local_times,
         shapefile_encoding=arrival.shapefile_encoding,
     )
 

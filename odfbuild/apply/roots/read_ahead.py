@@ -161,6 +161,7 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         config.ingest.schema_policy(item.name),
         config.ingest.skips_bad_records(item.name),
         config.ingest.event_time_policy(item.name),
+        config.ingest.time_policy(item.name),
     )
     return repr((source.read, source.preprocess, source.merge, base is None, policies))
 
