@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
-from odfbuild.engine.spark.internals.status import message, stages
+from odfbuild.engine.spark.internals.status import fault_of, stages
 from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
@@ -51,6 +51,7 @@ from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.fallbacks import fell_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -280,7 +281,8 @@ def _or_none(work: Callable[[], Done | None]) -> Done | None:
     """What is wrong with work done together is told by the one part of it that is to blame."""
     try:
         return work()
-    except Exception:
+    except Exception as error:
+        fell_back(__name__, "the parts of a job are done one by one", error)
         return None
 
 
@@ -335,21 +337,28 @@ def _from_run_time(
     error: Exception, dataset: str, transform: TransformSql | None
 ) -> QueryError | None:
     """An error that the data caused while a query ran; `None` for anything else."""
-    from pyspark.errors import PySparkException
-
-    if not isinstance(error, PySparkException):
-        return None
-    condition = str(error.getCondition() or "")
-    if not condition:
+    fault = fault_of(error)
+    if fault is None or (fault.condition is None and transform is None):
         return None
     steps = (transform.queries or ()) if transform is not None else ()
     # The settings that Spark goes on to recommend are pinned.
-    text = re.split(r"SQLSTATE|If necessary,? set", message(error))[0]
+    text = re.split(r"SQLSTATE|If necessary,? set", fault.text)[0]
+    notes = ["the query is valid, but a record of the input makes it fail"]
+    if fault.reason is not None and fault.reason not in text:
+        notes.append(fault.reason)
     return QueryError(
-        text.removeprefix(f"[{condition}] ").rstrip(". "),
+        text.removeprefix(f"[{fault.condition}] ").rstrip(". "),
         code="E0517",
         location=place_at_run_time(error, [step.query for step in steps]),
         dataset=dataset,
-        notes=("the query is valid, but a record of the input makes it fail",),
-        help="filter such records out, or use a form that gives NULL, such as try_cast",
+        notes=tuple(notes),
+        help=_MALFORMED
+        if (fault.condition or "").startswith("MALFORMED_RECORD")
+        else "filter such records out, or use a form that gives NULL, such as try_cast",
     )
+
+
+_MALFORMED = (
+    "leave out the option 'mode' (what cannot be read is NULL then), use try_parse_json in place "
+    "of parse_json, or filter such records out"
+)
