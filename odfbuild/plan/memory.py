@@ -340,7 +340,6 @@ KeptPlan.MAKERS = {
     "changes": KeptPlan._load_changes,
     # Put in after decisions are recalled, if at all.
     "renamed_from": lambda plan: None,
-    "checked_against": lambda plan: (),
     "promoted": lambda plan: None,
     **{name: _rest_at(position) for position, name in enumerate(_REST, start=1)},
 }
