@@ -47,6 +47,11 @@ class Order(Protocol):
         """Aliases of all defined datasets, inputs first."""
         ...
 
+    @property
+    def checks(self) -> Mapping[str, tuple[str, ...]]:
+        """What the checks of datasets refer to."""
+        ...
+
 
 def build_plan(
     project: Project,
