@@ -303,7 +303,7 @@ def combinations() -> list[tuple[str, ...]]:
     named = {
         tuple(found.split(","))
         for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-        for found in re.findall(r"odfbuild\[([a-z0-9,]+)\]", file.read_text())
+        for found in re.findall(r"(?:odfbuild\[|whl\[|extras: )([a-z0-9,]+)", file.read_text())
     }
     return sorted({(each,) for each in _EXTRAS} | named)
 
