@@ -87,6 +87,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with lines past columns and ten instances; its root has a constant watermark."""
     tiny = Tiny.fresh(tmp_path_factory.mktemp("drawings") / "shop")
     (tiny.root / "data" / "2.csv").write_text("event_time,id,value\n2024-01-01 12:00:00,9,9\n")
+    tiny.derive("unknown", "SELECT * FROM source PIVOT (max(value) AS value FOR id IN (1, 2))")
     with pytest.MonkeyPatch.context() as patch:
         share(PlainEngine(), patch)
         assert program(["-C", str(tiny.root), "apply", "-y"]) == 0
@@ -137,15 +138,15 @@ def test_instances_of_a_template_are_one_node_until_it_is_chosen(
     with opened(browser, site) as window:
         window.go("graph.html")
         window.drawn()
-        assert len(window.nodes()) == 20
+        assert len(window.nodes()) == 21
         window.page.get_by_label("Group by").select_option("template")
-        assert len(window.nodes()) == 11
+        assert len(window.nodes()) == 12
         assert not [each for each in window.nodes() if each.startswith("revenue.de")]
         window.click_node("revenue.yaml.j2 (10)")
-        assert len(window.nodes()) == 20
+        assert len(window.nodes()) == 21
         check_drawing(window)
         window.page.get_by_role("button", name="Fold templates").click()
-        assert len(window.nodes()) == 11
+        assert len(window.nodes()) == 12
 
 
 @needs_browser
@@ -174,3 +175,11 @@ def test_a_dataset_that_only_apply_can_check_is_no_warning() -> None:
     standing = Standing(None, Timestamp.now())
     vars(standing)["_by_plan"] = {"a": "to be checked", "b": "stale"}
     assert [standing.tone(each) for each in "ab"] == ["plain", "busy"]
+
+
+def test_a_page_says_where_the_origin_of_columns_is_unknown(site: Path) -> None:
+    said = {
+        name: "made from is unknown" in (site / "datasets" / f"{name}.html").read_text()
+        for name in ("root", "sales", "unknown")
+    }
+    assert said == {"root": False, "sales": False, "unknown": True}
