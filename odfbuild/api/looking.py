@@ -179,11 +179,11 @@ class Looking(Base):
         >>> project.records("derived", last=2)["value"].to_pylist()
         [20, 30]
         """
-        from odfbuild.store.committed import Committed
+        from odfbuild.records.records import newest_records
 
         workspace = self.workspace()
-        store = workspace.dataset(existing(workspace, dataset))
-        return Committed(store, store.head()).newest(last)
+        name = existing(workspace, dataset)
+        return newest_records(workspace, name, workspace.projection(name), last)
 
     def sql(
         self,

@@ -18,6 +18,7 @@ from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import (
     NO_DRIFT,
     NONE_SKIPPED,
+    BlankEventTimes,
     Drift,
     DuplicateKeys,
     Engine,
@@ -71,7 +72,8 @@ class Arrival:
     (`None`: the system time), `source_state` where the source stands with it, `content` a hash of
     the bytes that it stands for. Records that do not fit are an error unless `skip_bad_records`;
     `on_schema_change` is about other columns, `duplicate_keys` about keys of a snapshot with
-    several records, `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
+    several records, `blank_event_times` about records with none in a column for it,
+    `shapefile_encoding` of shapefiles, and `watermark` says how it moves.
     """
 
     source: SetPollingSource | AddPushSource
@@ -83,6 +85,7 @@ class Arrival:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    blank_event_times: BlankEventTimes = "fail"
     shapefile_encoding: str | None = None
     watermark: WatermarkRule = BY_RECORDS
 
@@ -171,6 +174,10 @@ def _arrival(
         skip_bad_records=settings.skips_bad_records(transaction.alias),
         on_schema_change=settings.schema_policy(transaction.alias),
         duplicate_keys=settings.key_policy(transaction.alias),
+        # A definition that says where event times come from says so for these records, too.
+        blank_event_times="fill"
+        if getattr(source.fetch, "event_time", None) is not None
+        else settings.event_time_policy(transaction.alias),
         shapefile_encoding=settings.shapefile_encoding(transaction.alias),
         watermark=rule_of(config.watermarks, transaction.alias),
     )
@@ -266,6 +273,7 @@ def _task(transaction: Transaction, arrival: Arrival, scratch: Path) -> IngestTa
         skip_bad_records=arrival.skip_bad_records,
         on_schema_change=arrival.on_schema_change,
         duplicate_keys=arrival.duplicate_keys,
+        blank_event_times=arrival.blank_event_times,
         shapefile_encoding=arrival.shapefile_encoding,
     )
 

@@ -104,11 +104,12 @@ def apply_plan(
 
 
 def _waits_for(items: Iterable[DatasetPlan]) -> dict[str, Sequence[str]]:
-    """What has to be complete before each dataset: its inputs, before a deletion the one before."""
+    """What has to be complete before each dataset: its inputs, what its checks refer to, and
+    before a deletion the one before."""
     found: dict[str, Sequence[str]] = {}
     before: tuple[str, ...] = ()
     for item in items:
-        found[item.name] = item.inputs
+        found[item.name] = (*item.inputs, *item.checked_against)
         if Action.DELETE in item.actions:
             found[item.name] = before
             before = (item.name,)

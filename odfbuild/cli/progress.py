@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from odfbuild.apply.options import Listener
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import StepProgress
+from odfbuild.report.forms.visible import visible
 from odfbuild.report.outcome import LISTED, render_dataset_outcome
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
@@ -216,7 +217,7 @@ class LiveBars:
     def started(self, name: str) -> None:
         """See `Listener`."""
         self._since[name] = time.monotonic()
-        self._rows[name] = self._progress.add_task(name, total=None, left="")
+        self._rows[name] = self._progress.add_task(visible(name), total=None, left="")
 
     def progressed(self, name: str, blocks: int, records: int) -> None:
         """See `Listener`."""
@@ -224,6 +225,7 @@ class LiveBars:
         if row is not None:
             done = f", {count(blocks, 'block')}"
             most = self._name_width - len(done)
+            name = visible(name)
             shown = name if len(name) <= most else f"{name[: most - 1]}…"
             self._progress.update(row, description=f"{shown}{done}")
 
@@ -245,7 +247,7 @@ class LiveBars:
                 left = time_left(self._last.get(name), time.monotonic() - self._since[name])
                 now = self._step_progress(name)
                 with contextlib.suppress(KeyError):  # it may end at any time
-                    said = headway(now, left, self._room)
+                    said = visible(headway(now, left, self._room))
                     if now is None:
                         self._progress.update(row, left=said)
                     else:

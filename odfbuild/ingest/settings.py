@@ -13,7 +13,7 @@ from odfbuild.declared_settings import Fits, setting
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    from odfbuild.engine.contract import DuplicateKeys, OnSchemaChange
+    from odfbuild.engine.contract import BlankEventTimes, DuplicateKeys, OnSchemaChange
 
 Seconds = Annotated[float, Fits(exclusiveMinimum=0)]
 Count = Annotated[int, Fits(minimum=1)]
@@ -44,6 +44,12 @@ class IngestSettings:
         {},
         "By pattern of dataset names, what becomes of a snapshot in which a key has several "
         f"records{_LAST}; default: fail",
+    )
+    blank_event_times: Mapping[str, Literal["fail", "fill"]] = setting(
+        {},
+        "By pattern of dataset names, what becomes of records whose event time is blank: `fill` "
+        "gives them that of their file, or the time of ingestion, which moves the watermark"
+        f"{_LAST}; default: fail",
     )
     shapefile_encodings: Mapping[str, str] = setting(
         {},
@@ -107,6 +113,10 @@ class IngestSettings:
             case "last":
                 return "last"
         return "fail"
+
+    def event_time_policy(self, dataset: str) -> BlankEventTimes:
+        """What becomes of records of a dataset whose event time is blank."""
+        return "fill" if _last_match(self.blank_event_times, dataset) == "fill" else "fail"
 
     def shapefile_encoding(self, dataset: str) -> str | None:
         """What the attributes of shapefiles of a dataset are in; `None`: as the archive says."""

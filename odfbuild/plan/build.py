@@ -7,6 +7,7 @@ The same input gives an equal plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -115,6 +116,8 @@ def build_plan(
     unplanned = {name: faults[name] for name in sorted(faults) if name.lower() not in defined}
     with paused_collector():
         planned = planner.finished([planner.plan(definitions[name]) for name in order])
+    if graph.checks:
+        planned = [_with_checks(each, graph.checks) for each in planned]
     planned += [planner.refuse(name, error) for name, error in unplanned.items()]
     without = {
         name: projections[name]
@@ -154,6 +157,13 @@ def build_plan(
         external=pinned,
         publications=published,
     )
+
+
+def _with_checks(dataset: DatasetPlan, checks: Mapping[str, tuple[str, ...]]) -> DatasetPlan:
+    """A dataset, and what it waits for because its checks refer to it, if anything happens."""
+    if dataset.name not in checks or not dataset.actions:
+        return dataset
+    return replace(dataset, checked_against=checks[dataset.name])
 
 
 def _unpinned(

@@ -6,7 +6,6 @@ sqlglot, so it is imported where a query is looked at.
 
 from __future__ import annotations
 
-import logging
 from functools import lru_cache
 from itertools import pairwise
 
@@ -40,10 +39,6 @@ class AsWritten(Spark):  # type: ignore[misc]
         FUNCTION_PARSERS = {
             name: Spark.Parser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX.split()
         }
-
-
-# Whoever asks is told of what is not understood by an error.
-logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 def statements(text: str) -> list[exp.Expression]:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
 from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
@@ -14,6 +14,9 @@ from odfbuild.project.model import Definition
 _COPIES = 3
 _WORTH_A_TEMPLATE = 20
 """Words of a query below which a template would not be shorter."""
+
+_STANDARD = frozenset(("datafusion", "risingwave"))
+"""Engines that write names in double quotes."""
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 
@@ -24,7 +27,8 @@ def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
         if isinstance(event, SetTransform):
             path: Path = ("metadata", index)
             steps = event.transform.queries or ()
-            words = [words_of(step.query) for step in steps]
+            quote: Quote = '"' if event.transform.engine.lower() in _STANDARD else "`"
+            words = [words_of(step.query, quote) for step in steps]
             yield from _unused_inputs(event, words, path)
             yield from _unused_steps(steps, words, path)
             for number, each in enumerate(words):

@@ -46,6 +46,11 @@ ELSEWHERE = {
         "tests/engine/session/test_connect.py",
         "a server that does not see the project's folder",
     ),
+    "E0548": (
+        "tests/engine/session/test_workers.py",
+        "workers that do not see the project's folder",
+    ),
+    "E0549": ("tests/engine/session/test_workers.py", "records that a worker wrote elsewhere"),
     "E0624": ("tests/api/test_python_interface.py", "a listener that asks another project"),
     "E0908": ("tests/engine/session/test_cluster.py", "a cluster whose workers take no work"),
     "E0909": ("tests/engine/session/test_lost_jvm.py", "a JVM that ends in the middle of a step"),

@@ -35,9 +35,10 @@ from odfbuild.engine.spark.reading.json_records import (
     json_records,
     ndgeojson_records,
 )
-from odfbuild.engine.spark.reading.malformed import guard
+from odfbuild.engine.spark.reading.malformed import guard, guard_times
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.read_count import with_count
 from odfbuild.engine.spark.reading.same_columns import have_same_columns
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
@@ -109,6 +110,9 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    if not others and task.file.stat().st_size:
+        frame, count = with_count(frame, task, source.text.file if source.text else None)
+        source = replace(source, read=count)
     frame = marked(frame, source.columns)
     if numbered and ROW not in frame.columns:
         frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW}")
@@ -125,9 +129,12 @@ def read_source(
     hide(frame, "input")
     carried = ((ROW,) if numbered else ()) + ((FILE,) if others else ())
     result, row_wise = preprocess(spark, task.dataset, task.preprocess, carried)
+    if not row_wise:  # it may stop reading before the end
+        source = replace(source, read=None)
     if others and not row_wise:
         return None
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
+    result = guard_times(result, task, source, bad)
     return result, replace(source, drift=source.drift.and_then(drift))
 
 
@@ -159,6 +166,16 @@ def _is_regular(task: IngestTask) -> bool:
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
+        and not _counts_blank_times(task)
+    )
+
+
+def _counts_blank_times(task: IngestTask) -> bool:
+    """Whether it is told how many records have no event time in a column for it."""
+    columns = declared_columns(task.read)
+    may_have = task.preprocess is not None or columns is None
+    return task.blank_event_times == "fill" and (
+        may_have or (columns is not None and task.vocab.event_time in columns.names)
     )
 
 
