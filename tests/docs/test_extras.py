@@ -341,7 +341,7 @@ def _from_an_index(
 
 
 def _has_an_index() -> bool:
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", os.devnull]
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps"]
     done = subprocess.run([*pip, "pytz"], capture_output=True, text=True, check=False)
     return "No matching distribution" not in done.stderr
 
