@@ -4,6 +4,7 @@
 #   make dev       install what the quick tests need, and nothing of Spark, Java or the system
 #   make check     run the quick tests, which need nothing but Git
 #   make test      install what the tests need, run them
+#   make fuzz      made-up definitions, queries, blocks and slices, for hours
 #   make coverage  run the tests without Spark, print which lines of odfbuild they reach
 #   make lint      style, types, imports between rooms, generated schemas
 #   make docs      the documentation as a site, in build/site
@@ -25,7 +26,7 @@ BENCH_ARGS ?=
 MERGE_BENCH_ARGS ?=
 BENCH_ENV := benchmarks/.venv
 
-.PHONY: help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture site-libraries site-test-needs
+.PHONY: fuzz help dev check example test coverage test-slow test-needs lint format docs docs-serve wheel bench lock clean system-packages picture site-libraries site-test-needs
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -103,6 +104,11 @@ coverage: test-needs
 
 test-slow: test-needs
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+FUZZ_CASES ?= 100000
+fuzz: test-needs
+	for each in definitions templates queries blocks slices checkpoints heads; do \
+	  $(BIN)/python -m tests.fuzz $$each --cases $(FUZZ_CASES) --seed $$(date +%s) || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
