@@ -105,7 +105,10 @@ def _scan(
     for entry in entries:
         if entry.name.startswith(".") or (is_root and entry.name in _NO_DEFINITIONS):
             continue
-        is_folder = entry.is_dir()
+        try:
+            is_folder = entry.is_dir()
+        except OSError:  # a link that leads to itself
+            is_folder = False
         if not is_folder and not entry.name.endswith((*YAML_SUFFIXES, TEMPLATE_SUFFIX)):
             continue
         if entry.is_symlink():

@@ -268,8 +268,14 @@ def _line(
 def _line_map(template: str, output: str) -> list[int]:
     """For each line of the output the line (from 1) of the template that most likely made it."""
     source, made = template.splitlines(), output.splitlines()
-    lines = [0] * len(made)
-    for _, a0, a1, b0, b1 in SequenceMatcher(None, source, made, autojunk=False).get_opcodes():
+    # What both begin with needs no comparison of each line with each.
+    same = next(
+        (n for n, (one, other) in enumerate(zip(source, made, strict=False)) if one != other),
+        min(len(source), len(made)),
+    )
+    lines = [*range(1, same + 1), *[0] * (len(made) - same)]
+    matcher = SequenceMatcher(None, source[same:], made[same:], autojunk=False)
+    for _, a0, a1, b0, b1 in matcher.get_opcodes():
         for offset in range(b1 - b0):
-            lines[b0 + offset] = min(a0 + offset, max(a0, a1 - 1)) + 1
+            lines[same + b0 + offset] = same + min(a0 + offset, max(a0, a1 - 1)) + 1
     return lines
