@@ -24,6 +24,7 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.records.footer import check_footer
 from odfbuild.store.disposable import map_disposable, write_disposable
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def has_operations(files: Iterable[Path], column: str) -> bool:
 @cache
 def _has_operations(file: Path, column: str) -> bool:
     metadata = pq.read_metadata(file)
+    check_footer(file, metadata)
     index = metadata.schema.names.index(column)
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(index).statistics
