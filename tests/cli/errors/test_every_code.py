@@ -29,6 +29,9 @@ ELSEWHERE = {
     ),
     "E0419": ("tests/ingest/test_ethereum.py", "a node whose chain was reorganised"),
     "E0435": ("tests/conformance/test_writer_scenarios.py", "links to objects"),
+    "E0437": ("tests/apply/ingest/test_blank_event_times.py", "records without an event time"),
+    "E0438": ("tests/apply/ingest/test_late_files.py", "a late file where none may come"),
+    "E0439": ("tests/apply/ingest/test_late_files.py", "a late file of a snapshot"),
     "E0450": ("tests/ingest/odd_sources.py", "sources whose bytes are of another kind"),
     "E0489": (
         "tests/apply/ingest/test_uuids.py",
