@@ -7,13 +7,18 @@ Source: Apache Parquet, "Page Header"; Apache Thrift, "Compact Protocol".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from odfbuild.records.footer import check_footer
+from odfbuild.records.thrift import Compact, Excess
+
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+__all__ = ["Claims", "Excess", "check_bounds"]
 
 _MOST_RECORDS = 1 << 31
 _PAGE = 256 << 20
@@ -22,11 +27,6 @@ _RATIO = 16
 
 _HEADER = 1 << 14
 _LONGEST_HEADER = 16 << 20
-_DEEPEST = 16
-
-
-class Excess(ValueError):
-    """What a file claims and cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ def check_bounds(
     """
     if metadata.num_rows > _MOST_RECORDS:
         raise Excess(f"it claims {metadata.num_rows} records, more than a data object can have")
+    check_footer(path, metadata)
     size = path.stat().st_size
     dictionaries: dict[str, int] = {}
     widest: dict[str, int] = {}
@@ -122,7 +123,7 @@ class _Page:
     """The header of a page: bytes packed and unpacked, values (none in dictionaries), its end."""
 
     def __init__(self, data: bytes, place: int) -> None:
-        reader = _Compact(data)
+        reader = Compact(data)
         self.unpacked = self.packed = self.values = 0
         self.is_dictionary = False
         for field, kind in reader.fields():
@@ -155,65 +156,3 @@ def _page(file: BinaryIO, place: int, end: int, column: str) -> _Page:
             if len(data) < length or length >= _LONGEST_HEADER:
                 raise Excess(f"the header of a page of '{column}' does not end") from None
             length *= 8
-
-
-class _Compact:
-    """Thrift's compact protocol, as far as headers of pages use it; `IndexError` at the end."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct; whoever asks reads or skips its value."""
-        field = 0
-        while head := self._byte():
-            field = field + (head >> 4) if head >> 4 else self.number()
-            yield field, head & 15
-
-    def number(self) -> int:
-        """A zigzag number."""
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass over a value."""
-        if depth > _DEEPEST:
-            raise Excess("the header of a page is nested too deeply")
-        if kind == 3:
-            self._pass(1)
-        elif kind in (4, 5, 6):
-            self._varint()
-        elif kind == 7:
-            self._pass(8)
-        elif kind == 8:
-            self._pass(self._varint())
-        elif kind in (9, 10):
-            head = self._byte()
-            for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
-                self.skip(max(head & 15, 3) if head & 15 in (1, 2) else head & 15, depth + 1)
-        elif kind == 12:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        elif kind not in (1, 2):  # true and false stand in the kind itself
-            raise Excess("the header of a page has a field of no known kind")
-
-    def _pass(self, count: int) -> None:
-        self.at += count
-        if self.at > len(self._data):
-            raise IndexError
-
-    def _byte(self) -> int:
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-            if shift > 63:
-                raise Excess("the header of a page has a number that is too long")

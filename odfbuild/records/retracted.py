@@ -24,6 +24,8 @@ from odfbuild.odf.model import (
     SetPollingSource,
 )
 from odfbuild.odf.operation import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odfbuild.records.footer import check_footer
+from odfbuild.records.thrift import Excess
 from odfbuild.store.disposable import map_disposable, write_disposable
 
 if TYPE_CHECKING:
@@ -121,6 +123,10 @@ def has_operations(files: Iterable[Path], column: str) -> bool:
 @cache
 def _has_operations(file: Path, column: str) -> bool:
     metadata = pq.read_metadata(file)
+    try:
+        check_footer(file, metadata)
+    except Excess:
+        return True  # whoever reads it tells what is wrong
     index = metadata.schema.names.index(column)
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(index).statistics

@@ -17,6 +17,12 @@ def test_what_nobody_should_have_written_is_read_or_refused_with_a_code(target: 
     assert list(findings(target, FEW)) == []
 
 
+@pytest.mark.parametrize(("target", "seed"), [("slices", 8_485)])
+def test_what_was_found_stays_mended(target: str, seed: int) -> None:
+    """Statistics of levels that do not fit the schema: PyArrow ended the process."""
+    assert list(findings(target, 1, seed)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_of_them_with_other_seeds(target: str) -> None:
