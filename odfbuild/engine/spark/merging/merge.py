@@ -79,7 +79,7 @@ def merge(
         with EarlierRecords(spark, task) as prior:
             micros = kept_micros(frame, task, source.columns)
             uuids = marked_uuids(frame)
-            warnings = _filled_times(frame, task)
+            (warnings,) = _filled_times(frame, [task])
             keyed = partial(_keyed, task=task, micros=micros)
             frame = keyed(frame)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
@@ -126,6 +126,7 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     if found is None:
         return None
     frame, source = found
+    filled = _filled_times(frame, tasks)
     micros = kept_micros(frame.drop(FILE), task, source.columns)
     uuids = marked_uuids(frame)
     frame = _keyed(frame, task, micros)
@@ -142,7 +143,10 @@ def merge_together(spark: SparkSession, tasks: Sequence[IngestTask]) -> list[Eng
     if files is None:
         return None
     schema = _result_schema(result.drop(*_HIDDEN), task, source.columns, micros, uuids)
-    return [EngineResult(parts=(), rows=e, schema=schema, drift=source.drift) for e in files]
+    return [
+        EngineResult(parts=(), rows=rows, schema=schema, drift=source.drift, warnings=told)
+        for rows, told in zip(files, filled, strict=True)
+    ]
 
 
 def _in_turn(
@@ -286,16 +290,22 @@ def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
     return frame.selectExpr(*[filled if c == name else quote(c) for c in frame.columns])
 
 
-def _filled_times(frame: DataFrame, task: IngestTask) -> tuple[str, ...]:
-    """How many records get an event time though there is a column for it."""
-    name = task.vocab.event_time
-    if task.blank_event_times != "fill" or name not in frame.columns:
-        return ()
-    blank = frame.where(f"{quote(name)} IS NULL").count()
-    if not blank:
-        return ()
-    records = f"{count(blank, 'record')} of '{task.source_name}'"
-    return (f"{records} had no event time and got {task.event_time}",)
+def _filled_times(frame: DataFrame, tasks: Sequence[IngestTask]) -> list[tuple[str, ...]]:
+    """What is told, for each file, of records that get an event time though a column is for it."""
+    name = tasks[0].vocab.event_time
+    if tasks[0].blank_event_times != "fill" or name not in frame.columns:
+        return [()] * len(tasks)
+    blank = frame.where(f"{quote(name)} IS NULL")
+    if len(tasks) == 1:
+        numbers = {1: blank.count()}
+    else:
+        numbers = {row[0]: row[1] for row in blank.groupBy(FILE).count().collect()}
+    return [_filled_time(task, numbers.get(at, 0)) for at, task in enumerate(tasks, 1)]
+
+
+def _filled_time(task: IngestTask, number: int) -> tuple[str, ...]:
+    records = f"{count(number, 'record')} of '{task.source_name}'"
+    return (f"{records} had no event time and got {task.event_time}",) if number else ()
 
 
 def _output(frame: DataFrame, task: IngestTask) -> DataFrame:

@@ -166,16 +166,6 @@ def _is_regular(task: IngestTask) -> bool:
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
-        and not _counts_blank_times(task)
-    )
-
-
-def _counts_blank_times(task: IngestTask) -> bool:
-    """Whether it is told how many records have no event time in a column for it."""
-    columns = declared_columns(task.read)
-    may_have = task.preprocess is not None or columns is None
-    return task.blank_event_times == "fill" and (
-        may_have or (columns is not None and task.vocab.event_time in columns.names)
     )
 
 
