@@ -22,20 +22,17 @@ def freshness(
     as_json: JsonOptions,
 ) -> int:
     """Show how old datasets are by their watermarks."""
+    from odfbuild.inspect.ages import ages_of
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.report.freshness import ages_of, ages_to_data, render_ages
+    from odfbuild.report.freshness import ages_to_data, render_ages
 
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection)
-    watermarks = {
-        name: projection.watermark
-        for name, projection in state.workspace().readable().items()
-        if chosen is None or name in chosen
-    }
-    ages = ages_of(watermarks, state.config().freshness, now)
+    ages = ages_of(state.workspace(), state.config().freshness, now, chosen)
     if as_json:
         state.console.data(ages_to_data(ages))
     else:
         state.console.result(render_ages(ages))
-    return EXIT_MISMATCH if any(each.status == "stale" for each in ages) else 0
+    state.console.error(*(each.error for each in ages if each.error is not None))
+    return EXIT_MISMATCH if any(each.status in ("stale", "damaged") for each in ages) else 0

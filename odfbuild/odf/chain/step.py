@@ -196,11 +196,10 @@ def one_step(
         if following.end is None:  # another schema comes, which is for the next step
             return tuple(part.taken for part in parts)
         now = output_watermark(promised, [part.reached for part in parts])
-        late = now is not None and now != promised and following.data is not None
-        if any(part.advanced for part in parts) and (
-            closeness is Closeness.EVERY
-            or (late and is_late(parts.index(following), following.data, now))
-        ):
+        ends = closeness is Closeness.EVERY
+        if not ends and following.data is not None and now is not None and now != promised:
+            ends = is_late(parts.index(following), following.data, now)
+        if ends and any(part.advanced for part in parts):
             return tuple(part.taken for part in parts)
         following.take(following.end)
     return whole

@@ -26,7 +26,15 @@ def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = Fals
     if len(listed) < len(of_others):
         rest = count(len(of_others) - len(listed), "other dataset")
         lines.append(f"  {rest}: signed with their keys up to their heads")
+    lines += [
+        f"  {each.dataset} was not recomputed: {_lacking(each)}" for each in verdict.unchecked
+    ]
     return "\n".join([text, *lines])
+
+
+def _lacking(found: Finding) -> str:
+    """What keeps a dataset from being recomputed here, and how to do it."""
+    return f"{found.message}; help: {found.help}"
 
 
 def _signed(found: Signature) -> str:
@@ -105,26 +113,23 @@ def findings_to_data(
         "datasets": list(names),
         "damaged": _broken(findings),
         "steps_done_again": reproduction.steps if reproduction else None,
-        "findings": [
-            {
-                "dataset": finding.dataset,
-                "code": finding.code,
-                "message": finding.message,
-                "help": finding.help,
-                "block": str(finding.block) if finding.block else None,
-                "sequence_number": finding.sequence_number,
-                "path": str(finding.path) if finding.path else None,
-                "offset": finding.offset,
-                "differences": [
-                    {
-                        "column": each.column,
-                        "recorded": each.recorded,
-                        "replayed": each.replayed,
-                    }
-                    for each in finding.differences
-                ],
-            }
-            for finding in findings
+        "findings": [_finding_to_data(finding) for finding in findings],
+    }
+
+
+def _finding_to_data(finding: Finding) -> dict[str, Any]:
+    return {
+        "dataset": finding.dataset,
+        "code": finding.code,
+        "message": finding.message,
+        "help": finding.help,
+        "block": str(finding.block) if finding.block else None,
+        "sequence_number": finding.sequence_number,
+        "path": str(finding.path) if finding.path else None,
+        "offset": finding.offset,
+        "differences": [
+            {"column": each.column, "recorded": each.recorded, "replayed": each.replayed}
+            for each in finding.differences
         ],
     }
 
@@ -134,6 +139,7 @@ def verdict_to_data(names: Sequence[str], verdict: Verdict) -> dict[str, Any]:
     return {
         **findings_to_data(names, verdict.findings, verdict.reproduction),
         "signatures": [_signature_to_data(each) for each in verdict.signatures],
+        "unchecked": [_finding_to_data(each) for each in verdict.unchecked],
     }
 
 
