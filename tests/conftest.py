@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from odfbuild.engine.contract import Engine
+from odfbuild.fallbacks import STRICT
 from odfbuild.ingest import secrets
 from tests.apply.in_process import NearTiny, Program, share
 from tests.apply.plain_engine import PlainEngine
@@ -21,6 +23,9 @@ settings.register_profile("odfbuild", derandomize=True, **_CALM)  # type: ignore
 settings.register_profile("search", print_blob=True, **_CALM)  # type: ignore[arg-type]
 settings.register_profile("quick", derandomize=True, max_examples=10, **_CALM)  # type: ignore[arg-type]
 settings.load_profile("odfbuild")
+
+# A fast way that fails for a reason that nobody foresaw fails the test, also in programs it starts.
+os.environ[STRICT] = "1"
 
 # Shells start what runs in the background with Ctrl-C ignored, and the programs that tests
 # interrupt would inherit that.

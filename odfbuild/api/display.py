@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def _plan_as_text(plan: Plan) -> str:
     """The plan as `odfbuild plan` prints it."""
+    from odfbuild.report.forms.visible import visible
     from odfbuild.report.plan.text import render_plan
 
-    return render_plan(plan)
+    return visible(render_plan(plan))
 
 
 def _plan(plan: Plan) -> str:

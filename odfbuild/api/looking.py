@@ -147,7 +147,7 @@ class Looking(Base):
         from odfbuild.inspect.ages import ages_of
 
         now = Timestamp.now() if at is None else timestamp(at)
-        return ages_of(self.workspace(), self.config().freshness, now)
+        return ages_of(self._folder, self._given, self.workspace(), self.config().freshness, now)
 
     @needs_engine
     def late(self, dataset: str) -> Late:
@@ -181,11 +181,11 @@ class Looking(Base):
         >>> project.records("derived", last=2)["value"].to_pylist()
         [20, 30]
         """
-        from odfbuild.store.committed import Committed
+        from odfbuild.records.records import newest_records
 
         workspace = self.workspace()
-        store = workspace.dataset(existing(workspace, dataset))
-        return Committed(store, store.head()).newest(last)
+        name = existing(workspace, dataset)
+        return newest_records(workspace, name, workspace.projection(name), last)
 
     def sql(
         self,

@@ -313,6 +313,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         to: str | None = None,
         data: bool = True,
         allow: Sequence[str] = (),
+        unsigned: Sequence[str] = (),
         dry_run: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
     ) -> tuple[Transfer, ...]:
@@ -321,8 +322,9 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
         A reference is a name here, an address, or one such as `acme/prices`; names are looked up in
         `repository` if that is given. `name` is what one dataset is to be called here, `to` its
         last block to take; without `data` only chains come. `allow` names the datasets whose
-        history may be replaced. What fails with one dataset is part of its `Transfer`. In a branch,
-        that is brought from where it was pushed to, and no head moves.
+        history may be replaced, `unsigned` those whose heads need not be signed though they were
+        before. What fails with one dataset is part of its `Transfer`. In a branch, that is brought
+        from where it was pushed to, and no head moves.
         """
         from odfbuild.apply.transfers import pull_datasets
         from odfbuild.project.load import read_project
@@ -332,8 +334,8 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
 
         project = read_project(self._folder, self._given)
         if self._given.branch is not None:
-            if name is not None or to is not None:
-                raise ValueError("a branch is pulled as it is, without name and to")
+            if name is not None or to is not None or unsigned:
+                raise ValueError("a branch is pulled as it is, without name, to and unsigned")
             request: PullRequest | BranchRequest = BranchRequest(
                 branch=self._given.branch,
                 names=references or None,
@@ -349,6 +351,7 @@ class Project(Looking, Checking, Authoring, Keys, Branches):
                 to=to,
                 data=data,
                 allow=allow,
+                unsigned=unsigned,
             )
         return pull_datasets(
             project.config,

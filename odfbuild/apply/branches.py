@@ -123,15 +123,22 @@ def _remove(
 def _in_git(config: Config) -> Container[str]:
     """Datasets of whose branches Git has any: other clones may promote them, and need the key."""
     from odfbuild.errors import PlanError
-    from odfbuild.project.git.repository import inside, repository
+    from odfbuild.project.git.repository import BRANCHES, inside, repository
 
     try:
         with repository(config.root, "no branch is there") as repo:
             folder = inside(repo, config.state)
             if folder is None:
                 return frozenset()
-            listed = repo.git.ls_files("-z", "--full-name", "--", f":/{folder}/*/refs/*")
+            listed = [repo.git.ls_files("-z", "--full-name", "--", f":/{folder}/*/refs/*")]
+            shared = repo.git.for_each_ref("--format=%(objectname)", BRANCHES).split()
+            listed += [repo.git.ls_tree("-r", "-z", "--name-only", each) for each in shared]
     except PlanError:
         return frozenset()
-    paths = (path.removeprefix(f"{folder}/") for path in listed.split("\0"))
+    paths = (
+        path.removeprefix(f"{folder}/")
+        for each in listed
+        for path in each.split("\0")
+        if "/refs/" in path
+    )
     return frozenset(path.partition("/refs/")[0] for path in paths if path)

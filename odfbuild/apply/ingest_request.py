@@ -21,7 +21,14 @@ from odfbuild.apply.audit import Audit, Audits
 from odfbuild.apply.ingest import Arrival, keep_side_cars, stage_ingest
 from odfbuild.apply.options import Listener
 from odfbuild.apply.refuse_external import check_own
-from odfbuild.engine.contract import DuplicateKeys, EngineFactory, OnSchemaChange, StepProgress
+from odfbuild.engine.contract import (
+    BlankEventTimes,
+    DuplicateKeys,
+    EngineFactory,
+    LocalTimes,
+    OnSchemaChange,
+    StepProgress,
+)
 from odfbuild.engine.lazy import LazyEngine
 from odfbuild.errors import IngestError, OdfbuildError, PlanError
 from odfbuild.ingest.idempotency_keys import block_of_key
@@ -44,8 +51,9 @@ class IngestRequest:
     `event_time` is that of records without one (`None`: now). `key`: of all requests
     for one source with the same key only the first one counts. Records that do not fit are an error
     unless `skip_bad_records`; `on_schema_change` is about data with other columns than expected,
-    `duplicate_keys` about keys of a snapshot with several records, `shapefile_encoding` of
-    shapefiles.
+    `duplicate_keys` about keys of a snapshot with several records, `blank_event_times` about
+    records with none in a column for it, unless `event_time` is given, `local_times` about those
+    that a zone has not or twice, `shapefile_encoding` of shapefiles.
     """
 
     dataset: str
@@ -56,6 +64,8 @@ class IngestRequest:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
 
     def under(self, config: Config) -> IngestRequest:
@@ -65,6 +75,8 @@ class IngestRequest:
             skip_bad_records=config.ingest.skips_bad_records(self.dataset),
             on_schema_change=config.ingest.schema_policy(self.dataset),
             duplicate_keys=config.ingest.key_policy(self.dataset),
+            blank_event_times=config.ingest.event_time_policy(self.dataset),
+            local_times=config.ingest.time_policy(self.dataset),
             shapefile_encoding=config.ingest.shapefile_encoding(self.dataset),
         )
 
@@ -147,6 +159,8 @@ def _append(
         skip_bad_records=request.skip_bad_records,
         on_schema_change=request.on_schema_change,
         duplicate_keys=request.duplicate_keys,
+        local_times=request.local_times,
+        blank_event_times="fill" if request.event_time else request.blank_event_times,
         shapefile_encoding=request.shapefile_encoding,
         watermark=rule_of(config.watermarks if config else (), request.dataset),
     )

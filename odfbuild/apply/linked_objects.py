@@ -6,7 +6,6 @@ Source: RFC-017; reference behaviour, linkedObjects.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import pyarrow.parquet as pq
 
 from odfbuild.errors import IngestError, IntegrityError
 from odfbuild.odf.multihash import Multihash
+from odfbuild.records.links import link_columns
 from odfbuild.store.dataset import DatasetStore
 
-_TYPE = b"opendatafabric.org/type"
 _COUNTS = "opendatafabric.org/linkedObjects"
 
 
@@ -27,7 +26,7 @@ def linked_objects(store: DatasetStore, schema: pa.Schema, file: Path) -> dict[s
     Each link counts, also the second one to an object. `None` when no column of `schema`, the
     dataset's, holds links. Raises `IngestError` E0435 for one that leads nowhere.
     """
-    columns = [field.name for field in schema if _links(field)]
+    columns = link_columns(schema)
     if not columns:
         return None
     number = size = 0
@@ -38,17 +37,6 @@ def linked_objects(store: DatasetStore, schema: pa.Schema, file: Path) -> dict[s
                     number += 1
                     size += _size(store, name, value)
     return {_COUNTS: {"numObjectsNaive": number, "sizeNaive": size}}
-
-
-def _links(field: pa.Field) -> bool:
-    found = (field.metadata or {}).get(_TYPE)
-    if found is None or not pa.types.is_string(field.type):
-        return False
-    try:
-        kind = json.loads(found)
-    except ValueError:
-        return False
-    return isinstance(kind, dict) and kind.get("kind") == "ObjectLink"
 
 
 def _size(store: DatasetStore, column: str, link: str) -> int:

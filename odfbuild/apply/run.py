@@ -60,6 +60,7 @@ from odfbuild.store.cache import project
 from odfbuild.store.claims import held_elsewhere
 from odfbuild.store.disposable import scratch_folder
 from odfbuild.store.workspace import Workspace
+from odfbuild.survey.late_files import remember_in_vain
 from odfbuild.survey.outcome import ApplyOutcome, DatasetOutcome, Status
 from odfbuild.survey.protection import check_unprotected
 
@@ -105,11 +106,12 @@ def apply_plan(
 
 
 def _waits_for(items: Iterable[DatasetPlan]) -> dict[str, Sequence[str]]:
-    """What has to be complete before each dataset: its inputs, before a deletion the one before."""
+    """What has to be complete before each dataset: its inputs, what its checks refer to, and
+    before a deletion the one before."""
     found: dict[str, Sequence[str]] = {}
     before: tuple[str, ...] = ()
     for item in items:
-        found[item.name] = item.inputs
+        found[item.name] = (*item.inputs, *item.checked_against)
         if Action.DELETE in item.actions:
             found[item.name] = before
             before = (item.name,)
@@ -352,6 +354,7 @@ class _Run:
         else:
             ready = read_together(transaction, self.engine.get, batch, folders, config)
         waiting: list[tuple[Ingested, FileMark | None]] = []
+        in_vain: list[str] = []
 
         def commit() -> Transaction:
             records = sum(came.records for came, _ in waiting)
@@ -360,6 +363,8 @@ class _Run:
             if base is not None:
                 marks = [looked for _, looked in waiting if looked is not None]
                 ReadMarks(config.cache, base.dataset_id).add(*marks)
+                remember_in_vain(self.workspace, base, in_vain)
+                in_vain.clear()
             for came, _ in waiting:
                 progress.skip(came.skipped)
                 progress.tolerate(came.drift)
@@ -378,6 +383,7 @@ class _Run:
                     commit()
                 raise
             waiting.append((came, looked))
+            in_vain += [fetched.display_name] if fetched.late and not came.records else []
             note = came.note or note
             audit = transaction.audit
             if result is None or (audit is not None and audit.reads_its_own):

@@ -40,6 +40,7 @@ _COMMANDS = {
     Rule.HEADS: (
         "serve, engine deprecate, key import, table ls, table show, table rebuild, table gc",
         "git install, git check, git anchor, git commit",
+        "git push, git fetch",
     ),
     Rule.WHOLE: ("gc, lock list, lock break, doctor, branch list, branch show, branch delete",),
     Rule.PROMOTES: ("promote",),
@@ -79,6 +80,8 @@ def check_branch(ctx: Any) -> None:
 
 
 _HELP = {
+    "git push": "leave --branch out; the argument names the branch",
+    "git fetch": "leave --branch out; the argument names the branch",
     "git commit": "leave --branch out; `--git-branch` names the branch of Git to push to",
 }
 

@@ -11,13 +11,37 @@ import os
 import select
 import stat
 import sys
-from io import TextIOWrapper
-from typing import Any, TextIO
+from codecs import getincrementaldecoder
+from io import RawIOBase, TextIOWrapper
+from typing import Any, BinaryIO, TextIO
 
+from odfbuild.cli.runner import Guarded, harmless_json
 from odfbuild.errors import OdfbuildError
+from odfbuild.report.forms.visible import visible
 from odfbuild.values import dataclass
 
 _PATIENCE_SECONDS = 10.0
+
+
+class Shown(RawIOBase, BinaryIO):
+    """Bytes of UTF-8 that a terminal shows, and does not obey."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        """It takes bytes, and gives none."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """See `BinaryIO`."""
+        self._stream.write(visible(self._decoder.decode(bytes(data))))
+        return len(data)
+
+    def flush(self) -> None:
+        """See `BinaryIO`."""
+        self._stream.flush()
 
 
 def take_any_text() -> None:
@@ -84,38 +108,50 @@ class Console:
 
     def result(self, text: str) -> None:
         """Print what was asked for."""
-        text = _fitted(text, sys.stdout)
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        self._print(text, sys.stdout)
+
+    def document(self, text: str) -> None:
+        """Print lines of a file: as they are where they become one again, else as `result`."""
+        self.exactly(text if text.endswith("\n") else text + "\n")
+
+    def exactly(self, text: str) -> None:
+        """Print the content of a file, such as what a filter gives; a terminal shows it."""
+        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
 
     def data(self, value: Any) -> None:
         """Print what was asked for, as JSON."""
-        self.result(json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout)))
+        text = json.dumps(value, indent=2, ensure_ascii=not _is_utf8(sys.stdout))
+        self.result(harmless_json(text))
+
+    def bytes_out(self) -> BinaryIO:
+        """Where to write a result in a format of its own; a terminal gets text that is visible."""
+        return Shown(sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer
 
     def note(self, text: str) -> None:
         """Say something on the side; `--quiet` silences it."""
         if self.verbosity >= 0:
-            sys.stderr.write(_fitted(text, sys.stderr) + "\n")
-            sys.stderr.flush()
+            self._print(text + "\n", sys.stderr)
 
     def log(self, record: dict[str, Any]) -> None:
         """Write a log record to stderr, as a line of JSON."""
-        sys.stderr.write(json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr)) + "\n")
+        text = json.dumps(record, ensure_ascii=not _is_utf8(sys.stderr))
+        sys.stderr.write(harmless_json(visible(text)) + "\n")
         sys.stderr.flush()
 
     def command(self, line: str) -> None:
         """Tell the service that runs this job something, by a line that it looks for."""
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        stream = sys.stderr
+        write = stream.command if isinstance(stream, Guarded) else stream.write
+        write(line + "\n")
+        stream.flush()
 
     def error(self, *errors: OdfbuildError) -> None:
         """Print errors with their places and the ways out."""
         if errors:
             from odfbuild.report.errors import render_error
 
-            text = render_error(*errors, color=self._colors(sys.stderr))
-            sys.stderr.write(_fitted(text, sys.stderr))
-            sys.stderr.flush()
+            self._print(render_error(*errors, color=self._colors(sys.stderr)), sys.stderr)
 
     def confirm(self, question: str) -> bool:
         """Ask on the terminal; anything but `y` or `yes` is a no.
@@ -123,6 +159,7 @@ class Console:
         The question goes where the plan went if that is a pipe, such as to `tee`: it comes after
         it then. Where the other end shows nothing, it is asked on the terminal as well, later.
         """
+        question = visible(question)
         stream = sys.stdout if _is_pipe(sys.stdout) else sys.stderr
         stream.write(f"{question} [y/N] ")
         stream.flush()
@@ -130,6 +167,12 @@ class Console:
             sys.stderr.write(f"\nWaiting for an answer. {question} [y/N] ")
             sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    def _print(self, text: str, stream: TextIO) -> None:
+        """The way of all text to a terminal: nothing in it is obeyed but our own colours."""
+        text = _fitted(visible(text, colors=self._colors(stream)), stream)
+        stream.write(text if text.endswith("\n") else text + "\n")
+        stream.flush()
 
     def _colors(self, stream: TextIO) -> bool:
         if self.no_color or os.environ.get("NO_COLOR"):

@@ -49,7 +49,7 @@ def decode(
         found = decode_bytes(sys.stdin.buffer.read(LARGEST + 1), "standard input")
     else:
         found = decode_file(_path(state, what))
-    state.console.result("\n".join(map(_json, found)) if output is Output.json else _yaml(found))
+    state.console.document("\n".join(map(_json, found)) if output is Output.json else _yaml(found))
     return 0
 
 

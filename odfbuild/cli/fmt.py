@@ -84,9 +84,9 @@ def _filter(state: Context, *, check: bool, diff: bool) -> int:
 
     found = format_text(sys.stdin.read(), "standard input")
     if diff:
-        sys.stdout.write(found.diff)
+        state.console.exactly(found.diff)
     elif not check:
-        sys.stdout.write(found.after)
+        state.console.exactly(found.after)
     if found.kept:
         state.console.note(f"Not changed: {found.kept}.")
     return 1 if check and found.is_changed else 0

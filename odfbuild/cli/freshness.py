@@ -29,7 +29,8 @@ def freshness(
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection)
-    ages = ages_of(state.workspace(), state.config().freshness, now, chosen)
+    declared = state.config().freshness
+    ages = ages_of(state.directory, state.given, state.workspace(), declared, now, chosen)
     if as_json:
         state.console.data(ages_to_data(ages))
     else:

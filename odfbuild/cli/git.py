@@ -126,6 +126,64 @@ def commit(
     return 0
 
 
+_Branch = Annotated[str, typer.Argument(metavar="BRANCH", help="Branch of datasets.")]
+_Remote = Annotated[
+    str | None, typer.Option(help="Remote (default: that of the branch of Git, or origin).")
+]
+
+
+@git.command()
+def push(
+    context: typer.Context,
+    branch: _Branch,
+    *,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the branch at the remote instead.")
+    ] = False,
+    remote: _Remote = None,
+    as_json: JsonOptions,
+) -> int:
+    """Share a branch of datasets by a reference of its own, outside of pull requests.
+
+    The reference is `refs/odfbuild/branches/BRANCH`. What is checked out and staged stays as it is.
+    """
+    from odfbuild.gitops.branch_reference import drop_branch, push_branch
+    from odfbuild.report.publish import deleted_branch, render_pushed, shared_to_data
+
+    state: Context = context.obj
+    if delete:
+        found = drop_branch(state.config(), branch, remote)
+        data, text = {"branch": branch, "deleted": found is not None}, deleted_branch(branch, found)
+    else:
+        done = push_branch(state.config(), state.workspace(), branch, remote)
+        data, text = shared_to_data(done), render_pushed(done)
+    if as_json:
+        state.console.data(data)
+    else:
+        state.console.result(text)
+    return 0
+
+
+@git.command()
+def fetch(
+    context: typer.Context, branch: _Branch, *, remote: _Remote = None, as_json: JsonOptions
+) -> int:
+    """Bring a branch of datasets that `git push` shared; no head moves.
+
+    A remote without such a branch is no error.
+    """
+    from odfbuild.gitops.branch_reference import fetch_branch
+    from odfbuild.report.publish import render_fetched, shared_to_data
+
+    state: Context = context.obj
+    found = fetch_branch(state.config(), branch, remote)
+    if as_json:
+        state.console.data(shared_to_data(found) if found else {"branch": branch, "datasets": []})
+    else:
+        state.console.result(render_fetched(branch, found))
+    return 0
+
+
 def note_heads(state: Context, names: list[str]) -> None:
     """Note the heads of these datasets on the commit, where `git install` was run.
 

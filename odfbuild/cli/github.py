@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfbuild.cli.runner import is_github
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -17,11 +19,6 @@ if TYPE_CHECKING:
     from odfbuild.plan.saved import SavedPlan
     from odfbuild.project.model import Config
     from odfbuild.survey.outcome import ApplyOutcome
-
-
-def is_github() -> bool:
-    """Whether this is a step of a workflow."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def root_of_project(arguments: Sequence[str]) -> Path | None:
@@ -69,6 +66,7 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
     """How an apply ended as summary of the step, and its errors at their places."""
     if not is_github():
         return
+    from odfbuild.report.forms.markdown import in_text_block
     from odfbuild.report.outcome import render_outcome
 
     said = render_outcome(outcome)
@@ -76,7 +74,7 @@ def tell_outcome(console: Console, outcome: ApplyOutcome, root: Path) -> None:
         from odfbuild.report.transfers import render_published
 
         said += f"\n{render_published(outcome)}"
-    _append("GITHUB_STEP_SUMMARY", f"```text\n{said}\n```\n")
+    _append("GITHUB_STEP_SUMMARY", in_text_block(said))
     tell_errors(console, outcome.errors, root)
 
 

@@ -89,6 +89,7 @@ def _defined(state: Context, selection: Selection) -> tuple[GraphView, list[Odfb
             **{name: kinds[name] for name in shown},
         },
         inputs=read.graph.inputs,
+        checks=read.graph.checks,
         external=external,
         tables=declared_tables(read.project.config, [*sorted(external), *shown]),
     )

@@ -40,7 +40,7 @@ def import_(
         state.console.data(manifest)
     if not write:
         if not as_json:
-            state.console.result(text)
+            state.console.document(text)
         return 0
     check_own(workspace, name)
     config = state.config()

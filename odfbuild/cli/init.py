@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,8 @@ version: 1
 content:
   name: {name}
 """
+
+_NO_PART_OF_A_NAME = re.compile("[^A-Za-z0-9._-]+")
 
 _GITIGNORE = """\
 # Disposable: caches and scratch files of odfbuild.
@@ -55,7 +58,7 @@ def init(
     header = schema_comment(root, root / "datasets" / "temperatures.yaml")
     files = {
         "odfbuild.yaml": schema_comment(root, root / "odfbuild.yaml")
-        + _CONFIG.format(name=name or root.name),
+        + _CONFIG.format(name=_name(name, root)),
         "datasets/temperatures.yaml": header + template_text("init/temperatures.yaml"),
         "datasets/temperatures.warm.yaml": header + template_text("init/temperatures.warm.yaml"),
         "data/temperatures/2026-01.csv": template_text("init/2026-01.csv"),
@@ -78,3 +81,23 @@ def init(
         + "\nNext: odfbuild plan"
     )
     return 0
+
+
+def _name(given: str | None, root: Path) -> str:
+    """The name that is given, or that of the folder as far as it can be one."""
+    if given is None:
+        return _possible(root.name)
+    from odfbuild.project.settings.content import PROJECT_NAME
+
+    if re.search(PROJECT_NAME, given) is None:
+        raise ProjectError(
+            f"'{given}' cannot be the name of a project",
+            code="E0105",
+            notes=("names are letters, digits, `.`, `_` and `-`",),
+            help=f"for example '{_possible(given)}'",
+        )
+    return given
+
+
+def _possible(text: str) -> str:
+    return _NO_PART_OF_A_NAME.sub("-", text).strip("._-")[:100] or "project"

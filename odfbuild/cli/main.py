@@ -22,6 +22,7 @@ from odfbuild.cli.context import Context
 from odfbuild.cli.exit_codes import EXIT_INTERRUPTED
 from odfbuild.cli.global_options import GlobalOptionsGroup
 from odfbuild.cli.options import FORMAT_VARIABLE
+from odfbuild.cli.runner import guarded_output
 from odfbuild.cli.verbs import Verbs
 from odfbuild.errors import OdfbuildError
 from odfbuild.project.overrides import Overrides
@@ -135,7 +136,26 @@ def _globals(
         values=tuple(_assignment(text) for text in var or ()),
     )
     introduce(f"odfbuild {context.invoked_subcommand}")
+    _show_log(verbose=verbose > 0)
     context.obj = Context(Console(no_color, -1 if quiet else verbose), directory, given)
+
+
+def _show_log(*, verbose: bool) -> None:
+    """Show on stderr what modules log, as where a slower way goes on, if that is asked for.
+
+    What sqlglot does not understand is told by errors of ours.
+    """
+    import logging
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    if not verbose:
+        return
+    log = logging.getLogger("odfbuild")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -160,6 +180,11 @@ def run(arguments: list[str]) -> int:
     if os.environ.get(complete.ASKED_BY) == "complete_bash":
         return complete.answer_bash(lambda: app([], prog_name="odfbuild"))
     take_any_text()
+    with guarded_output():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     console = Console("--no-color" in arguments)
     try:
         code = app(arguments or ["--help"], prog_name="odfbuild", standalone_mode=False)

@@ -78,7 +78,7 @@ def _filter(state: Context) -> int:
     from odfbuild.project.migrate import migrate
 
     found = migrate(sys.stdin.read(), "standard input")
-    sys.stdout.write(found.after)
+    state.console.exactly(found.after)
     _notes(state, found)
     state.console.error(*found.problems)
     return 1 if found.problems else 0

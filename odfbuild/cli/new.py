@@ -113,7 +113,7 @@ def new(
         state.console.data({"file": begun.file, "names": begun.names, "text": begun.text})
         return 0
     if dry_run:
-        state.console.result(begun.text)
+        state.console.document(begun.text)
         return 0
     state.console.result(f"Created {begun.file}: {', '.join(begun.names)}")
     state.console.note("Review and edit the file. Next: odfbuild plan")

@@ -18,7 +18,7 @@ from odfbuild.cli.data_diff import (
     refuse_limit_bytes,
 )
 from odfbuild.cli.exit_codes import EXIT_CHANGES
-from odfbuild.cli.github import is_github, tell_errors, tell_plan
+from odfbuild.cli.github import tell_errors, tell_plan
 from odfbuild.cli.options import (
     AllowOption,
     DetailedExitcodeOption,
@@ -29,6 +29,7 @@ from odfbuild.cli.options import (
     wishes_of,
 )
 from odfbuild.cli.plan_form import PlanForm, PlanFormOptions, show_plan
+from odfbuild.cli.runner import is_github
 from odfbuild.python_gc import paused_collector
 
 

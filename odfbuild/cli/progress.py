@@ -12,9 +12,9 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.apply.options import Listener
-from odfbuild.apply.run_log import headway_text
 from odfbuild.cli.console import Console
 from odfbuild.engine.contract import StepProgress
+from odfbuild.report.forms.visible import visible
 from odfbuild.report.outcome import LISTED, render_dataset_outcome
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
@@ -61,6 +61,23 @@ def time_left(last: float | None, elapsed: float) -> str:
     if elapsed > last:
         return f"longer than last time ({last:.0f} s)"
     return f"about {last - elapsed:.0f} s left"
+
+
+def headway(now: StepProgress | None, left: str, room: int) -> str:
+    """What fits of how far a step is: records first, then the time left, then stages of several.
+
+    What does not fit is left out as a whole: half a number is another number.
+    """
+    said = [left]
+    if now is not None:
+        records = f"{now.records_read:,} records read" if now.records_read else ""
+        stage = f"stage {min(now.stages_done + 1, now.stages)} of {now.stages}"
+        said = [records, left, stage if now.stages > 1 else ""]
+    fitting = ""
+    for each in filter(None, said):
+        longer = f"{fitting}, {each}" if fitting else each
+        fitting = longer if len(longer) <= room else fitting
+    return fitting
 
 
 class Results:
@@ -138,7 +155,7 @@ class Notes:
 class LiveBars:
     """A bar for the whole apply and one for each dataset that is being worked on.
 
-    Each fits into one row of the terminal: names and remarks are shortened, times are not.
+    Each fits into one row of the terminal: names are shortened, numbers are not.
     """
 
     def __init__(self, console: Console, last: Mapping[str, float]) -> None:
@@ -156,12 +173,14 @@ class LiveBars:
             return Column(no_wrap=True)
 
         # Rows end before the last column: a terminal shows Ctrl-C as ^C behind them.
-        room = max(1, get_terminal_size().columns - _NAME_WIDTH - _BAR_WIDTH - 14)
+        columns = get_terminal_size().columns
+        self._name_width = max(1, min(_NAME_WIDTH, columns // 3))
+        self._room = room = max(1, columns - self._name_width - _BAR_WIDTH - 14)
         self._progress = Progress(
             SpinnerColumn(table_column=whole()),
             TextColumn(
                 "{task.description}",
-                table_column=Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH),
+                table_column=Column(no_wrap=True, overflow="ellipsis", max_width=self._name_width),
             ),
             BarColumn(bar_width=_BAR_WIDTH, table_column=whole()),
             TimeElapsedColumn(table_column=whole()),
@@ -198,13 +217,17 @@ class LiveBars:
     def started(self, name: str) -> None:
         """See `Listener`."""
         self._since[name] = time.monotonic()
-        self._rows[name] = self._progress.add_task(name, total=None, left="")
+        self._rows[name] = self._progress.add_task(visible(name), total=None, left="")
 
     def progressed(self, name: str, blocks: int, records: int) -> None:
         """See `Listener`."""
         row = self._rows.get(name)
         if row is not None:
-            self._progress.update(row, description=f"{name}, {count(blocks, 'block')}")
+            done = f", {count(blocks, 'block')}"
+            most = self._name_width - len(done)
+            name = visible(name)
+            shown = name if len(name) <= most else f"{name[: most - 1]}…"
+            self._progress.update(row, description=f"{shown}{done}")
 
     def finished(self, outcome: DatasetOutcome) -> None:
         """See `Listener`."""
@@ -224,9 +247,10 @@ class LiveBars:
                 left = time_left(self._last.get(name), time.monotonic() - self._since[name])
                 now = self._step_progress(name)
                 with contextlib.suppress(KeyError):  # it may end at any time
+                    said = visible(headway(now, left, self._room))
                     if now is None:
-                        self._progress.update(row, left=left)
-                        continue
-                    tasks = f"{now.tasks_done}/{now.tasks}"
-                    said = ", ".join(filter(None, (tasks, left, headway_text(now))))
-                    self._progress.update(row, left=said, completed=now.tasks_done, total=now.tasks)
+                        self._progress.update(row, left=said)
+                    else:
+                        self._progress.update(
+                            row, left=said, completed=now.tasks_done, total=now.tasks
+                        )

@@ -17,9 +17,10 @@ from odfbuild.cli.options import (
     waiting,
 )
 from odfbuild.cli.transfers import (
-    AllowResetOption,
+    AllowOfPullOption,
     DryRunOption,
     allowed,
+    allowed_of,
     note_moved,
     report,
     watching,
@@ -70,7 +71,7 @@ def pull(
         bool,
         typer.Option("--no-data", help="Pull only the chain; data comes when a step needs it."),
     ] = False,
-    allow: AllowResetOption = None,
+    allow: AllowOfPullOption = None,
     dry_run: DryRunOption = False,
     lock_timeout: LockTimeoutOption = LOCK_TIMEOUT,
     as_json: JsonOptions,
@@ -78,7 +79,8 @@ def pull(
     """Bring datasets of others forward.
 
     All new blocks and objects are checked before the head moves. A published history that was
-    rewritten is refused unless `--allow reset:NAME` accepts it. With --branch, brings a branch of
+    rewritten is refused unless `--allow reset:NAME` accepts it, and unsigned news of a dataset that
+    was signed unless `--allow unsigned:NAME` does. With --branch, brings a branch of
     this project from the repository that it was pushed to; no head moves.
     """
     from odfbuild.apply.transfers import pull_datasets
@@ -99,13 +101,15 @@ def pull(
             allow=allowed(allow),
         )
     else:
+        consent = allowed_of(allow, "reset", "unsigned")
         request = PullRequest(
             references=_references(state, project, *wanted, in_repository=repository is not None),
             repository=repository,
             name=name,
             to=to,
             data=not no_data,
-            allow=allowed(allow),
+            allow=consent["reset"],
+            unsigned=consent["unsigned"],
         )
     with watching(state.console) as watcher:
         transfers = pull_datasets(

@@ -10,6 +10,7 @@ import typer
 
 from odfbuild.cli.context import Context
 from odfbuild.engine.settings import AnsweredBy
+from odfbuild.extras import require_pyarrow
 
 if TYPE_CHECKING:
     from odfbuild.engine.contract import Engine, EngineResult
@@ -33,8 +34,11 @@ EngineOption = Annotated[
 
 
 def engine_of(state: Context, given: AnsweredBy | None) -> AnsweredBy:
-    """What answers: as the option says, or odfbuild.yaml."""
-    return given or state.config().engine.questions
+    """What answers: as the option says, or odfbuild.yaml; E0903 where DuckDB's libraries lack."""
+    by = given or state.config().engine.questions
+    if by is AnsweredBy.DUCKDB:
+        require_pyarrow("questions")
+    return by
 
 
 def understood(workspace: Workspace, text: str, by: AnsweredBy) -> Question:
@@ -67,9 +71,6 @@ def answer(
     """The answer of an engine; `spark` gives one that goes on running."""
     workspace = state.workspace()
     if by is AnsweredBy.DUCKDB:
-        from odfbuild.extras import require_pyarrow
-
-        require_pyarrow("questions")
         from odfbuild.inspect.ask_duckdb import answered_by_duckdb
         from odfbuild.project.tables.declared import declared_tables
 

@@ -55,7 +55,7 @@ def render(
 
         state.console.data([to_manifest(each.snapshot) for each in wanted])
     elif out is None:
-        state.console.result("---\n".join(map(_text, wanted)) or "There are no datasets.")
+        state.console.document("---\n".join(map(_text, wanted)) or "There are no datasets.")
     if out is not None:
         texts = {out / f"{each.name}.yaml": _text(each).encode() for each in wanted}
         different = [file for file, text in texts.items() if _differs(file, text)]

@@ -241,7 +241,7 @@ def _show(
         state.console.note(f"Answered by {other}.")
     try:
         if out is None:
-            write_answer(found.parts, found.schema, form, sys.stdout.buffer)
+            write_answer(found.parts, found.schema, form, state.console.bytes_out())
             return
         schema, parts = found.schema, found.parts
         write_output(out, lambda to: write_answer(parts, schema, form, to))

@@ -20,11 +20,14 @@ def tail(
     as_json: JsonOptions,
 ) -> int:
     """Show the newest records of a dataset, oldest of them first."""
+    from odfbuild.extras import require_pyarrow
+
+    require_pyarrow("records")
     from odfbuild.engine.contract import vocabulary_of
     from odfbuild.odf.records import records_to_data
+    from odfbuild.records.records import newest_records
     from odfbuild.report.records.table import render_records
     from odfbuild.store.as_of import states_at
-    from odfbuild.store.committed import Committed
 
     state: Context = context.obj
     workspace = state.workspace()
@@ -33,7 +36,7 @@ def tail(
         then = workspace.projection(name)
     else:
         then = states_at(workspace, moment_in(workspace, as_of, name), [name]).get(name)
-    table = Committed(workspace.dataset(name), then.head if then else None).newest(count)
+    table = newest_records(workspace, name, then, count)
     operation = vocabulary_of(then.vocab if then else None).operation_type
     if as_json:
         state.console.data(records_to_data(table, operation) if table is not None else [])

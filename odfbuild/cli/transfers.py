@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +25,15 @@ AllowResetOption = Annotated[
         help="Replace the history of this dataset where the two histories differ.",
     ),
 ]
+AllowOfPullOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="reset:NAME|unsigned:NAME",
+        help="Replace the history of this dataset where the two histories differ (reset), or take "
+        "a head that nobody signed though the owner signed before (unsigned).",
+    ),
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Show what would be transferred; change nothing.")
 ]
@@ -34,13 +43,19 @@ _BAR_WIDTH = 12
 
 def allowed(given: Sequence[str] | None) -> tuple[str, ...]:
     """The names in `reset:NAME`; wrong usage for anything else."""
-    names = []
+    return allowed_of(given, "reset")["reset"]
+
+
+def allowed_of(given: Sequence[str] | None, *kinds: str) -> Mapping[str, tuple[str, ...]]:
+    """The names that are given as `KIND:NAME`, by kind; wrong usage for anything else."""
+    names: dict[str, list[str]] = {kind: [] for kind in kinds}
     for text in given or ():
-        what, _, name = text.partition(":")
-        if what != "reset" or not name:
-            raise typer.BadParameter(f"'{text}' is not 'reset:NAME'", param_hint="--allow")
-        names.append(name)
-    return tuple(names)
+        kind, _, name = text.partition(":")
+        if kind not in names or not name:
+            forms = " or ".join(f"'{each}:NAME'" for each in kinds)
+            raise typer.BadParameter(f"'{text}' is not {forms}", param_hint="--allow")
+        names[kind].append(name)
+    return {kind: tuple(found) for kind, found in names.items()}
 
 
 def report(

@@ -205,6 +205,17 @@ DuplicateKeys = Literal["fail", "warn", "last"]
 them all, `last` the last one."""
 
 
+BlankEventTimes = Literal["fail", "fill"]
+"""What becomes of records whose event time is blank though their source has such a column: `fail`
+takes them for bad records, `fill` gives them the event time of the file."""
+
+
+LocalTimes = Literal["fail", "earlier"]
+"""What becomes of times with the name of a zone whose clocks never showed them, or showed them
+twice: `fail` takes them for bad values, `earlier` moves the one forward by what the clocks were put
+forward, and takes the earlier instant of the other."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestTask:
     """Read `file`, preprocess, merge with what was committed.
@@ -212,9 +223,10 @@ class IngestTask:
     `file` is prepared (decompressed) data, `source_name` what it is called in messages (path or
     URL, with the path inside an archive). `history` is what was committed so far and
     `history_schema` its schema (`None`: nothing committed yet). Records without event time get
-    `event_time`. A record that does not fit the schema is an error, or with `skip_bad_records` left
-    out and counted. Where files are read together, `event_times` are those of all of them; if they
-    are `apart`, each one enters a dataset of its own.
+    `event_time`, unless `blank_event_times` refuses those that a column leaves blank. A record that
+    does not fit the schema is an error, or with `skip_bad_records` left out and counted. Where
+    files are read together, `event_times` are those of all of them; if they are `apart`, each one
+    enters a dataset of its own.
     """
 
     dataset: str
@@ -231,6 +243,8 @@ class IngestTask:
     skip_bad_records: bool = False
     on_schema_change: OnSchemaChange = "fail"
     duplicate_keys: DuplicateKeys = "fail"
+    blank_event_times: BlankEventTimes = "fail"
+    local_times: LocalTimes = "fail"
     shapefile_encoding: str | None = None
     event_times: tuple[Timestamp, ...] = ()
     apart: bool = False
@@ -242,7 +256,8 @@ class IngestTask:
     def _kind(self) -> tuple[object, ...]:
         source = (self.read, self.preprocess, self.merge, self.vocab, self.shapefile_encoding)
         policies = (self.skip_bad_records, self.on_schema_change, self.duplicate_keys)
-        return (*source, self.history_schema, *policies)
+        times = (self.blank_event_times, self.local_times)
+        return (*source, self.history_schema, *policies, *times)
 
     @property
     def another_way(self) -> str:

@@ -24,6 +24,7 @@ from odfbuild.engine.arrays import numbers_in, of_numbers
 from odfbuild.engine.key_hash import Hashes, comparable_type, hash_rows
 from odfbuild.engine.uuids import is_uuid, to_text
 from odfbuild.errors import ChainError
+from odfbuild.fallbacks import fell_back
 from odfbuild.store.committed import Committed, CommittedSlice
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.side_cars import SideCar, SideCarFolder
@@ -74,7 +75,9 @@ def key_index(committed: Committed, schema: pa.Schema, key: Sequence[str]) -> Ke
     folder = SideCarFolder(committed.side_cars / f"keys-{name[:16]}", name.encode())
     try:
         files = _caught_up(committed, folder, kept)
-    except (OSError, pa.ArrowException):  # a full disk, a folder that is read-only, a bad slice
+    except (OSError, pa.ArrowException) as error:
+        # A full disk, a folder that is read-only, a bad slice.
+        fell_back(__name__, f"keys {', '.join(key)} have no index", error)
         return None
     return KeyIndex(folder, kept, files)
 

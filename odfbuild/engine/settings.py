@@ -78,7 +78,10 @@ class EngineSettings:
         "half of the machine's memory, up to 4 GiB",
     )
     step_seconds: Annotated[float, Fits(exclusiveMinimum=0)] | None = setting(
-        None, "How long one step of a dataset, or a question, may take; default: no limit"
+        None, "How long one step of a dataset, or a question to Spark, may take; default: no limit"
+    )
+    question_seconds: Annotated[float, Fits(exclusiveMinimum=0)] = setting(
+        600, "How long a question in DuckDB may take"
     )
     questions: AnsweredBy = setting(
         AnsweredBy.SPARK,
@@ -166,10 +169,10 @@ class FileAccess:
     write: tuple[Path, ...] = ()
 
 
-MASTER, MEMORY, STEP_SECONDS, SANDBOX, RESIDENT, IDLE_MINUTES = (
+MASTER, MEMORY, STEP_SECONDS, QUESTION_SECONDS, SANDBOX, RESIDENT, IDLE_MINUTES = (
     f"ODFBUILD_{name}"
     for name in (
-        *("SPARK_MASTER", "SPARK_MEMORY", "STEP_SECONDS"),
+        *("SPARK_MASTER", "SPARK_MEMORY", "STEP_SECONDS", "QUESTION_SECONDS"),
         *("SANDBOX", "RESIDENT", "IDLE_MINUTES"),
     )
 )
@@ -191,6 +194,7 @@ def in_force(settings: EngineSettings) -> EngineSettings:
         master=master,
         memory=os.environ.get(MEMORY) or settings.memory,
         step_seconds=_number(STEP_SECONDS, "seconds") or settings.step_seconds,
+        question_seconds=_number(QUESTION_SECONDS, "seconds") or settings.question_seconds,
         sandbox=_choice(SANDBOX, Sandbox) or settings.sandbox,
         resident=_choice(RESIDENT, Resident) or settings.resident,
         idle_minutes=_number(IDLE_MINUTES, "minutes") or settings.idle_minutes,

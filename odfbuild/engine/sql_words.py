@@ -1,14 +1,14 @@
-"""The words and signs of a query, with their places, without white space, strings and comments."""
+"""The words and signs of a query, with their places, without white space and comments."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal, NamedTuple
 
-_TOKEN = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-    |(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)"""
+_TOKEN = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")|(?P<word>`(?:[^`]|``)*`|\w+)|(?P<sign>.)"""
 # In standard SQL, names stand in double quotes, and backslashes are nothing special.
-_STANDARD = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/|'(?:[^']|'')*')
+_STANDARD = r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^']|'')*')
     |(?P<word>"(?:[^"]|"")*"|\w+)|(?P<sign>.)"""
 Quote = Literal["`", '"']
 """What a dialect puts around names: Spark backticks, standard SQL double quotes."""
@@ -45,12 +45,13 @@ class Word(NamedTuple):
         return self.start - self.sql.rfind("\n", 0, self.start)
 
 
-def words_of(sql: str, quote: Quote = "`") -> list[Word]:
-    """All words and signs of a dialect with these quotes, in order."""
+def words_of(sql: str, quote: Quote = "`", *, texts: bool = False) -> list[Word]:
+    """All words and signs of a dialect with these quotes, in order; with `texts` values, too."""
+    left_out = ("skip",) if texts else ("skip", "text")
     return [
         Word(match.group().lower(), *match.span(), sql)
         for match in _TOKENS[quote].finditer(sql)
-        if match.lastgroup != "skip"
+        if match.lastgroup not in left_out
     ]
 
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfbuild.project.git.repository import inside
+from odfbuild.project.git.repository import as_configured, inside
 
 if TYPE_CHECKING:
     from git import Repo
@@ -77,7 +77,8 @@ def _is_same_project(line: str, other: str) -> bool:
 
 
 def _path(repo: Repo) -> Path:
-    said = repo.git.rev_parse("--git-path", "hooks/pre-commit")
+    with as_configured(repo):
+        said = repo.git.rev_parse("--git-path", "hooks/pre-commit")
     return Path(str(repo.working_tree_dir), said)
 
 

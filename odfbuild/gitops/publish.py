@@ -91,7 +91,7 @@ def moved_since_commit(
 
     `PlanError` E0344 when the chains are outside of the repository, or Git ignores them.
     """
-    folder = _folder(repo, config)
+    folder = folder_in(repo, config)
     before = references_of(repo.head.commit, folder) if repo.head.is_valid() else {}
     now = {(name, HEAD): parse_head(text, name, "") for name, text in workspace.heads().items()}
     for name, branch in workspace.in_branches():
@@ -136,7 +136,7 @@ def commit_chains(repo: Repo, config: Config, message: str) -> str | None:
     """Commit the chains, and nothing else; the hash, or `None` when Git has all of them."""
     from git import GitCommandError
 
-    folder = _folder(repo, config)
+    folder = folder_in(repo, config)
     if not config.state.exists() and not repo.git.ls_files("--", f":/{folder}"):
         return None  # nothing was ever applied
     with signed(repo):
@@ -146,7 +146,7 @@ def commit_chains(repo: Repo, config: Config, message: str) -> str | None:
         try:
             repo.git.commit("--quiet", "--only", "--message", message, "--", f":/{folder}")
         except GitCommandError as error:
-            raise _refused("commit", error) from None
+            raise refused("commit", error) from None
     return repo.head.commit.hexsha
 
 
@@ -158,15 +158,15 @@ def push_chains(repo: Repo, config: Config, remote: str, branch: str) -> None:
     """
     from git import GitCommandError
 
-    folder = _folder(repo, config)
+    folder = folder_in(repo, config)
     with signed(repo):
         for attempt in range(_ATTEMPTS):
             try:
                 repo.git.push(remote, f"HEAD:refs/heads/{branch}")
                 break
             except GitCommandError as error:
-                if not _was_second(error) or attempt == _ATTEMPTS - 1:
-                    raise _refused("push", error) from None
+                if not was_second(error) or attempt == _ATTEMPTS - 1:
+                    raise refused("push", error) from None
             _go_behind(repo, folder, remote, branch)
         _push_notes(repo, remote)
 
@@ -178,23 +178,76 @@ def target_of(repo: Repo, remote: str | None, branch: str | None) -> tuple[str, 
     """
     ours = None if repo.head.is_detached else repo.active_branch
     tracked = ours.tracking_branch() if ours is not None else None
-    names = [each.name for each in repo.remotes]
-    where = remote or (tracked.remote_name if tracked else None)
-    where = where or ("origin" if "origin" in names else (names[0] if len(names) == 1 else None))
+    where = remote or _known_remote(repo)
     what = branch or (tracked.remote_head if tracked else None)
     what = what or os.environ.get("GITHUB_REF_NAME") or os.environ.get("CI_COMMIT_BRANCH")
     what = what or (ours.name if ours is not None else None)
     if where is None or what is None:
-        raise PlanError(
-            "it is not clear where to push to: "
-            + ("there is no remote" if where is None else "no branch is checked out"),
-            code="E0346",
-            help="specify it: `odfbuild git commit --push --remote origin --git-branch main`",
-        )
+        raise _unclear("there is no remote" if where is None else "no branch is checked out")
     return where, what
 
 
+def remote_of(repo: Repo, remote: str | None) -> str:
+    """The remote that is asked for, or that of the checked out branch; `PlanError` E0346."""
+    where = remote or _known_remote(repo)
+    if where is None:
+        raise _unclear("there is no remote")
+    return where
+
+
+def folder_in(repo: Repo, config: Config) -> str:
+    """Where the chains lie in the repository; `PlanError` E0344 where they do not."""
+    folder = inside(repo, config.state)
+    if folder is None or repo.ignored(str(config.state)):
+        why = "lie outside of the repository" if folder is None else "are ignored by Git"
+        raise PlanError(
+            f"the chains in {config.state} {why}",
+            code="E0344",
+            help="Git brings chains to other clones: let `state` of odfbuild.yaml name a folder "
+            "inside, and take it out of .gitignore (data stays out by chains/.gitignore)",
+        )
+    return folder
+
+
+def was_second(error: Exception) -> bool:
+    """Whether Git refused a push because others pushed first."""
+    said = str(getattr(error, "stderr", ""))
+    return "fetch first" in said or "non-fast-forward" in said or "cannot lock ref" in said
+
+
+def refused(what: str, error: Exception) -> PlanError:
+    """E0345: Git did not do what it was asked to, and says why."""
+    said = str(getattr(error, "stderr", "")).replace("stderr:", "").strip(" \n'")
+    merging = "partial commit during" in said
+    return PlanError(
+        f"Git did not {what}",
+        code="E0345",
+        notes=tuple(line for line in said.splitlines() if line.strip()),
+        help="finish the operation in progress in Git, including all changes: `git add --all` "
+        "and `git commit`"
+        if merging
+        else "fix what Git reports, and run the same command again",
+    )
+
+
 # --- Helpers ---
+
+
+def _known_remote(repo: Repo) -> str | None:
+    ours = None if repo.head.is_detached else repo.active_branch
+    tracked = ours.tracking_branch() if ours is not None else None
+    names = [each.name for each in repo.remotes]
+    if tracked is not None:
+        return str(tracked.remote_name)
+    return "origin" if "origin" in names else (names[0] if len(names) == 1 else None)
+
+
+def _unclear(why: str) -> PlanError:
+    return PlanError(
+        f"it is not clear where to push to: {why}",
+        code="E0346",
+        help="specify it: `odfbuild git commit --push --remote origin --git-branch main`",
+    )
 
 
 def _check_defined(config: Config, workspace: Workspace, moved: tuple[MovedDataset, ...]) -> None:
@@ -228,25 +281,12 @@ def _moved(
     return MovedDataset(store.name, branch, len(links), records, rewritten)
 
 
-def _folder(repo: Repo, config: Config) -> str:
-    folder = inside(repo, config.state)
-    if folder is None or repo.ignored(str(config.state)):
-        why = "lie outside of the repository" if folder is None else "are ignored by Git"
-        raise PlanError(
-            f"the chains in {config.state} {why}",
-            code="E0344",
-            help="Git brings chains to other clones: let `state` of odfbuild.yaml name a folder "
-            "inside, and take it out of .gitignore (data stays out by chains/.gitignore)",
-        )
-    return folder
-
-
 def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
     """Put our commits behind those that others pushed."""
     from git import GitCommandError
 
     try:
-        repo.git.fetch(remote, branch)
+        repo.git.fetch(remote, f"refs/heads/{branch}")
         base = repo.git.merge_base("HEAD", "FETCH_HEAD")
         ours = _heads_between(repo, base, "HEAD", folder)
         theirs = _heads_between(repo, base, "FETCH_HEAD", folder)
@@ -265,12 +305,14 @@ def _go_behind(repo: Repo, folder: str, remote: str, branch: str) -> None:
     except GitCommandError as error:
         if (error.command or [])[1:2] == ["rebase"]:
             repo.git.rebase("--abort")
-        raise _refused("rebase onto what others pushed", error) from None
+        raise refused("rebase onto what others pushed", error) from None
 
 
 def _heads_between(repo: Repo, base: str, end: str, folder: str) -> set[Reference]:
     """Datasets below `folder`, and their references, that differ between two commits."""
-    said = repo.git.diff("--name-only", "-z", "--no-renames", base, end, "--", f":/{folder}")
+    said = repo.git.diff(
+        "--name-only", "-z", "--no-renames", "--no-ext-diff", base, end, "--", f":/{folder}"
+    )
     return set(references_in(said.split("\0"), folder).values())
 
 
@@ -283,32 +325,13 @@ def _push_notes(repo: Repo, remote: str) -> None:
         try:
             repo.git.push(remote, NOTES)
         except GitCommandError as error:
-            if not _was_second(error):
+            if not was_second(error):
                 raise
             repo.git.fetch(remote, f"+{NOTES}:{_THEIRS}")
             repo.git.notes(f"--ref={REF}", "merge", "--quiet", "-s", "cat_sort_uniq", _THEIRS)
             repo.git.push(remote, NOTES)
     except GitCommandError as error:
-        raise _refused("push the notes on heads", error) from None
-
-
-def _was_second(error: Exception) -> bool:
-    said = str(getattr(error, "stderr", ""))
-    return "fetch first" in said or "non-fast-forward" in said or "cannot lock ref" in said
-
-
-def _refused(what: str, error: Exception) -> PlanError:
-    said = str(getattr(error, "stderr", "")).replace("stderr:", "").strip(" \n'")
-    merging = "partial commit during" in said
-    return PlanError(
-        f"Git did not {what}",
-        code="E0345",
-        notes=tuple(line for line in said.splitlines() if line.strip()),
-        help="finish the operation in progress in Git, including all changes: `git add --all` "
-        "and `git commit`"
-        if merging
-        else "fix what Git reports, and run the same command again",
-    )
+        raise refused("push the notes on heads", error) from None
 
 
 def _list(names: list[str]) -> str:

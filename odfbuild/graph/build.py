@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from odfbuild.errors import Errors, GraphError, Location, OdfbuildError
-from odfbuild.graph.dag import CircleError, Graph
+from odfbuild.graph.dag import CircleError, Graph, dag_of, joined
 from odfbuild.odf.chain.projection import Projection
 from odfbuild.odf.model import SetTransform
 from odfbuild.project.model import Definition, Project
+from odfbuild.project.settings.checks import referred_to
 from odfbuild.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def find_graph(
                 error = _taken(project, definition, taken)
                 faults.setdefault(definition.name, []).append(error)
     inputs = _inputs(project, by_name, committed, damaged, faults)
-    graph = Graph(inputs, by_name, known.get(inputs) if known else None, faults)
+    checks = _checks(project, by_name, inputs)
+    both = joined(inputs, checks)
+    graph = Graph(inputs, by_name, known.get(both) if known else None, faults, checks)
     try:
         order = graph.order
     except CircleError:
@@ -84,10 +87,66 @@ def find_graph(
         for name, error in _cycles(project, by_name, graph.dag):
             faults.setdefault(name, []).append(error)
             inputs[name] = ()
-        return Graph(inputs, by_name, None, faults)
+        for name, error in _cycles_of_checks(project, inputs, checks):
+            faults.setdefault(name, []).append(error)
+            del checks[name]
+        return Graph(inputs, by_name, None, faults, checks)
     if known:
-        known.put(inputs, order)
+        known.put(both, order)
     return graph
+
+
+def _checks(
+    project: Project, by_name: Mapping[str, Definition], inputs: Inputs
+) -> dict[str, tuple[str, ...]]:
+    """The defined datasets that checks refer to, by the name of the dataset that they are of.
+
+    Inputs of a dataset are not among them.
+    """
+    declared = [each for each in project.config.checks if each.relationships]
+    found: dict[str, tuple[str, ...]] = {}
+    for definition in by_name.values() if declared else ():
+        others = (by_name.get(each.lower()) for each in referred_to(declared, definition.name))
+        known = dict.fromkeys(each.name for each in others if each is not None)
+        names = tuple(each for each in known if each not in inputs[definition.name])
+        if names:
+            found[definition.name] = names
+    return found
+
+
+def _cycles_of_checks(
+    project: Project, inputs: Inputs, checks: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, GraphError]]:
+    """Each dataset with a check that refers to what waits for it, with the error about that."""
+    import networkx
+
+    dag = dag_of(joined(inputs, checks))
+    for group in map(set, networkx.strongly_connected_components(dag)):
+        for name in sorted(group & checks.keys()) if len(group) > 1 else ():
+            other = next((each for each in checks[name] if each in group), None)
+            if other is None:
+                continue
+            path = networkx.shortest_path(dag.subgraph(group), name, other)
+            error = GraphError(
+                f"a check of '{name}' refers to '{other}', which waits for it: "
+                f"{' → '.join([*path, name])}",
+                code="E0204",
+                location=_place_of_check(project, name, other),
+                help=f"check the same in '{other}', or in a dataset that reads both",
+                dataset=name,
+            )
+            yield name, error
+
+
+def _place_of_check(project: Project, name: str, other: str) -> Location:
+    from odfbuild.project.config import place_in_config
+
+    path = next(
+        path
+        for to, path in referred_to(project.config.checks, name).items()
+        if to.lower() == other.lower()
+    )
+    return place_in_config(project.config.root, "content", "checks", *path)
 
 
 def _inputs(

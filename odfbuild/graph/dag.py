@@ -27,8 +27,10 @@ class CircleError(ValueError):
 class Graph(Displayed):
     """Defined datasets and their inputs, by alias.
 
-    `inputs` may name datasets that have a chain but no definition; these are nodes, too. `faults`
-    say why some datasets have no place in it; what is wrong with their inputs is left out.
+    `inputs` may name datasets that have a chain but no definition; these are nodes, too. `checks`
+    are the defined datasets that the checks of one refer to: it comes after them, and reads nothing
+    of them. `faults` say why some datasets have no place in it; what is wrong with their inputs is
+    left out.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class Graph(Displayed):
         definitions: Mapping[str, Definition] | None = None,
         order: tuple[str, ...] | None = None,
         faults: Mapping[str, Sequence[OdfbuildError]] | None = None,
+        checks: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.inputs = inputs
+        self.checks = checks or {}
         self.faults = faults or {}
         self._definitions = definitions or {}
         self._order = order
@@ -51,12 +55,17 @@ class Graph(Displayed):
             attributes["definition"] = self._definitions.get(name.lower())
         return dag
 
+    @cached_property
+    def waits_for(self) -> Mapping[str, tuple[str, ...]]:
+        """What each defined dataset comes after: its inputs, and what its checks refer to."""
+        return joined(self.inputs, self.checks)
+
     @property
     def order(self) -> tuple[str, ...]:
         """Defined datasets, inputs first; raises `CircleError`."""
         if self._order is None:
             # Without what nodes tell: a graph refers to itself, and would keep all definitions.
-            dag = dag_of(self.inputs)
+            dag = dag_of(self.waits_for)
             defined = len(dag) == len(self.inputs)
             layers = generations(dag if defined else dag.subgraph(self.inputs))
             self._order = tuple(name for layer in layers for name in layer)
@@ -75,6 +84,16 @@ class Graph(Displayed):
         from networkx import ancestors
 
         return sorted(each for each in ancestors(self.dag, name) if not self.dag.in_degree(each))
+
+
+def joined(
+    inputs: Mapping[str, tuple[str, ...]], checks: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
+    """Inputs of datasets, with what their checks refer to behind them."""
+    if not checks:
+        return inputs
+    both = {name: (*found, *checks.get(name, ())) for name, found in inputs.items()}
+    return {name: tuple(dict.fromkeys(found)) for name, found in both.items()}
 
 
 def dag_of(inputs: Mapping[str, Iterable[str]]) -> DiGraph[str]:

@@ -7,9 +7,14 @@ import subprocess
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from odfbuild.errors import PlanError
+from odfbuild.gitops.install import lacking
 from odfbuild.health.check import Check, fail, ok, warn
+from odfbuild.project.git.repository import repository
 
 if TYPE_CHECKING:
+    from git import Repo
+
     from odfbuild.project.model import Config
 
 
@@ -25,23 +30,21 @@ def git(config: Config | None) -> Iterator[Check]:
     if config is None:
         yield ok("git", number)
         return
-    from git import InvalidGitRepositoryError, Repo
-
-    from odfbuild.gitops.install import lacking
-
     try:
-        repo = Repo(config.root, search_parent_directories=True)
-    except InvalidGitRepositoryError:
+        with repository(config.root, "nothing is set up") as repo:
+            yield ok("git", f"{number}: {repo.working_tree_dir}")
+            yield from _set_up(repo, config)
+    except PlanError:
         help = f"git init {config.root}"
         yield warn("git", f"{number}, but the project is in no repository", help)
-        return
-    with repo:
-        yield ok("git", f"{number}: {repo.working_tree_dir}")
-        missing = lacking(repo, config)
-        if missing:
-            yield warn("git set-up", f"lacking: {', '.join(missing)}", "odfbuild git install")
-        else:
-            yield ok("git set-up", "blocks are shown as text, heads are recorded in notes")
-        if repo.git.ls_files("--", str(config.keys)):
-            help = f"git rm -r --cached {config.keys}, and make new keys: history keeps these"
-            yield fail("keys in git", "private keys are committed to Git", help)
+
+
+def _set_up(repo: Repo, config: Config) -> Iterator[Check]:
+    missing = lacking(repo, config)
+    if missing:
+        yield warn("git set-up", f"lacking: {', '.join(missing)}", "odfbuild git install")
+    else:
+        yield ok("git set-up", "blocks are shown as text, heads are recorded in notes")
+    if repo.git.ls_files("--", str(config.keys)):
+        help = f"git rm -r --cached {config.keys}, and make new keys: history keeps these"
+        yield fail("keys in git", "private keys are committed to Git", help)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch.result import Fetched
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import FetchStep, FetchStepFilesGlob
@@ -65,7 +66,7 @@ class ReadMarks:
 
     def add(self, *marks: FileMark) -> None:
         """Keep marks of files that were read. A cache that cannot be written keeps nothing."""
-        with contextlib.suppress(OSError):
+        with falling_back(__name__, "files that were read are looked at again", OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             lines = []
             for text in map(json.dumps, marks):

@@ -44,7 +44,8 @@ def _of_disk(error: OSError, doing: str, dataset: str | None) -> EnvironmentProb
 def _defect(error: Exception, folder: Path, doing: str, dataset: str | None) -> OdfbuildError:
     try:
         text = scrub("".join(traceback.format_exception(error)))
-        reason = scrub(f"{type(error).__name__}: {error}")
+        said = str(error).strip().partition("\n")[0]  # DuckDB and Spark add whole tracebacks
+        reason = scrub(f"{type(error).__name__}: {said}")
     except Exception:
         # The text of a Java exception is asked of a JVM, which may have ended by now.
         text = "".join(traceback.format_tb(error.__traceback__))

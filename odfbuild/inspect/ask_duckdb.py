@@ -8,11 +8,12 @@ cannot change its settings. Only a SELECT is a question.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Timer
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from odfbuild.engine.contract import EngineResult
 from odfbuild.engine.facts import facts_in
 from odfbuild.engine.facts import valid_at as true_at
-from odfbuild.engine.settings import EngineSettings, duckdb_memory, in_force
+from odfbuild.engine.settings import QUESTION_SECONDS, EngineSettings, duckdb_memory, in_force
 from odfbuild.errors import Location, OdfbuildError, QueryError, RecordsError
 from odfbuild.inspect.ask import QueryOptions, Question, Sources, as_asked, at_heads
 from odfbuild.inspect.asked_values import asked_values
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     from odfbuild.project.tables.declared import Table
     from odfbuild.store.workspace import Workspace
 
+_T = TypeVar("_T")
+
 _BATCH_ROWS = 65_536
+_INTERRUPTED_SECONDS = 0.1
 ENGINE = b"odfbuild.engine"
 """In the metadata of an answer's schema: what answered."""
 _EXPLAIN = "EXPLAIN\n"
@@ -71,19 +75,34 @@ def answered_by_duckdb(
         memory = duckdb_memory(settings)
         with connect(memory_limit=memory, temp_directory=str(folder / "spill")) as connection:
             _show(connection, workspace, question, sources, tables, options)
-            limit = Timer(settings.step_seconds or 0, connection.interrupt)
-            if settings.step_seconds is not None:
-                limit.start()
+            write = partial(
+                _write, connection, question.sql, options.get("limit"), folder / "answer"
+            )
             try:
-                found = _write(connection, question.sql, options.get("limit"), folder / "answer")
+                found = _within(settings.question_seconds, connection, write)
             except OdfbuildError as error:
                 raise as_asked(error, question, name) from None
             except _errors() as error:
                 told = _told(error, settings, memory, question.sql, sources)
                 raise as_asked(told, question, name) from None
-            finally:
-                limit.cancel()
         yield found
+
+
+def _within(seconds: float, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
+    """What `work` gives; it is interrupted behind `seconds`, and by whoever presses Ctrl-C.
+
+    In a thread of its own, because Python takes no signal while DuckDB computes.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="question") as pool:
+        done = pool.submit(work)
+        try:
+            wait([done], seconds)
+        finally:
+            # Once is not enough: between two statements there is nothing to interrupt.
+            while not done.done():
+                connection.interrupt()
+                wait([done], _INTERRUPTED_SECONDS)
+        return done.result()
 
 
 def _show(
@@ -200,9 +219,10 @@ def _told(
     first = re.sub(r"^[\w ]+ Error: ", "", said.split("\n", maxsplit=1)[0])
     if kind == "InterruptException":
         return RecordsError(
-            f"the question took longer than {settings.step_seconds:g} s",
+            f"the question took longer than {settings.question_seconds:g} s",
             code="E1208",
-            help="ask for less, or raise `engine.step_seconds` in odfbuild.yaml",
+            help="ask for less, or raise `engine.questionSeconds` in odfbuild.yaml, or "
+            f"{QUESTION_SECONDS}",
         )
     if kind == "OutOfMemoryException":
         return RecordsError(

@@ -100,6 +100,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a reader makes of the columns that it reads; the template that it is an instance of."""
+
+    reader: str
+    template: str | None
+    origins: ColumnsFrom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Entry):
     """All that is told of a dataset.
 
@@ -114,7 +123,7 @@ class Page(Entry):
     license: SetLicense | None
     attachments: tuple[AttachmentEmbedded, ...]
     origins: ColumnsFrom | None
-    used_by: tuple[tuple[str, ColumnsFrom], ...]
+    used_by: tuple[Use, ...]
     checks: tuple[str, ...]
     tables: tuple[Table, ...]
     history: tuple[tuple[Multihash, MetadataBlock], ...]
@@ -228,9 +237,13 @@ class Pages:
     def _linked(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in dict.fromkeys(names) if name in self._wanted)
 
-    def _used_by(self, readers: Iterable[str]) -> tuple[tuple[str, ColumnsFrom], ...]:
+    def _used_by(self, readers: Iterable[str]) -> tuple[Use, ...]:
         told = ((each, self._columns.origins(each)) for each in islice(readers, READERS))
-        return tuple((name, origins) for name, origins in told if origins is not None)
+        return tuple(
+            Use(reader=name, template=self.entry(name).template, origins=origins)
+            for name, origins in told
+            if origins is not None
+        )
 
     def _blocks(self, name: str, state: Projection) -> list[tuple[Multihash, MetadataBlock]]:
         """Oldest first; of older data blocks only what they say of records and watermarks."""

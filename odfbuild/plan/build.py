@@ -7,6 +7,7 @@ The same input gives an equal plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,6 +45,11 @@ class Order(Protocol):
     @property
     def order(self) -> Sequence[str]:
         """Aliases of all defined datasets, inputs first."""
+        ...
+
+    @property
+    def checks(self) -> Mapping[str, tuple[str, ...]]:
+        """What the checks of datasets refer to."""
         ...
 
 
@@ -86,9 +92,15 @@ def build_plan(
     """
     declared = others.declared if others else {}
     faults = {n: e for n, e in (faults or {}).items() if n not in left_out}
+    identities = ChainIdentities(projections)
+    if any(each.folded not in identities.states for each in project.definitions):
+        from odfbuild.plan.changes.lost import lost_chains
+
+        folder = project.config.state.name
+        faults = {**lost_chains(project.definitions, identities, rebuilt, folder), **faults}
     planner = _Planner(
         PlanInputs(
-            ChainIdentities(projections),
+            identities,
             facts,
             slice_index,
             refusals or {},
@@ -115,6 +127,8 @@ def build_plan(
     unplanned = {name: faults[name] for name in sorted(faults) if name.lower() not in defined}
     with paused_collector():
         planned = planner.finished([planner.plan(definitions[name]) for name in order])
+    if graph.checks:
+        planned = [_with_checks(each, graph.checks) for each in planned]
     planned += [planner.refuse(name, error) for name, error in unplanned.items()]
     without = {
         name: projections[name]
@@ -154,6 +168,13 @@ def build_plan(
         external=pinned,
         publications=published,
     )
+
+
+def _with_checks(dataset: DatasetPlan, checks: Mapping[str, tuple[str, ...]]) -> DatasetPlan:
+    """A dataset, and what it waits for because its checks refer to it, if anything happens."""
+    if dataset.name not in checks or not dataset.actions:
+        return dataset
+    return replace(dataset, checked_against=checks[dataset.name])
 
 
 def _unpinned(

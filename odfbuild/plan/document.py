@@ -160,6 +160,7 @@ def _dataset(dataset: DatasetPlan) -> dict[str, Any]:
         "mode": dataset.mode and {"mode": dataset.mode.mode.value, "reason": dataset.mode.reason},
         "affected_columns": _columns(dataset.columns),
         "refusal": refusal_to_data(dataset.refusal),
+        **({"checked_against": [*dataset.checked_against]} if dataset.checked_against else {}),
         **({} if dataset.promoted is None else {"promoted": _promoted(dataset.promoted)}),
     }
 

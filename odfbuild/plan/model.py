@@ -186,7 +186,8 @@ class DatasetPlan:
     changelog rather corrects what there is (`records_to_correct` at most). A refused dataset has a
     `refusal`, no `changes`, and is not touched. `renamed_from` is the name under which the chain
     lies now, where it is not `name`. `mode` is how a transformation that runs is expected to be
-    carried out. `promoted` is there in the plan of a promotion.
+    carried out. Its checks refer to the datasets `checked_against`, for which it waits.
+    `promoted` is there in the plan of a promotion.
     """
 
     name: str
@@ -204,6 +205,7 @@ class DatasetPlan:
     mode: Choice | None = None
     snapshot: DatasetSnapshot | None = None
     inputs: tuple[str, ...] = ()
+    checked_against: tuple[str, ...] = ()
     location: Location | None = None
     refusal: OdfbuildError | None = None
     renamed_from: str | None = None

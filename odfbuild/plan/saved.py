@@ -186,6 +186,7 @@ def _dataset(data: Mapping[str, Any]) -> DatasetPlan:
         records_to_correct=data.get("records_to_correct"),
         eras=tuple(QueryEra(e["sequence_number"], e["first"], e["last"]) for e in data["eras"]),
         inputs=tuple(data["inputs"]),
+        checked_against=tuple(data.get("checked_against", ())),
         mode=_mode(data.get("mode")),
         columns=_columns(data["affected_columns"]),
         location=place,

@@ -131,7 +131,7 @@ def _of_fields(
     fields: Sequence[DataField], use: _Use | None, path: Path, source: Source, document: int
 ) -> Iterator[ProjectError]:
     """Problems of fields and of those in them; `use` is that of columns, `None` within them."""
-    from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError
+    from odfbuild.odf.schema.arrow_encoding import InvalidAttributeError, unfit_encodings
     from odfbuild.odf.schema.arrow_form import arrow_form
     from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError
 
@@ -146,10 +146,13 @@ def _of_fields(
                 location=place,
                 help="rename or remove one of them",
             )
+        alone = DataSchema(fields=(field,))
         try:
-            (column,) = arrow_form(DataSchema(fields=(field,)))
+            (column,) = arrow_form(alone)
         except (InvalidAttributeError, UnsupportedSchemaError) as error:
-            yield ProjectError(error.message, code=error.code, location=place, help=error.help)
+            # Of what is read, unfit attributes are told where they stand.
+            if "read" not in path or not any(unfit_encodings(alone)):
+                yield ProjectError(error.message, code=error.code, location=place, help=error.help)
         else:
             if use is not None:
                 yield from _of_type(column, use, place)

@@ -38,6 +38,7 @@ def misfits(
                 _said(found.validator, _wanted(found), found.instance, found.message),
                 code="E0105",
                 location=place(path),
+                notes=_about(found),
                 help=help,
             )
         )
@@ -56,6 +57,12 @@ _NAMES = {
 def _wanted(found: Any) -> Any:
     """What a rule asks for: of a pattern, values that have its form."""
     return found.schema["examples"] if found.validator == "pattern" else found.validator_value
+
+
+def _about(found: Any) -> tuple[str, ...]:
+    """Which texts fit, for whoever cannot tell by those that do."""
+    about = found.schema.get("description")
+    return (about,) if found.validator == "pattern" and about else ()
 
 
 def _said(rule: Any, value: Any, found: Any, message: str) -> str:

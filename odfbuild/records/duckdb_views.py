@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,17 @@ _LENT = "__odf_lent"
 
 
 def connect(database: str = ":memory:", **config: Any) -> duckdb.DuckDBPyConnection:
-    """A connection in which times are in UTC, as in chains; E0903 where DuckDB is missing."""
+    """A connection in which times are in UTC, as in chains; E0903 where DuckDB is missing.
+
+    So it is where pytz is missing: DuckDB makes Python's times with it, and does not require it.
+    """
+    absent = missing_extra("duckdb", "DuckDB queries, and states after retractions,")
     try:
         import duckdb
     except ModuleNotFoundError:
-        raise missing_extra("duckdb", "DuckDB queries, and states after retractions,") from None
+        raise absent from None
+    if find_spec("pytz") is None:
+        raise absent
 
     made = duckdb.connect(database, config={"autoinstall_known_extensions": False, **config})
     made.execute("SET TimeZone = 'UTC'")

@@ -6,13 +6,21 @@ read the first records: so what has no condition is read without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfbuild.errors import IntegrityError
+from odfbuild.errors import IntegrityError, OdfbuildError, RecordsError
+from odfbuild.records.bounds import Claims, Excess, check_bounds
+from odfbuild.records.claimed import (
+    has_dictionary,
+    long_dictionaries,
+    rows_at_once,
+    rows_written_out,
+    written_out,
+)
 from odfbuild.records.stored import Stored, path_of
 
 if TYPE_CHECKING:
@@ -31,11 +39,11 @@ def read(
     """Batches of at most `rows` records, in order of offset; a file is fetched at its turn."""
     if condition is None:
         for each in stored.slices:
-            with _opened(each) as file:
-                yield from _plain(file, stored, names, rows, None)
+            for batch in _plain(each, stored, names, rows, None):
+                yield from written_out(batch, _shown(stored, names), each.store.name)
         return
     for each in _that_may_fit(stored, condition):
-        yield from _filtered(_fragment(each), stored, names, condition, rows)
+        yield from _filtered(each, _fragment(each), stored, names, condition, rows)
 
 
 def read_backwards(
@@ -43,18 +51,18 @@ def read_backwards(
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """The same by row groups, the newest first; records of each in order of offset.
 
-    Each has to be read before the next one is asked for.
+    Each has to be read before the next one is asked for. Long text may be in dictionaries still;
+    `written_out` ends that.
     """
     if condition is None:
         for each in reversed(stored.slices):
-            with _opened(each) as file:
-                for group in reversed(range(file.num_row_groups)):
-                    yield _plain(file, stored, names, BATCH_ROWS, [group])
+            for group in reversed(range(_groups(each))):
+                yield _plain(each, stored, names, BATCH_ROWS, group)
         return
     for each in reversed(_that_may_fit(stored, condition)):
         groups = _fragment(each).split_by_row_group(condition, stored.schema)
         for part in reversed(groups):
-            yield _filtered(part, stored, names, condition, BATCH_ROWS)
+            yield _filtered(each, part, stored, names, condition, BATCH_ROWS)
 
 
 def type_of(stored: Stored, condition: pc.Expression) -> pa.DataType:
@@ -62,43 +70,122 @@ def type_of(stored: Stored, condition: pc.Expression) -> pa.DataType:
     return _dataset(stored, []).scanner(columns={"": condition}).projected_schema.types[0]
 
 
+def _shown(stored: Stored, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([stored.schema.field(name) for name in names])
+
+
+def _groups(each: CommittedSlice) -> int:
+    with _opened(each) as file:
+        return int(file.num_row_groups)
+
+
 def _plain(
-    file: pq.ParquetFile, stored: Stored, names: Sequence[str], rows: int, groups: list[int] | None
+    each: CommittedSlice, stored: Stored, names: Sequence[str], rows: int, group: int | None
 ) -> Iterator[pa.RecordBatch]:
-    shown = pa.schema([stored.schema.field(name) for name in names])
-    there = [name for name in names if name in file.schema_arrow.names]
+    """Batches of a slice, or of a row group of it, with long text in dictionaries."""
+    shown = _shown(stored, names)
+    with _opened(each) as file:
+        there = [name for name in names if name in file.schema_arrow.names]
+        groups = range(file.num_row_groups) if group is None else [group]
+        claims = _claims(each, file, groups, there)
+    rows = rows_at_once(claims, rows)
     # Without any column, batches have no rows.
     read = there or [stored.vocab.offset]
-    for batch in file.iter_batches(rows, row_groups=groups, columns=read):
-        if there == list(names) and batch.schema.equals(shown):
-            yield batch
-            continue
-        arrays = [
-            batch.column(field.name).cast(field.type)
-            if field.name in there
-            else pa.nulls(batch.num_rows, field.type)
-            for field in shown
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=shown) if arrays else batch.select([])
+    with _opened(each, long_dictionaries(claims, rows)) as file:
+        for batch in _told(each, file.iter_batches(rows, row_groups=list(groups), columns=read)):
+            if there == list(names) and batch.schema.equals(shown):
+                yield batch
+                continue
+            arrays = [
+                _cast(batch.column(field.name), field.type)
+                if field.name in there
+                else pa.nulls(batch.num_rows, field.type)
+                for field in shown
+            ]
+            made = pa.RecordBatch.from_arrays(arrays, names=list(names)) if arrays else None
+            yield batch.select([]) if made is None else made
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in its type; long text stays in dictionaries."""
+    return column if has_dictionary(column.type) else column.cast(kind)
 
 
 def _filtered(
+    each: CommittedSlice,
     fragment: ds.Fragment,
     stored: Stored,
     names: Sequence[str],
     condition: pc.Expression,
     rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    for batch in fragment.to_batches(
+    with _opened(each) as file:
+        groups = [group.id for group in fragment.row_groups]
+        # Conditions may be about any column, and about text that is no dictionary.
+        rows = rows_written_out(_claims(each, file, groups, None), rows)
+    batches = fragment.to_batches(
         schema=stored.schema,
         columns=list(names),
         filter=condition,
         batch_size=rows,
         batch_readahead=2,
         use_threads=rows == BATCH_ROWS,
-    ):
-        if batch.num_rows:
-            yield batch
+    )
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                yield batch
+    except pa.ArrowMemoryError:
+        raise _no_memory(each) from None
+    except Exception as error:
+        for group in groups:
+            for _ in _plain(each, stored, stored.schema.names, rows, group):
+                pass  # what is wrong with the file is told here
+        raise RecordsError(
+            f"the filter fails on a record of '{each.store.name}'",
+            code="E1202",
+            dataset=each.store.name,
+            notes=(_first_line(error),),
+            help="leave out the records that it is not for, or use another expression",
+        ) from None
+
+
+def _claims(
+    each: CommittedSlice,
+    file: pq.ParquetFile,
+    groups: Iterable[int],
+    names: Collection[str] | None,
+) -> Claims:
+    """What a slice claims; `IntegrityError` E0831 when that cannot be."""
+    try:
+        return check_bounds(path_of(each), file.metadata, groups, names)
+    except Excess as error:
+        raise _damage(each, "E0831", f"was not unpacked: {error}") from None
+    except Exception as error:  # whatever a library makes of bytes that somebody else wrote
+        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+
+
+def _told(each: CommittedSlice, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of a slice; what is wrong with its bytes is an error with a code."""
+    try:
+        yield from batches
+    except pa.ArrowMemoryError:
+        raise _no_memory(each) from None
+    except Exception as error:  # as in `_claims`
+        raise _damage(each, "E0815", "cannot be read", _first_line(error)) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _no_memory(each: CommittedSlice) -> RecordsError:
+    return RecordsError(
+        "the records take more memory than this machine has",
+        code="E1210",
+        dataset=each.store.name,
+        help="ask for fewer records, or for fewer columns",
+    )
 
 
 def _that_may_fit(stored: Stored, condition: pc.Expression) -> list[CommittedSlice]:
@@ -143,16 +230,27 @@ def _layout() -> tuple[Any, Any]:
     return ds.ParquetFileFormat(default_fragment_scan_options=options), LocalFileSystem()
 
 
-def _opened(each: CommittedSlice) -> pq.ParquetFile:
+def _opened(each: CommittedSlice, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
     """The file of a slice; `IntegrityError` E0815 when it is no Parquet file."""
     try:
         # Pages are read as they are needed, not all of a row group at once.
-        return pq.ParquetFile(each.file, buffer_size=_BUFFER, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise IntegrityError(
-            f"data object {each.data.physical_hash} of '{each.store.name}' is no Parquet file",
-            code="E0815",
-            dataset=each.store.name,
-            notes=(f"file: {path_of(each)}", str(error).splitlines()[0]),
-            help="restore it from a copy; `odfbuild verify --integrity` finds all damaged objects",
-        ) from None
+        return pq.ParquetFile(
+            each.file,
+            read_dictionary=dictionaries or None,
+            buffer_size=_BUFFER,
+            pre_buffer=False,
+        )
+    except OdfbuildError:
+        raise
+    except Exception as error:  # as in `_claims`
+        raise _damage(each, "E0815", "is no Parquet file", _first_line(error)) from None
+
+
+def _damage(each: CommittedSlice, code: str, what: str, *notes: str) -> IntegrityError:
+    return IntegrityError(
+        f"data object {each.data.physical_hash} of '{each.store.name}' {what}",
+        code=code,
+        dataset=each.store.name,
+        notes=(f"file: {path_of(each)}", *notes),
+        help="restore it from a copy; `odfbuild verify --integrity` finds all damaged objects",
+    )

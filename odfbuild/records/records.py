@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from odfbuild.engine.contract import vocabulary_of
 from odfbuild.errors import RecordsError
 from odfbuild.odf.operation import APPEND, CORRECT_TO
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.records.claimed import MOST, size_of, too_large, written_out
 from odfbuild.records.pin import Pin, View
 from odfbuild.records.reading import BATCH_ROWS, read, read_backwards, type_of
 from odfbuild.records.retracted import Retracted, retracted
@@ -95,20 +97,22 @@ class Records:
     def last(
         self, count: int, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> pa.Table:
-        """The newest `count` records, in order of offset; reads files from the newest backwards."""
+        """The newest `count` records, in order of offset; reads files from the newest backwards.
+
+        `RecordsError` E1210 when they take more memory than can be shown.
+        """
         names = self.known(columns)
         shown = pa.schema([self.schema.field(name) for name in names])
         found: list[pa.RecordBatch] = []
         missing = count
         backwards = read_backwards(self.stored, names, self._condition(filter))
         for batches in backwards if count > 0 else ():
-            rows = pa.Table.from_batches(_last(batches, missing), shown)
-            rows = rows.slice(max(0, rows.num_rows - missing))
-            found[:0] = rows.to_batches()
-            missing -= rows.num_rows
+            found[:0] = _last(batches, missing, found, self.pin.dataset)
+            missing = count - sum(batch.num_rows for batch in found)
             if not missing:
                 break
-        return pa.Table.from_batches(found, shown)
+        parts = (written_out(batch, shown, self.pin.dataset) for batch in found)
+        return pa.Table.from_batches(chain.from_iterable(parts), shown)
 
     def duckdb_view(
         self, connection: duckdb.DuckDBPyConnection, name: str, *, lasting: bool = False
@@ -223,6 +227,21 @@ def records_of(
     return Records(pin, stored)
 
 
+def newest_records(
+    workspace: Workspace, name: str, state: Projection | None, count: int | None
+) -> pa.Table | None:
+    """The last `count` records (`None`: all) of the history, in order of offset.
+
+    `None` when there are none. `RecordsError` E1210 as `Records.last`.
+    """
+    if state is None or state.schema is None or state.last_offset is None:
+        return None
+    records = records_of(workspace, name, state, view="history")
+    if count is None:
+        return pa.Table.from_batches(records.batches(), records.schema)
+    return records.last(count)
+
+
 def _first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
     missing = count
     for batch in batches if count else ():
@@ -232,13 +251,29 @@ def _first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordB
             return
 
 
-def _last(batches: Iterable[pa.RecordBatch], count: int) -> deque[pa.RecordBatch]:
-    """The last batches that hold `count` records together; the others are let go of."""
-    kept: deque[pa.RecordBatch] = deque()
-    rows = 0
+def _last(
+    batches: Iterable[pa.RecordBatch], count: int, beside: Sequence[pa.RecordBatch], dataset: str
+) -> list[pa.RecordBatch]:
+    """The last `count` records of batches, or all; the others are let go of.
+
+    `RecordsError` E1210 when they take too much memory, with those that are kept `beside`.
+    """
+    kept: deque[tuple[pa.RecordBatch, int]] = deque()
+    rows, size = 0, sum(map(size_of, beside))
     for batch in batches:
-        kept.append(batch)
+        kept.append((batch, size_of(batch)))
         rows += batch.num_rows
-        while rows - kept[0].num_rows >= count:
-            rows -= kept.popleft().num_rows
-    return kept
+        size += kept[-1][1]
+        while rows - kept[0][0].num_rows >= count:
+            gone, freed = kept.popleft()
+            rows -= gone.num_rows
+            size -= freed
+        if rows > count:
+            first, bytes = kept[0]
+            rest = first.slice(rows - count)
+            kept[0] = rest, size_of(rest)
+            size += kept[0][1] - bytes
+            rows = count
+        if size > MOST:
+            raise too_large(dataset, "the records take", size)
+    return [batch for batch, _ in kept]

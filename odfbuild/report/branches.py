@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.inspect.branches import Base, Branch, BranchDataset
 from odfbuild.odf.timestamp import Timestamp
+from odfbuild.report.forms.markdown import escaped
 from odfbuild.report.forms.table import markdown_table, render_table
 from odfbuild.report.forms.words import short, size
 from odfbuild.report.freshness import spelled
@@ -69,10 +70,11 @@ def render_branch(branch: Branch, now: Timestamp, *, markdown: bool = False) -> 
     title = (
         f"Branch {branch.name}: {count(len(branch.datasets), 'dataset')}, {_lasted(branch, now)}"
     )
-    lines = [f"### {title}" if markdown else title, "", table, ""]
-    lines += [f"Computed over a part of the inputs: {each}." for each in branch.limits]
+    plain = escaped if markdown else str
+    lines = [f"### {plain(title)}" if markdown else title, "", table, ""]
+    lines += [f"Computed over a part of the inputs: {plain(each)}." for each in branch.limits]
     lines.append(f"Deleting it frees {size(branch.own)}.")
-    lines += [f"{each.name}: {each.problem}" for each in branch.datasets if each.problem]
+    lines += [plain(f"{each.name}: {each.problem}") for each in branch.datasets if each.problem]
     return "\n".join(lines)
 
 

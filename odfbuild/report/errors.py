@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from odfbuild.errors import Errors, Location, OdfbuildError
+from odfbuild.report.forms.visible import visible
 
 _RED, _BLUE, _GREEN, _BOLD, _OFF = "\x1b[31;1m", "\x1b[34;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
 
@@ -35,9 +36,9 @@ def _render(error: OdfbuildError, paint: Any) -> str:
     lines = [f"{paint(_RED, f'error[{error.code}]')}: {paint(_BOLD, error.message)}"]
     if error.location is not None:
         lines += _place_lines(error.location, paint)
-    lines += [f"  = note: {note}" for note in error.notes]
+    lines += [f"  = note: {visible(note)}" for note in error.notes]
     if error.help:
-        lines.append(f"{paint(_GREEN, 'help')}: {error.help}")
+        lines.append(f"{paint(_GREEN, 'help')}: {visible(error.help)}")
     return "\n".join(lines) + "\n"
 
 
@@ -68,27 +69,29 @@ def render_place(place: Location, color: bool = False) -> list[str]:
 
 
 def _place_lines(place: Location, paint: Any) -> list[str]:
-    lines = [f"  {paint(_BLUE, '-->')} {place}"]
+    lines = [f"  {paint(_BLUE, '-->')} {visible(str(place))}"]
     if place.snippet is not None and place.line is not None:
         margin = " " * len(str(place.line))
         column = max(1, place.column or 1)
         room = max(1, min(place.length, len(place.snippet) - column + 1))
-        lead = "".join("\t" if c == "\t" else " " for c in place.snippet[: column - 1])
+        before, marked = place.snippet[: column - 1], place.snippet[column - 1 :][:room]
+        room = len(visible(marked))
+        lead = "".join("\t" if c == "\t" else " " for c in visible(before))
         bar = paint(_BLUE, "|")
         lines += [
             f"{margin} {bar}",
-            f"{paint(_BLUE, str(place.line))} {bar} {place.snippet}",
+            f"{paint(_BLUE, str(place.line))} {bar} {visible(place.snippet)}",
             f"{margin} {bar} {lead}{paint(_RED, '^' * room)}",
         ]
     return lines
 
 
 def _paint(code: str, text: str) -> str:
-    return f"{code}{text}{_OFF}"
+    return f"{code}{visible(text)}{_OFF}"
 
 
 def _plain(code: str, text: str) -> str:
-    return text
+    return visible(text)
 
 
 def with_errors(data: dict[str, Any], errors: Iterable[OdfbuildError]) -> dict[str, Any]:

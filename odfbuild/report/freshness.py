@@ -26,6 +26,13 @@ def render_ages(ages: Sequence[DatasetAge]) -> str:
     stale = sum(each.status == "stale" for each in ages)
     asked = sum(each.limit is not None for each in ages)
     table = render_table(("NAME", "WATERMARK", "AGE", "MAY BE", "STATUS"), rows, frozenset({2, 3}))
+    late = "".join(
+        f"\n! {each.name}: {count(each.late_files, 'file')} came late and "
+        f"{'is' if each.late_files == 1 else 'are'} never read; see `odfbuild drift {each.name}`"
+        for each in ages
+        if each.late_files
+    )
+    table += f"\n{late}" if late else ""
     damaged = sum(each.status == "damaged" for each in ages)
     more = f", {damaged} damaged" if damaged else ""
     return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale{more}."
@@ -39,6 +46,7 @@ def ages_to_data(ages: Sequence[DatasetAge]) -> list[dict[str, Any]]:
             "watermark": str(each.watermark) if each.watermark else None,
             "age_seconds": each.age.total_seconds() if each.age is not None else None,
             "max_age_seconds": each.limit.total_seconds() if each.limit is not None else None,
+            "late_files": each.late_files,
             "status": None if each.status == "-" else each.status,
             "error": each.error.code if each.error is not None else None,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -18,12 +18,13 @@ from odfbuild.project.tables.declared import Table
 class GraphView:
     """Datasets with their kinds, inputs first, and what each of them reads.
 
-    Those that belong to others are `external`; of what kind one is that nobody pulled is not known.
-    `tables` are published from datasets.
+    `checks` are what their checks refer to. Those that belong to others are `external`; of what
+    kind one is that nobody pulled is not known. `tables` are published from datasets.
     """
 
     kinds: Mapping[str, DatasetKind | None]
     inputs: Mapping[str, Sequence[str]]
+    checks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     external: Collection[str] = ()
     tables: Sequence[Table] = ()
 
@@ -31,6 +32,13 @@ class GraphView:
         """Pairs of an input and its reader."""
         for name in self.kinds:
             for each in dict.fromkeys(self.inputs.get(name, ())):
+                if each in self.kinds:
+                    yield each, name
+
+    def references(self) -> Iterator[tuple[str, str]]:
+        """Pairs of a dataset and one whose checks refer to it."""
+        for name in self.kinds:
+            for each in self.checks.get(name, ()):
                 if each in self.kinds:
                     yield each, name
 
@@ -65,11 +73,18 @@ def graph_to_data(graph: GraphView) -> list[dict[str, Any]]:
             "name": name,
             "kind": kind.value if kind else None,
             "inputs": [a for a, b in graph.edges() if b == name],
+            **_references_of(name, graph),
             "external": name in graph.external,
             **_tables_of(name, graph),
         }
         for name, kind in graph.kinds.items()
     ]
+
+
+def _references_of(name: str, graph: GraphView) -> dict[str, Any]:
+    """What the checks of a dataset refer to, if they do."""
+    found = [a for a, b in graph.references() if b == name]
+    return {"checked_against": found} if found else {}
 
 
 def _tables_of(name: str, graph: GraphView) -> dict[str, Any]:
@@ -91,6 +106,8 @@ def render_tree(graph: GraphView) -> str:
     for source, reader in graph.edges():
         readers.setdefault(source, []).append(reader)
         derived.add(reader)
+    for source, other in graph.references():
+        readers.setdefault(source, []).append(f"check of {other}")
     for table in graph.tables:
         readers.setdefault(table.dataset, []).append(_label(table))
     told: set[str] = set()
@@ -133,6 +150,10 @@ def render_dot(graph: GraphView) -> str:
     lines += [f"  {_quoted(_label(each))} [shape=folder];" for each in graph.tables]
     edges = [*graph.edges(), *((each.dataset, _label(each)) for each in graph.tables)]
     lines += [f"  {_quoted(source)} -> {_quoted(reader)};" for source, reader in edges]
+    lines += [
+        f'  {_quoted(source)} -> {_quoted(other)} [style=dashed, label="check"];'
+        for source, other in graph.references()
+    ]
     return "\n".join([*lines, "}"])
 
 
@@ -144,6 +165,7 @@ def render_mermaid(graph: GraphView) -> str:
         left, right = ("[(", ")]") if kind is DatasetKind.Root else ("[", "]")
         lines.append(f"  {ids[name]}{left}{_quoted(name)}{right}")
     lines += [f"  {ids[source]} --> {ids[reader]}" for source, reader in graph.edges()]
+    lines += [f"  {ids[source]} -. check .-> {ids[other]}" for source, other in graph.references()]
     for number, table in enumerate(graph.tables):
         lines.append(f"  t{number}[/{_quoted(_label(table))}/]")
         lines.append(f"  {ids[table.dataset]} --> t{number}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from odfbuild.gitops.branch_reference import SharedBranch
 from odfbuild.gitops.publish import Published, describe
+from odfbuild.wording import count
 
 
 def render_published(done: Published) -> str:
@@ -23,3 +25,31 @@ def published_to_data(done: Published) -> dict[str, Any]:
         "pushed": done.pushed,
         "datasets": [asdict(each) for each in done.datasets],
     }
+
+
+def render_pushed(done: SharedBranch) -> str:
+    """What was pushed of a branch, and where."""
+    return f"Pushed the branch {done.branch} to {done.remote}: {_contents(done)}."
+
+
+def render_fetched(branch: str, found: SharedBranch | None) -> str:
+    """What came of a branch."""
+    if found is None:
+        return f"There is no branch {branch} to fetch."
+    return f"Fetched the branch {branch} from {found.remote}: {_contents(found)}."
+
+
+def deleted_branch(branch: str, remote: str | None) -> str:
+    """That a branch was deleted at a remote; `None`: it was not there."""
+    if remote is None:
+        return f"There is no branch {branch} to delete."
+    return f"Deleted the branch {branch} at {remote}."
+
+
+def shared_to_data(done: SharedBranch) -> dict[str, Any]:
+    """The same for programs."""
+    return {"branch": done.branch, "remote": done.remote, "datasets": list(done.datasets)}
+
+
+def _contents(done: SharedBranch) -> str:
+    return f"{count(len(done.datasets), 'dataset')}, {count(done.files, 'file')}"

@@ -62,7 +62,7 @@ class Repositories:
         if place is None or head is None:
             raise AssertionError("only a published dataset has objects elsewhere")
         with self._fetching[store.folder]:
-            wanted = {each for each in hashes if not store.object_path(kind, each).exists()}
+            wanted = {each for each in hashes if not store.has_object(kind, each)}
             if not wanted:
                 return  # another thread was faster
             found = objects_of(list(store.walk(head))[::-1])

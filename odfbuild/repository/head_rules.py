@@ -46,6 +46,8 @@ class Doubt(StrEnum):
 
     UNSIGNED = "unsigned"
     """The policy asks for a statement about the head, and there is none."""
+    NO_LONGER_SIGNED = "no longer signed"
+    """A signed head was seen before, and nobody has signed what came since."""
     MISCOUNTED = "miscounted"
     """A statement gives its head another number than the chain does."""
     ROLLBACK = "rollback"
@@ -81,17 +83,21 @@ def judge(
     pinned: Line | None = None,
     required: bool = False,
     reset: bool = False,
+    unsigned: bool = False,
+    news: bool = True,
 ) -> Vouched | Refusal:
     """Decide about the head of `served`, beside which lies the statement `offered`.
 
     `seen` is the newest statement of earlier; `pinned` the history of earlier, where nothing but a
-    pull moves it. With `required` the head itself has to be signed. With `reset` the
-    history may be another one than was seen, if its owner signed it later, or nobody had to sign.
+    pull moves it. With `required` the head itself has to be signed. What was signed once has to
+    stay so, unless `unsigned` consents, or `served` brings no `news`. With `reset` the history may
+    be another one than was seen, if its owner signed it later, or need not sign it.
     A history of another length that leaves the pinned one somewhere is no doubt of ours.
     """
     if offered is not None and (refusal := _contradiction(served, offered)):
         return refusal  # the repository contradicts itself
-    excused = reset and (not required if offered is None else _later(offered, seen))
+    free = not required and (unsigned or seen is None)
+    excused = reset and (free if offered is None else _later(offered, seen))
     if seen is not None and not excused and (refusal := _contradiction(served, seen)):
         return refusal
     if pinned is not None and not reset and served.head != pinned.head:
@@ -103,8 +109,9 @@ def judge(
     statements = [each for each in (seen, offered) if each and _number(served, each) is not None]
     newest = max(statements, key=lambda each: each.statement.blocks, default=None)
     since = served.blocks - (newest.statement.blocks if newest else 0)
-    if required and since:
-        return Refusal(Doubt.UNSIGNED, newest.statement if newest else None)
+    if since and not free and (required or news):
+        doubt = Doubt.UNSIGNED if required else Doubt.NO_LONGER_SIGNED
+        return Refusal(doubt, newest.statement if newest else None)
     return Vouched(newest, since)
 
 

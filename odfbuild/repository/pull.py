@@ -49,7 +49,8 @@ class Pull:
     `reference` is what `info/config` of a new dataset names as its origin. `expected` is its
     identity, if the reference says it. `to` is the last block to take: its hash, or the beginning
     or end of it. Without `data` only the chain comes. `replace` lets a history that was rewritten
-    there replace the one that is here. With `signed` its owner has to have signed the head there.
+    there replace the one that is here. With `signed` its owner has to have signed the head there;
+    `unsigned` consents to a head that is not signed where one was before.
     An `external` dataset is moved by nothing but pulls.
     """
 
@@ -62,6 +63,7 @@ class Pull:
     data: bool = True
     replace: bool = False
     signed: bool = False
+    unsigned: bool = False
     external: bool = False
 
 
@@ -174,7 +176,13 @@ class _Attempt:
         )
 
     def _vouched(
-        self, source: RemoteDataset, here: Multihash | None, served: Line, id: DatasetId
+        self,
+        source: RemoteDataset,
+        here: Multihash | None,
+        served: Line,
+        id: DatasetId,
+        *,
+        news: bool = True,
     ) -> Vouched:
         """Check what vouches for the head there; what only pulls move here counts, too."""
         pinned = self.wanted.external and here is not None
@@ -188,6 +196,8 @@ class _Attempt:
             required=self.wanted.signed,
             pinned=None if state is None else line_of(self.store, state.head, state.blocks),
             reset=self.wanted.replace,
+            unsigned=self.wanted.unsigned,
+            news=news,
         )
 
     def _check_expected(self, here: Multihash) -> None:
@@ -212,7 +222,7 @@ class _Attempt:
         state = self.workspace.projection(self.wanted.name)
         assert state is not None
         served = line_of(self.store, there, state.blocks - behind)
-        vouched = self._vouched(source, here, served, state.dataset_id)
+        vouched = self._vouched(source, here, served, state.dataset_id, news=False)
         if not dry_run:
             keep_statement(self.store, vouched.signed)
         if behind == 0 or self.wanted.to is not None:

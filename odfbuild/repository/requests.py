@@ -41,7 +41,8 @@ class PullRequest:
 
     A reference is a name here, an address, or one of the specification. Names are looked up in
     `repository` if that is given. `name` is what a single dataset is to be called here, `to` the
-    last block to take; `allow` names the datasets whose history may be replaced.
+    last block to take; `allow` names the datasets whose history may be replaced, `unsigned` those
+    whose heads need not be signed though they were before.
     """
 
     references: Sequence[str] | None = None
@@ -50,6 +51,7 @@ class PullRequest:
     to: str | None = None
     data: bool = True
     allow: Sequence[str] = ()
+    unsigned: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ def pulls_of(
     wanted = known if request.references is None else list(request.references)
     _check_single(request.name, request.to, wanted)
     look_up = _LookUp(config, workspace, remotes, origins, request)
-    return named_apart(_each(wanted, look_up.pull), request.allow)
+    return named_apart(_each(wanted, look_up.pull), (*request.allow, *request.unsigned))
 
 
 def pushes_of(config: Config, remotes: Remotes, request: PushRequest) -> list[Push]:
@@ -207,6 +209,7 @@ class _LookUp:
             data=self.request.data,
             replace=name.lower() in _folded(self.request.allow),
             signed=address.repository.signatures == "required",
+            unsigned=name.lower() in _folded(self.request.unsigned),
             external=name.lower() in self.origins,
         )
 

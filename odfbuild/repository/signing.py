@@ -100,14 +100,17 @@ def check_vouched(
     required: bool,
     pinned: Line | None = None,
     reset: bool = False,
+    unsigned: bool = False,
+    news: bool = True,
 ) -> Vouched:
     """Check what vouches for the head of `served` at `address`, where `said` is the statement.
 
     `store` is the dataset here, which may have no head yet; `pinned` is its history where only
-    pulls move it. `required` is the repository's policy. For `reset` see `judge`.
+    pulls move it. `required` is the repository's policy. For the others see `judge`.
 
     `IntegrityError` E1080 for a statement that cannot be read, E1081 for a forged one, E1083 for a
-    rollback, E1084 for a fork; `RepositoryError` E1082 for a head that has to be signed and is not.
+    rollback, E1084 for a fork; `RepositoryError` E1082 for a head that has to be signed and is not,
+    E1091 for one that was signed before.
     """
     offered = None
     if said is not None:
@@ -116,7 +119,16 @@ def check_vouched(
     seen = seen_statement(store)
     if seen is not None:
         check_signature(seen, dataset_id, store.name, f"{store.path / 'info' / FILE}")
-    found = judge(served, offered, seen=seen, pinned=pinned, required=required, reset=reset)
+    found = judge(
+        served,
+        offered,
+        seen=seen,
+        pinned=pinned,
+        required=required,
+        reset=reset,
+        unsigned=unsigned,
+        news=news,
+    )
     if isinstance(found, Vouched):
         return found
     raise _refused(found, served, store.name, address)
@@ -139,6 +151,15 @@ def _refused(refusal: Refusal, served: Line, name: str, address: str) -> Odfbuil
                 notes=notes,
                 help="ask its owner to publish it with `odfbuild push`, or set `signatures: "
                 "accepted`",
+            )
+        case Doubt.NO_LONGER_SIGNED:
+            return RepositoryError(
+                f"the head of '{name}' is not signed, and the owner of the dataset signed before",
+                code="E1091",
+                dataset=name,
+                notes=(*notes, "nothing was changed"),
+                help="ask its owner to publish it with `odfbuild push` where its private key is; "
+                f"`odfbuild pull {name} --allow unsigned:{name}` takes it as it is",
             )
         case Doubt.MISCOUNTED:
             return IntegrityError(

@@ -10,8 +10,6 @@ from odfbuild.store.merged_copies import NO_COPIES, MergedCopies, merged_copies
 from odfbuild.values import dataclass
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfbuild.odf.model import DataSlice
     from odfbuild.odf.multihash import Multihash
     from odfbuild.store.dataset import DatasetStore
@@ -74,26 +72,6 @@ class Committed:
     def files(self) -> tuple[Path, ...]:
         """Files with all records, oldest first: slices, and copies in place of small ones."""
         return files_of(self.slices(), self.copies())
-
-    def newest(self, count: int | None = None) -> pa.Table | None:
-        """The last `count` records (`None`: all) in order of offset, reading no more than needed.
-
-        `None` when there are none. Columns that older slices lack are null there.
-        """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        tables: list[pa.Table] = []
-        missing = count
-        for piece in reversed(self.slices()):
-            table = pq.read_table(piece.file)
-            if missing is not None:
-                table = table.slice(max(0, table.num_rows - missing))
-                missing -= table.num_rows
-            tables.insert(0, table)
-            if missing == 0:
-                break
-        return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
 
 def files_of(

@@ -21,7 +21,9 @@ from odfbuild.odf.timestamp import Timestamp
 from odfbuild.store.branches import Limit, info_file
 from odfbuild.store.files import (
     PENDING,
+    UnfitFile,
     folder_lock,
+    is_file_inside,
     make_folder,
     move_files,
     read_inside,
@@ -96,14 +98,34 @@ class DatasetStore(References):
         """Where a data or checkpoint object is kept, whether or not it is there."""
         return self.path / kind / str(hash)
 
+    def has_object(self, kind: ObjectKind, hash: Multihash) -> bool:
+        """Whether an object lies in this folder.
+
+        `IntegrityError` E0832 when there is something under its name that is no regular file of the
+        repository: whoever reads a device or a pipe may never come to its end.
+        """
+        path = self.object_path(kind, hash)
+        try:
+            return is_file_inside(path)
+        except UnfitFile as error:
+            raise IntegrityError(
+                f"{'data' if kind == 'data' else 'checkpoint'} object {hash} of '{self.name}' "
+                f"{error}",
+                code="E0832",
+                dataset=self.name,
+                notes=(f"file: {path}",),
+                help="remove it, and restore the object: from a backup, from the clone that has "
+                "it, or by `odfbuild pull`",
+            ) from None
+
     def bring(self, kind: ObjectKind, hash: Multihash) -> Path:
         """An object as a file of this folder, fetched from where else it is.
 
         That is the storage, or a repository. `IntegrityError` E0811 when none has it, E0813 when
-        the storage has other bytes; errors of the repository as they are.
+        the storage has other bytes, E0832 as `has_object`; errors of the repository as they are.
         """
         path = self.object_path(kind, hash)
-        if path.exists() or self._stored(kind, hash):
+        if self.has_object(kind, hash) or self._stored(kind, hash):
             return path
         if self.elsewhere is not None and self.elsewhere.has(self):
             self.elsewhere.fetch(self, kind, [hash])
@@ -150,7 +172,7 @@ class DatasetStore(References):
 
     def _missing(self, kind: ObjectKind, hashes: Iterable[Multihash]) -> list[Multihash]:
         each_once = dict.fromkeys(hashes)
-        return [each for each in each_once if not self.object_path(kind, each).exists()]
+        return [each for each in each_once if not self.has_object(kind, each)]
 
     def stored(self, kind: ObjectKind | Literal["blocks"]) -> Iterator[Multihash]:
         """What lies in a folder of the dataset, part of its history or not, sorted by name."""

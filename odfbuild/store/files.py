@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -30,6 +31,9 @@ _AT_ONCE = 1_000
 """So many pieces the kernel takes in one call (IOV_MAX is 1024)."""
 
 _SYNCED_AT_ONCE = 16
+
+_READ = os.O_RDONLY | os.O_NONBLOCK
+"""Opening a pipe does not wait for somebody who writes to it."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -201,21 +205,85 @@ def read_small(path: str | Path) -> bytes:
         os.close(fd)
 
 
-def read_inside(path: str) -> bytes:
-    """Bytes of a small file of a chain; no link is followed that leads out of the repository."""
+class TooLarge(OSError):
+    """A file has more bytes than its reader takes."""
+
+
+def read_bounded(path: str | Path, most: int) -> bytes:
+    """Bytes of a regular file; `TooLarge` where there are more than `most`, `OSError` else."""
+    # A pipe without a writer would wait for one.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        real = Path(path).resolve()
-        if not real.is_relative_to(top_of(Path(path).absolute().parent)):
-            raise FileNotFoundError(errno.ENOENT, "a link out of the repository", path) from None
-        fd = os.open(real, os.O_RDONLY)
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        if found.st_size > most:
+            raise TooLarge(errno.EFBIG, "it is too large", os.fspath(path))
+        return read_open(fd)
+    finally:
+        os.close(fd)
+
+
+def read_inside(path: str) -> bytes:
+    """Bytes of a small file of a chain, as `open_inside` opens it."""
+    fd = open_inside(path)
     try:
         return read_open(fd)
     finally:
         os.close(fd)
+
+
+def open_inside(path: str) -> int:
+    """A file of a chain, open for reading; no link is followed that leads out of the repository.
+
+    Only a regular file is one: a pipe would never end, nor would a device. `FileNotFoundError` for
+    anything else.
+    """
+    try:
+        fd = os.open(path, _READ | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        real = _behind_link(path)
+        if real is None:
+            raise FileNotFoundError(errno.ENOENT, "a link out of the repository", path) from None
+        fd = os.open(real, _READ)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
+    return fd
+
+
+def is_file_inside(path: str | Path) -> bool:
+    """Whether there is a file that `open_inside` opens; false also for a link that leads nowhere.
+
+    `UnfitFile` where there is something else.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            real = _behind_link(path)
+            if real is None:
+                raise UnfitFile("is a link out of the repository")
+            mode = real.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not stat.S_ISREG(mode):
+        raise UnfitFile("is not a regular file")
+    return True
+
+
+class UnfitFile(Exception):
+    """What is there is no file that a chain may have; the text has no subject."""
+
+
+def _behind_link(path: str | Path) -> Path | None:
+    """Where a link leads to inside of the repository, `None` if elsewhere or in a circle."""
+    try:
+        real = Path(path).resolve()
+    except (OSError, RuntimeError):
+        return None
+    return real if real.is_relative_to(top_of(Path(path).absolute().parent)) else None
 
 
 def top_of(root: Path) -> Path:

@@ -7,7 +7,6 @@ there are. `merged_copies` says what a copy is.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.errors import ChainError
+from odfbuild.fallbacks import falling_back
 from odfbuild.store.disposable import prepare_cache_folder
 from odfbuild.store.merged_copies import Notes, copies_folder
 from odfbuild.store.side_cars import SideCar, SideCarFolder
@@ -46,7 +46,7 @@ def keep_merged(committed: Committed) -> None:
         return
     import pyarrow as pa
 
-    with contextlib.suppress(OSError, pa.ArrowException):
+    with falling_back(__name__, "small slices stay apart", OSError, pa.ArrowException):
         _catch_up(committed, copies_folder(committed.side_cars))
 
 

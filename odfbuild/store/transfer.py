@@ -81,7 +81,7 @@ def push(workspace: Workspace, wanted: Iterable[StoredObject]) -> None:
     storage = _storage(workspace)
 
     def copy(each: StoredObject) -> None:
-        file = workspace.dataset(each.dataset).object_path(each.kind, each.hash)
+        file = workspace.dataset(each.dataset).bring(each.kind, each.hash)
         actual = Multihash.of_contents(file)
         if actual != each.hash:
             raise damaged_object(each.hash, file, actual, each.dataset)

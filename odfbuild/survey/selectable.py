@@ -66,7 +66,7 @@ def selected(
         keywords=lambda: {name: _keywords(d) for name, d in defined.items()},
     )
     selectors = project.config.selectors
-    found = _catalogue(facts, graph.inputs, selectors, plan)
+    found = _catalogue(facts, graph.waits_for, selectors, plan)
     return select(_with_history(found, project.config), selection)
 
 
@@ -85,7 +85,7 @@ def selected_of_plan(selection: Selection, plan: Plan, config: Config) -> frozen
             for d in plan.datasets
         },
     )
-    inputs = {d.name: d.inputs for d in plan.datasets}
+    inputs = {d.name: (*d.inputs, *d.checked_against) for d in plan.datasets}
     catalogue = _catalogue(facts, inputs, config.selectors, lambda: plan)
     try:
         return select(_with_history(catalogue, config), selection)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from odfbuild.errors import OdfbuildError
+from odfbuild.fallbacks import fell_back
 from odfbuild.kartothek import names
 from odfbuild.kartothek.dataset import DEFAULT_TABLE, Kartothek, find_metadata, opened
 from odfbuild.records.duckdb_views import files_sql, literal, quote
@@ -79,8 +80,10 @@ def part_with(tables: Iterable[Table], records: Records, asked: Values) -> Part 
             continue
         try:
             found = _planned(table, records, {name: fitting[name] for name in indexed})
-        except (OdfbuildError, OSError):
-            continue  # what is wrong with a table is told where it is published
+        except (OdfbuildError, OSError) as error:
+            # What is wrong with a table is told where it is published.
+            fell_back(__name__, f"the indices of table '{table.name}' are not used", error)
+            continue
         if found is not None:
             return found
     return None

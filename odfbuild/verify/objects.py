@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfbuild.odf.model import Checkpoint, DataSlice
 from odfbuild.odf.multihash import SHA3_256, Multihash
-from odfbuild.verify.bounds import Excess, check_bounds
+from odfbuild.records.bounds import Excess, check_bounds
+from odfbuild.store.files import UnfitFile, is_file_inside, open_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,12 +68,18 @@ def _check_bytes(path: Path, size: int, hash: Multihash) -> Fault | None:
     digest = hashlib.sha3_256()
     found = 0
     try:
-        with path.open("rb", buffering=0) as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                found += len(chunk)
-    except FileNotFoundError:
-        return Fault("E0811", "is missing")
+        if not is_file_inside(path):
+            return Fault("E0811", "is missing")
+        with os.fdopen(open_inside(str(path)), "rb", buffering=0) as file:
+            found = os.fstat(file.fileno()).st_size
+            if found == size:
+                found = 0
+                # No further than it should go: it may grow while it is read.
+                while found <= size and (chunk := file.read(_CHUNK)):
+                    digest.update(chunk)
+                    found += len(chunk)
+    except UnfitFile as error:
+        return Fault("E0832", str(error))
     except OSError as error:
         return Fault("E0811", f"cannot be read: {error.strerror}")
     if found != size:
@@ -132,7 +140,7 @@ def _check_logical(path: Path, expected: DataSlice) -> Fault | None:
     try:
         with pq.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata
-        names = _repeated_text(schema, check_bounds(path, metadata))
+        names = _repeated_text(schema, check_bounds(path, metadata).dictionaries)
         hasher = LogicalHasher(schema)
         nested = any(column.path != column.name for column in metadata.schema)
         with pq.ParquetFile(path, read_dictionary=names) as file:
@@ -151,7 +159,7 @@ def _check_logical(path: Path, expected: DataSlice) -> Fault | None:
     return None
 
 
-def _repeated_text(schema: pa.Schema, repeated: frozenset[str]) -> list[str]:
+def _repeated_text(schema: pa.Schema, repeated: Collection[str]) -> list[str]:
     """Columns of text or bytes whose values are in a dictionary."""
     import pyarrow as pa
 

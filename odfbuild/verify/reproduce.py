@@ -28,6 +28,7 @@ from odfbuild.engine.slice import StagedSlice, dataset_schema, write_slice
 from odfbuild.engine.translate.named import is_remote_release
 from odfbuild.engine.translate.runnable import FOREIGN, SPARK, ran_on_spark, release_for
 from odfbuild.errors import ChainError, EngineError, Errors, IntegrityError, OdfbuildError
+from odfbuild.fallbacks import fell_back
 from odfbuild.odf.chain.step import told_watermark
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import DatasetKind, DataSlice, SetTransform, TransformSql
@@ -319,7 +320,8 @@ def _together(
         return alone
     try:
         tasks = [_task(store, each, Path(tempfile.mkdtemp(dir=base))) for each in replays]
-    except OdfbuildError:  # told of the step that it is about
+    except OdfbuildError as error:  # told of the step that it is about
+        fell_back(__name__, "steps are computed one by one", error)
         return alone
     return engine.transform_together(tasks) or alone
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from odfbuild.records.records import newest_records
 from odfbuild.store.workspace import Workspace
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
@@ -40,7 +41,8 @@ class Bench(Tiny):
         )
 
     def values(self, name: str, branch: str | None = None) -> list[int]:
-        found = self.space(branch).committed(name, self.space(branch).projection(name)).newest()
+        space = self.space(branch)
+        found = newest_records(space, name, space.projection(name), None)
         return [] if found is None else found["value"].to_pylist()
 
 

@@ -137,6 +137,31 @@ def test_all_committed_records_can_be_tested(tiny: Tiny, odfbuild: Program) -> N
     assert odfbuild.ok("test", "root").out.startswith("No dataset has checks")
 
 
+def test_a_dataset_waits_for_the_one_that_its_checks_refer_to(
+    tiny: Tiny, odfbuild: Program
+) -> None:
+    """As found: with two jobs, the new records were compared with the values before."""
+    root = (tiny.root / "datasets" / "root.yaml").read_text()
+    early = root.replace("name: root", "name: a").replace("data/*", "early/*")
+    (tiny.root / "datasets" / "a.yaml").write_text(early)
+    (tiny.root / "early").mkdir()
+    (tiny.root / "early" / "1.csv").write_bytes((tiny.root / "data" / "1.csv").read_bytes())
+    declare(tiny, "{match: [a], relationships: {id: {to: derived, field: id}}}")
+    plan = odfbuild.ok("plan").out
+    assert "waits for derived, to which its checks refer" in plan
+    saved = odfbuild.ok("plan", "--out", "plan.json", "--json").data
+    assert {d["name"]: d.get("checked_against") for d in saved["datasets"]}["a"] == ["derived"]
+    odfbuild.ok("apply", "plan.json", "-y")
+    assert len(tiny.records("a")) == 3
+    assert 'derived" -> "a" [style=dashed' in odfbuild.ok("graph", "--dot").out
+    assert "check of a" in odfbuild.ok("graph").out
+    assert {d["name"] for d in odfbuild.ok("ls", "+a", "--json").data} >= {
+        "a",
+        "derived",
+        "root",
+    }
+
+
 @pytest.mark.parametrize(
     ("check", "code", "message"),
     [

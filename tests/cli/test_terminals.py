@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -10,17 +11,23 @@ import signal
 import subprocess
 import time
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from odfbuild import Project
 from odfbuild.cli.main import run
+from odfbuild.odf.model import SetInfo
+from odfbuild.report.forms.visible import visible
 from tests.apply.in_process import share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import Tiny
 from tests.cli import real
 from tests.cli.real import ANSI, BINARY, ENVIRONMENT, NO_JVM, Said
 from tests.cli.test_locks import held
+from tests.records.chains import NOW, Chain
 
 ROOT = Path(__file__).parents[2]
 _PLAIN_ENVIRONMENT = {**ENVIRONMENT, **NO_JVM, "COLUMNS": "160"}
@@ -189,3 +196,67 @@ def test_an_interrupt_ends_a_wait_and_leaves_what_is_committed(copy: Path) -> No
         _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in said + rest
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 \u202egnp.exe \u009b2J \u200badmin"
+SHOWN = "\\u001b[31mred\\u001b]0;title\\u0007 \\u202egnp.exe \\u009b2J \\u200badmin"
+
+
+@pytest.fixture(scope="module")
+def hostile(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with records, and a description, of somebody who means harm."""
+    made = tmp_path_factory.mktemp("hostile") / "p"
+    shutil.copytree(root, made)
+    chain = Chain(Project(made).workspace(), "theirs", pa.field("text", pa.string()))
+    chain.add([(0, HOSTILE)])
+    chain.store.append(chain.store.head(), (SetInfo(description=HOSTILE),), NOW)
+    return made
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "tail theirs",
+        "tail theirs --json",
+        "log theirs",
+        "log theirs --json",
+        "import theirs",
+        "show theirs",
+        "sql --engine duckdb -- SELECT text FROM theirs",
+        "sql --engine duckdb --format csv -- SELECT text FROM theirs",
+        "sql --engine duckdb --format json -- SELECT text FROM theirs",
+        "sql --engine duckdb --format jsonl -- SELECT text FROM theirs",
+        "sql --engine duckdb -- SELECT * FROM theirs WHERE texd",
+        f"tail {HOSTILE[:20]}",
+        f"explain {HOSTILE[:20]}",
+    ],
+)
+def test_a_terminal_obeys_nothing_that_stands_in_data(hostile: Path, verb: str) -> None:
+    arguments = verb.split(" -- ")
+    words = [*arguments[0].split(" "), *arguments[1:]]
+    seen = on_terminal(hostile, *words, COLUMNS="400", NO_COLOR="1")
+    assert seen.text
+    assert visible(seen.text) == seen.text
+    colored = on_terminal(hostile, *words, COLUMNS="400")
+    assert visible(colored.text, colors=True) == colored.text
+    if "json" in verb:
+        lines = [line for line in seen.text.splitlines() if not line.startswith("Answered by")]
+        assert any(HOSTILE in text for text in _texts(json.loads("\n".join(lines))))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_records_in_a_pipe_are_the_same_bytes(hostile: Path) -> None:
+    query = "SELECT text FROM theirs"
+    said = in_pipe(hostile, "sql", "--engine", "duckdb", "--format", "csv", query)
+    assert HOSTILE in said.text
+    assert "\x1b" not in in_pipe(hostile, "tail", "theirs").text

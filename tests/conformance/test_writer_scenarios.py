@@ -125,6 +125,7 @@ class Dataset:
             file=file,
             display_name="source.csv",
             event_time=Timestamp.parse(step["source_event_time"]),
+            blank_event_times="fill",
             source_state=state
             and SourceState(
                 source_name=state["sourceName"], kind=state["kind"], value=state["value"]

@@ -77,3 +77,37 @@ def test_a_known_order_is_taken_only_for_the_same_inputs(tmp_path: Path) -> None
     known.put({"a": (), "b": ("a",)}, ("a", "b"))
     assert known.get({"a": (), "b": ("a",)}) == ("a", "b")
     assert known.get({"a": ("b",), "b": ()}) is None
+
+
+def _with_checks(root: Path, files: dict[str, str], *checks: tuple[str, str]) -> Graph:
+    write_project(root, files)
+    listed = ", ".join(
+        f"{{match: [{name}], relationships: {{id: {{to: {to}, field: id}}}}}}"
+        for name, to in checks
+    )
+    with (root / "odfbuild.yaml").open("a") as file:
+        file.write(f"  checks: [{listed}]\n")
+    return build_graph(load_project(root), {})
+
+
+def test_a_dataset_comes_after_those_that_its_checks_refer_to(tmp_path: Path) -> None:
+    files = {"1.yaml": root_yaml("a"), "2.yaml": root_yaml("z"), "3.yaml": derived_yaml("d", "z")}
+    graph = _with_checks(tmp_path, files, ("a", "D"), ("d", "z"), ("z", "z"))
+    assert graph.order == ("z", "d", "a")
+    assert graph.checks == {"a": ("d",)}
+    assert graph.inputs["a"] == ()
+    assert list(graph.dag.edges) == [("z", "d")]
+    assert graph.waits_for == {"a": ("d",), "z": (), "d": ("z",)}
+
+
+def test_a_check_that_refers_to_what_waits_for_it_is_an_error_with_its_place(
+    tmp_path: Path,
+) -> None:
+    files = {"1.yaml": root_yaml("a"), "2.yaml": derived_yaml("b", "a"), "3.yaml": root_yaml("c")}
+    with pytest.raises(Errors) as caught:
+        _with_checks(tmp_path, files, ("a", "b"), ("b", "c"))
+    (error,) = caught.value.errors
+    assert error.code == "E0204"
+    assert error.dataset == "a"
+    assert error.message == "a check of 'a' refers to 'b', which waits for it: a → b → a"
+    assert str(error.location).startswith("odfbuild.yaml:")

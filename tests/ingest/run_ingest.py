@@ -100,6 +100,7 @@ def ingest(
             event_time=LATE,
             scratch=scratch,
             duplicate_keys="warn",  # what is committed then is what the reference commits
+            blank_event_times="fill",  # as well
         )
     )
     parts = [

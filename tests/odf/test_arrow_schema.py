@@ -7,7 +7,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.flatbuffers.form import decode_message, encode_message
-from odfbuild.odf.model import DataField, DataSchema, DataTypeNull, SetDataSchema
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DataTypeDate,
+    DataTypeInt32,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeNull,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+    SetDataSchema,
+)
+from odfbuild.odf.schema import arrow
+from odfbuild.odf.schema.arrow_form import arrow_form
 from odfbuild.odf.schema.arrow_raw import read_raw
 from odfbuild.odf.schema.arrow_schema import (
     InvalidAttributeError,
@@ -18,7 +32,8 @@ from odfbuild.odf.schema.arrow_schema import (
     to_odf,
     to_raw,
 )
-from odfbuild.odf.schema.compare import incompatibilities, strip_encoding
+from odfbuild.odf.schema.compare import Difference, diff, incompatibilities, strip_encoding
+from odfbuild.odf.schema.evolution import required_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
 from tests.odf.values import objects
 
@@ -134,6 +149,26 @@ def differences(committed: pa.Schema, new: pa.Schema) -> list[str]:
 OLD = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string())])
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DataTypeInt32(),
+        DataTypeOption(inner=DataTypeInt32()),
+        DataTypeDate(),
+        DataTypeStruct(fields=()),
+        DataTypeMap(key_type=DataTypeString(), value_type=DataTypeString()),
+    ],
+)
+def test_a_layout_of_buffers_on_a_type_that_has_none_is_refused(kind: Any) -> None:
+    extra = {"arrow.apache.org/bufferEncoding": {"kind": "Contiguous", "offsetBitWidth": 32}}
+    schema = DataSchema(fields=(DataField(name="x", type=kind, extra=extra),))
+    with pytest.raises(UnsupportedSchemaError, match=r"column 'x': .* has no 'arrow"):
+        arrow_form(schema)
+    inside = DataTypeStruct(fields=schema.fields)
+    with pytest.raises(UnsupportedSchemaError, match="column 's': column 'x'"):
+        arrow_form(DataSchema(fields=(DataField(name="s", type=inside),)))
+
+
 def test_columns_without_attributes_take_over_those_of_the_dataset() -> None:
     described = pa.schema([field.with_metadata({"x": "1"}) for field in OLD])
     other = pa.schema([field.with_metadata({"x": "2"}) for field in OLD])
@@ -191,3 +226,30 @@ def test_metadata_of_files_become_attributes_as_far_as_they_can(written: bytes, 
     (column,) = schema.fields
     assert column.extra == (None if kept is None else {"key": kept})
     assert decode_message(DataSchema, encode_message(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    ("new", "committed", "result"),
+    [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
+)
+def test_a_column_is_required_where_either_side_requires_it(
+    new: bool, committed: bool, result: bool
+) -> None:
+    def schema(nullable: bool) -> arrow.Schema:
+        inner = pa.struct([pa.field("b", pa.int32(), nullable)])
+        return from_pyarrow(pa.schema([pa.field("a", inner, nullable)]))
+
+    assert required_as(schema(new), schema(committed)) == schema(result)
+
+
+def test_lists_of_other_lengths_are_other_types() -> None:
+    def schema(length: int | None) -> DataSchema:
+        items = DataTypeList(item_type=DataTypeNull(), fixed_length=length)
+        return DataSchema(fields=(DataField(name="xs", type=items),))
+
+    changed = Difference(
+        item="FieldTypeChanged", field="xs", inner=(Difference(item="TypeChanged"),)
+    )
+    assert diff(schema(2), schema(2)) == ()
+    assert diff(schema(2), schema(3)) == (changed,)
+    assert diff(schema(2), schema(None)) == (changed,)

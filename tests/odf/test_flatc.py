@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odfbuild.odf.extra_attributes import extra_to_json
-from odfbuild.odf.flatbuffers.form import encode_message
+from odfbuild.odf.flatbuffers.form import MalformedBlock, encode_message
 from odfbuild.odf.flatbuffers.tables import timestamp
 from odfbuild.odf.generate import DEFAULT_FOLDER
 from odfbuild.odf.introspect import FieldType, Scalar, Table, Union, Vector, fields_of
@@ -105,3 +105,11 @@ def _struct(value: Timestamp) -> dict[str, int]:
     }
     assert timestamp(struct.pack("<iHxxII", *found.values()), 0) == value
     return found
+
+
+@pytest.mark.parametrize("of_day,nanos", [(86_400, 0), (0, 1_000_000_000)])
+def test_a_time_beyond_the_day_or_the_second_is_refused(of_day: int, nanos: int) -> None:
+    with pytest.raises(MalformedBlock):
+        timestamp(struct.pack("<iHxxII", 2024, 1, of_day, nanos), 0)
+    last = timestamp(struct.pack("<iHxxII", 1970, 1, 86_399, 999_999_999), 0)
+    assert last == Timestamp(86_399_999_999_999)

@@ -19,7 +19,7 @@ from odfbuild.odf.formats import FORMATS
 from odfbuild.odf.json_schema import manifest_schema
 from odfbuild.odf.model import DatasetSnapshot, MetadataBlock
 from odfbuild.odf.schema_errors import RULES, errors_of, validator_of
-from odfbuild.odf.yaml_form import from_manifest, to_manifest
+from odfbuild.odf.yaml_form import _SCALARS, _Misfit, from_manifest, to_manifest
 from odfbuild.project.yaml.plain import read_documents
 from tests.odf.test_generated_schemas import BAD, GOOD
 from tests.odf.values import objects as values
@@ -173,3 +173,15 @@ def test_types_within_types_are_refused_however_deep(depth: int, said: str) -> N
     data["content"]["metadata"] = [{"kind": "SetDataSchema", "schema": {"fields": fields}}]
     with pytest.raises(DecodeErrors, match=said):
         from_manifest("DatasetSnapshot", data)
+
+
+@pytest.mark.parametrize(
+    ("bits", "signed"), [(16, True), (32, True), (32, False), (64, False)], ids=str
+)
+def test_an_integer_is_taken_up_to_its_bounds_and_no_further(bits: int, signed: bool) -> None:
+    decode = _SCALARS[f"{'i' if signed else 'u'}{bits}"]
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    assert (decode(low), decode(high)) == (low, high)
+    for wrong in (low - 1, high + 1):
+        with pytest.raises(_Misfit):
+            decode(wrong)

@@ -1,10 +1,18 @@
 import pytest
 
-from odfbuild.odf.model import SqlQueryStep, TransformSql
+from odfbuild.odf.model import (
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+    SqlQueryStep,
+    TransformSql,
+)
 from odfbuild.plan.bounds import (
     changes_two_at_most,
     keeps_every_record,
     kept_values,
+    most_merged,
     never_adds_records,
 )
 
@@ -124,3 +132,18 @@ def test_windows_that_overlap_make_several_records_of_one(query, overlap):
 )
 def test_a_record_brings_a_group_two_at_most(query, two):
     assert changes_two_at_most(sql(query)) is two
+
+
+@pytest.mark.parametrize(
+    ("merge", "files", "own", "most"),
+    [
+        (MergeStrategyAppend(), 3, 50, 7),
+        (MergeStrategyLedger(primary_key=("id",)), 3, 50, 7),
+        (MergeStrategyUpsertStream(primary_key=("id",)), 1, 0, 14),
+        (MergeStrategySnapshot(primary_key=("id",)), 1, 0, 7),
+        (MergeStrategySnapshot(primary_key=("id",)), 1, 50, 50 + 14),
+        (MergeStrategySnapshot(primary_key=("id",)), 3, 50, 50 + 21),
+    ],
+)
+def test_seven_records_that_are_merged_append_so_many_at_most(merge, files, own, most):
+    assert most_merged(merge, 7, files, own) == most

@@ -16,7 +16,7 @@ from odfbuild.plan.model import Plan
 from odfbuild.plan.slices import ChainSlices
 from odfbuild.project.model import Definition
 
-from .worlds import UNCHANGED, World, ledger, news, polling, transform
+from .worlds import UNCHANGED, World, ledger, news, pipeline, polling, transform
 
 SNAPSHOT = MergeStrategySnapshot(primary_key=("id",))
 
@@ -142,3 +142,13 @@ def test_a_changed_definition_is_decided_again_with_all_that_is_downstream() -> 
     fresh = {each.name for each in made.datasets if not isinstance(each, KeptPlan)}
     assert fresh == {"d1-0", "d2-0"}
     assert again.is_changed
+
+
+def test_a_decision_about_columns_is_made_anew_each_time():
+    world = pipeline()
+    world.derivative("late", "flights", query="SELECT event_time, id, name, 1 AS one FROM flights")
+    world.definitions = {name: keyed(each) for name, each in world.definitions.items()}
+    made, memory = plan(world, {})
+    (late,) = [each for each in made.datasets if each.name == "late"]
+    assert late.columns is not None
+    assert "late" not in memory.kept

@@ -5,7 +5,15 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 
-from odfbuild.odf.model import DatasetKind, SetInfo, SetPollingSource
+from odfbuild.odf.model import (
+    DataField,
+    DataSchema,
+    DatasetKind,
+    DataTypeString,
+    SetDataSchema,
+    SetInfo,
+    SetPollingSource,
+)
 from odfbuild.odf.multihash import Multihash
 from odfbuild.plan.changes.consent import Consent
 from odfbuild.plan.changes.three_way import merge
@@ -370,3 +378,18 @@ def test_a_source_that_the_branch_removed_is_disabled_on_the_head():
     assert [each.after.KIND for each in merged.on_theirs] == ["DisablePollingSource"]
     assert [each.after.KIND for each in merged.on_ours] == ["SetInfo"]
     assert not any(isinstance(each.after, SetPollingSource) for each in merged.definition)
+
+
+def schema_of(column: str) -> SetDataSchema:
+    return SetDataSchema(schema=DataSchema(fields=(DataField(name=column, type=DataTypeString()),)))
+
+
+def test_schemas_that_differ_are_no_conflict_and_each_side_keeps_its_own():
+    project, r, _ = a_project()
+    ours = project.begin("r").append(schema_of("ours"))
+    r.append(schema_of("theirs"))
+    merged = merge(project.left["r"], r.now, ours.now)
+    assert merged.conflicts == ()
+    assert (merged.on_theirs, merged.on_ours) == ((), ())
+    kept = [each.after for each in merged.definition if isinstance(each.after, SetDataSchema)]
+    assert kept == [r.now.schema]

@@ -64,7 +64,7 @@ class Served:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, sent: int = signal.SIGTERM, seconds: float = 30) -> int:
+    def stop(self, sent: int = signal.SIGTERM, seconds: float = 60) -> int:
         self.process.send_signal(sent)
         return self.process.wait(seconds)
 

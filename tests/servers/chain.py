@@ -134,4 +134,4 @@ def evm_node() -> Iterator[Chain]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,10 +28,52 @@ exec {java} "$@"
 """
 
 
+# What a worker sees that does not share some folders: nothing in them, or files of the same size
+# and time with two records on each line.
+_ELSEWHERE = r"""
+set -e
+for each in $HIDDEN; do mount -t tmpfs none "$each"; done
+for each in $JOINED; do
+  kept=$(mktemp -d)
+  for file in "$each"/*; do
+    sed 'N;s/\n/ /' "$file" > "$kept/${file##*/}"
+    touch -r "$file" "$kept/${file##*/}"
+  done
+  mount -t tmpfs none "$each"
+  cp -p "$kept"/* "$each"
+  rm -r "$kept"
+done
+exec "$@"
+"""
+
+
+def why_nothing_can_be_hidden() -> str | None:
+    """Why no program can run in a mount namespace of its own here; `None` where it can."""
+    test = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    try:
+        done = subprocess.run(test, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return f"unshare: {error.strerror}"
+    return f"unshare -m: {done.stderr.strip()}" if done.returncode else None
+
+
 @contextmanager
-def spark_cluster(folder: Path, workers: int = 2, *, memory: str = "1g") -> Iterator[str]:
-    """Start a cluster of `workers` with two cores and `memory` each; gives its address."""
+def spark_cluster(
+    folder: Path,
+    workers: int = 2,
+    *,
+    memory: str = "1g",
+    hidden: Sequence[Path] = (),
+    hidden_from_last: Sequence[Path] = (),
+    joined: Sequence[Path] = (),
+) -> Iterator[str]:
+    """Start a cluster of `workers` with two cores and `memory` each; gives its address.
+
+    Workers find nothing in folders that are `hidden`, or hidden from the last of them; in files of
+    `joined` ones two lines are one, of as many bytes.
+    """
     java = find_java()
+    folder.mkdir(exist_ok=True)
     home = folder / "java"
     (home / "bin").mkdir(parents=True)
     shim = home / "bin" / "java"
@@ -47,15 +89,31 @@ def spark_cluster(folder: Path, workers: int = 2, *, memory: str = "1g") -> Iter
             options = ("--host", "127.0.0.1", "--cores", "2", "--memory", memory)
             place = ("--work-dir", str(folder / f"worker-{number}"), address)
             log = folder / f"worker-{number}.log"
-            stack.enter_context(_started(java, home, log, "worker.Worker", *options, *place))
+            elsewhere = {}
+            if hidden or hidden_from_last or joined:
+                last = hidden_from_last if number == workers - 1 else ()
+                elsewhere["HIDDEN"] = " ".join(map(str, (*hidden, *last)))
+                elsewhere["JOINED"] = " ".join(map(str, joined))
+            worker = _started(
+                java, home, log, "worker.Worker", *options, *place, elsewhere=elsewhere
+            )
+            stack.enter_context(worker)
         for number in range(workers):
             _awaited(folder / f"worker-{number}.log", r"(Successfully registered with master)")
         yield address
 
 
 @contextmanager
-def _started(java: Java, home: Path, log: Path, name: str, *arguments: str) -> Iterator[None]:
+def _started(
+    java: Java,
+    home: Path,
+    log: Path,
+    name: str,
+    *arguments: str,
+    elsewhere: Mapping[str, str] | None = None,
+) -> Iterator[None]:
     command = [
+        *(["unshare", "-m", "sh", "-c", _ELSEWHERE, "sh"] if elsewhere else []),
         str(java.executable),
         "-Xmx256m",
         "-XX:TieredStopAtLevel=1",
@@ -73,6 +131,7 @@ def _started(java: Java, home: Path, log: Path, name: str, *arguments: str) -> I
         "JAVA_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SCALA_VERSION": "2.13",
+        **(elsewhere or {}),
     }
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)

@@ -64,7 +64,7 @@ def faulty_server(*answers: Answer) -> Iterator[Faulty]:
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(60)
 
 
 def _answer(connection: socket.socket, server: Faulty) -> None:

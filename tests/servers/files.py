@@ -74,4 +74,4 @@ def ftp_server(folder: Path, certificate: Path | None = None) -> Iterator[Ftp]:
         yield served
     finally:
         server.close_all()
-        thread.join(10)
+        thread.join(60)

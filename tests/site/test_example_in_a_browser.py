@@ -77,6 +77,7 @@ def test_a_click_in_the_graph_leads_from_dataset_to_dataset(browser: Browser, si
             "nyc.routes.delayed",
         ]
         window.page.get_by_label("Group by").select_option("template")
+        window.click_node("by-airport.yaml.j2 (3)")
         window.click_node("nyc.departures.jfk")
         window.page.locator(".chosen a").click()
         assert window.page.locator("h1").inner_text() == "nyc.departures.jfk"

@@ -22,9 +22,10 @@ from odfbuild.odf.yaml_form import to_manifest
 from odfbuild.odf.yaml_text import dump_yaml
 from odfbuild.plan.changes.committed import committed_snapshot
 from odfbuild.project.decode import decode_bytes
+from odfbuild.records import bounds
 from odfbuild.report.chain import log_to_data, render_log
 from odfbuild.store.workspace import Workspace
-from odfbuild.verify import bounds, objects
+from odfbuild.verify import objects
 from odfbuild.verify.check import verify
 from odfbuild.verify.integrity import verify_integrity
 from odfbuild.verify.objects import check_slice

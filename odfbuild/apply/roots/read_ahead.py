@@ -8,7 +8,6 @@ of its dataset comes; what is wrong with one is found, and told, when it is read
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 from collections import deque
@@ -22,6 +21,7 @@ from odfbuild.apply.ingest import fetch_context, in_one_job, task_of
 from odfbuild.apply.roots.planned_files import as_planned
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import Engine, EngineResult, IngestTask
+from odfbuild.fallbacks import falling_back
 from odfbuild.ingest.fetch import Fetched, fetch
 from odfbuild.ingest.read_marks import FileMark, look_at
 from odfbuild.ingest.resume import polling_state
@@ -111,7 +111,7 @@ class ReadAhead:
         folder = Path(tempfile.mkdtemp(prefix="ahead-", dir=self._scratch))
         found: dict[str, Ahead] = {}
         # Whatever it is comes again, and is told, when the dataset is worked on alone.
-        with contextlib.suppress(Exception):
+        with falling_back(__name__, "the roots of a job are read one by one"):
             engine = self._get_engine()
             begun = [each for item in items if (each := self._fetched(item, folder)) is not None]
             for batch in _in_batches(begun):
@@ -124,7 +124,7 @@ class ReadAhead:
 
     def _fetched(self, item: DatasetPlan, folder: Path) -> Ahead | None:
         """The first file of a root and how it is to be read; `None` where it is read alone."""
-        with contextlib.suppress(Exception):
+        with falling_back(__name__, f"'{item.name}' is read when its turn comes"):
             config = self._config
             transaction = self._begin(item, self._workspace.projection(item.name))
             source = transaction.state.polling_source
@@ -157,7 +157,12 @@ def _kind(item: DatasetPlan, workspace: Workspace, config: Config) -> str | None
         return None
     if scheme_of(source.fetch.path) or (base and not isinstance(source.merge, MergeStrategyAppend)):
         return None
-    policies = (config.ingest.schema_policy(item.name), config.ingest.skips_bad_records(item.name))
+    policies = (
+        config.ingest.schema_policy(item.name),
+        config.ingest.skips_bad_records(item.name),
+        config.ingest.event_time_policy(item.name),
+        config.ingest.time_policy(item.name),
+    )
     return repr((source.read, source.preprocess, source.merge, base is None, policies))
 
 

@@ -78,6 +78,7 @@ def wanted(project: Path, settings: EngineSettings, reach: FileAccess) -> Wanted
         now,
         memory=now.memory or default_memory(),
         step_seconds=None,
+        question_seconds=DEFAULTS.question_seconds,
         expected_bytes=0,
         resident=Resident.NEVER,
         questions=DEFAULTS.questions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from odfbuild.engine.contract import (
 from odfbuild.engine.precision import micros_of_step
 from odfbuild.engine.release import engine_version
 from odfbuild.engine.settings import in_force
-from odfbuild.engine.spark.internals.status import message, stages
+from odfbuild.engine.spark.internals.status import fault_of, stages
 from odfbuild.engine.spark.merging.earlier_records import set_up
 from odfbuild.engine.spark.merging.merge import merge, merge_together
 from odfbuild.engine.spark.queries.ask import answer
@@ -51,6 +51,7 @@ from odfbuild.engine.spark.session.limits import within
 from odfbuild.engine.spark.session.recovery import Recovery, why_lost
 from odfbuild.engine.spark.session.session import Session
 from odfbuild.errors import EnvironmentProblem, OdfbuildError, QueryError
+from odfbuild.fallbacks import fell_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,6 +130,7 @@ class SparkEngine:
 
         def work(again: bool) -> TransformResult:
             with self.request(task.dataset, task.transform) as spark:
+                self._session.check_workers(_files_of(task.inputs))
                 result = derive(spark, _afresh(task) if again else task)
                 return replace(result, stayed=why_here(spark))
 
@@ -143,6 +145,7 @@ class SparkEngine:
 
         def work(again: bool) -> Sequence[TransformResult] | None:
             with self.request(tasks[0].dataset) as spark:
+                self._session.check_workers(_files_of([e for t in tasks for e in t.inputs]))
                 return None if again else derive_together(spark, tasks)
 
         return _or_none(lambda: self._recovery.carry_out(work))
@@ -152,6 +155,7 @@ class SparkEngine:
 
         def work(again: bool) -> Provenance:
             with self.request(task.step.dataset) as spark:
+                self._session.check_workers(_files_of(task.step.inputs))
                 step = _afresh(task.step) if again else task.step
                 return trace(spark, replace(task, step=step))
 
@@ -163,6 +167,7 @@ class SparkEngine:
 
         def work(again: bool) -> EngineResult:
             with self.request(task.dataset) as spark:
+                self._session.check_workers([reached.file])
                 now = _afresh(reached) if again else reached
                 bad = BadRecords(now)
                 set_up(spark, [now])
@@ -183,6 +188,7 @@ class SparkEngine:
 
         def work(again: bool) -> Sequence[EngineResult] | None:
             with self.request(tasks[0].dataset) as spark:
+                session.check_workers([each.file for each in reached])
                 return None if again else merge_together(spark, reached)
 
         return _or_none(lambda: self._recovery.carry_out(work))
@@ -275,8 +281,13 @@ def _or_none(work: Callable[[], Done | None]) -> Done | None:
     """What is wrong with work done together is told by the one part of it that is to blame."""
     try:
         return work()
-    except Exception:
+    except Exception as error:
+        fell_back(__name__, "the parts of a job are done one by one", error)
         return None
+
+
+def _files_of(inputs: Iterable[InputSlices]) -> set[Path]:
+    return {file for each in inputs for file in each.files}
 
 
 def _afresh(task: Task) -> Task:
@@ -326,21 +337,28 @@ def _from_run_time(
     error: Exception, dataset: str, transform: TransformSql | None
 ) -> QueryError | None:
     """An error that the data caused while a query ran; `None` for anything else."""
-    from pyspark.errors import PySparkException
-
-    if not isinstance(error, PySparkException):
-        return None
-    condition = str(error.getCondition() or "")
-    if not condition:
+    fault = fault_of(error)
+    if fault is None or (fault.condition is None and transform is None):
         return None
     steps = (transform.queries or ()) if transform is not None else ()
     # The settings that Spark goes on to recommend are pinned.
-    text = re.split(r"SQLSTATE|If necessary,? set", message(error))[0]
+    text = re.split(r"SQLSTATE|If necessary,? set", fault.text)[0]
+    notes = ["the query is valid, but a record of the input makes it fail"]
+    if fault.reason is not None and fault.reason not in text:
+        notes.append(fault.reason)
     return QueryError(
-        text.removeprefix(f"[{condition}] ").rstrip(". "),
+        text.removeprefix(f"[{fault.condition}] ").rstrip(". "),
         code="E0517",
         location=place_at_run_time(error, [step.query for step in steps]),
         dataset=dataset,
-        notes=("the query is valid, but a record of the input makes it fail",),
-        help="filter such records out, or use a form that gives NULL, such as try_cast",
+        notes=tuple(notes),
+        help=_MALFORMED
+        if (fault.condition or "").startswith("MALFORMED_RECORD")
+        else "filter such records out, or use a form that gives NULL, such as try_cast",
     )
+
+
+_MALFORMED = (
+    "leave out the option 'mode' (what cannot be read is NULL then), use try_parse_json in place "
+    "of parse_json, or filter such records out"
+)

@@ -27,7 +27,8 @@ _FIRST = 0xE000
 
 def with_names(sql: str) -> tuple[str, dict[str, str]]:
     """The query with other words of the same length for such names, and what they stand for."""
-    words = words_of(sql, '"')
+    # With texts: the word between two of them is no name.
+    words = words_of(sql, '"', texts=True)
     found: dict[str, str] = {}
     text = sql
     for n, word in enumerate(words):

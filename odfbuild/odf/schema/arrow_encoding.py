@@ -42,8 +42,11 @@ _KINDS = {
 }
 
 
+IN_BUFFERS = (DataTypeString, DataTypeBinary, DataTypeList)
+"""Types whose values have a buffer of their own, which may be laid out in several ways."""
+
 _TYPES = {
-    BUFFER: (DataTypeString, DataTypeBinary, DataTypeList),
+    BUFFER: IN_BUFFERS,
     DATE: (DataTypeDate,),
     DECIMAL: (DataTypeDecimal,),
 }

@@ -49,6 +49,7 @@ from odfbuild.odf.schema.arrow_encoding import (
     BUFFER,
     DATE,
     DECIMAL,
+    IN_BUFFERS,
     encoding_of,
 )
 from odfbuild.odf.schema.arrow_raw import UnsupportedSchemaError, read_raw
@@ -240,7 +241,11 @@ def arrow_form(schema: DataSchema, layouts: Layouts = _DEFAULT) -> arrow.Schema:
 def _arrow_field(field: DataField, layouts: Layouts) -> arrow.Field:
     try:
         kind, nullable = _unwrap(field.type)
-        found = _arrow_type(kind, encoding_of(field.extra) or {}, layouts)
+        encoding = encoding_of(field.extra) or {}
+        if BUFFER in encoding and not isinstance(kind, IN_BUFFERS):
+            # As in the reference: a reader that lays values out otherwise would miss them.
+            raise UnsupportedSchemaError(f"{kind.KIND} has no '{BUFFER}'")
+        found = _arrow_type(kind, encoding, layouts)
     except UnsupportedSchemaError as error:
         raise UnsupportedSchemaError(f"column '{field.name}': {error}") from None
     return arrow.Field(field.name, found, nullable, _to_metadata(field.extra))

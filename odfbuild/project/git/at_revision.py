@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odfbuild.errors import PlanError
 from odfbuild.project.config import FILE
@@ -94,15 +94,13 @@ def _changed_files(
     repo: Repo, before: Commit, after: Commit | None, prefix: PurePosixPath
 ) -> set[str]:
     """Paths below `prefix` that differ or that Git does not know, relative to it."""
-    base = None if prefix == PurePosixPath() else str(prefix)
+    sides = [each.hexsha for each in (before, after) if each is not None]
+    below = [] if prefix == PurePosixPath() else [str(prefix)]
     # Renames come as one file that goes and one that comes: where a definition lies says nothing.
-    options: dict[str, Any] = {"paths": base, "no_renames": True}
-    found = {
-        path
-        for each in before.diff(after, **options)
-        for path in (each.a_path, each.b_path)
-        if path is not None
-    }
+    said = repo.git(literal_pathspecs=True).diff(
+        "--name-only", "-z", "--no-renames", "--no-ext-diff", *sides, "--", *below
+    )
+    found = set(filter(None, said.split("\0")))
     if after is None:
         found.update(repo.untracked_files)
     return {

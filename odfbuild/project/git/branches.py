@@ -46,7 +46,7 @@ def _ended(repo: Repo, names: Collection[str], *, fetch: bool) -> dict[str, str]
     there = _on_remotes(repo) if fetch else None
     known = there is not None or _has_all(repo)
     current = None if repo.head.is_detached else repo.active_branch.name
-    line_of_head = set(repo.git.rev_list("--first-parent", "HEAD").split())
+    line_of_head = set(repo.git.rev_list("--first-parent", "HEAD", "--").split())
     found = {}
     for name in names:
         alive = tips.get(name, []) if there is None else ["?"] if name in there else []

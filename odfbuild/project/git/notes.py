@@ -83,7 +83,7 @@ def anchors(repo: Repo, project: str) -> list[Anchor]:
     if not repo.head.is_valid():
         return []
     said = repo.git.log(
-        "--reverse", "--topo-order", f"--notes={REF}", f"--format={_FIELDS}%N", "HEAD"
+        "--reverse", "--topo-order", f"--notes={REF}", f"--format={_FIELDS}%N", "HEAD", "--"
     )
     found = []
     for record in said.split("\x1e")[1:]:
@@ -140,11 +140,13 @@ def commit_of_line(repo: Repo, file: str, line: int | None) -> CommitInfo | None
         if line is None:
             said = repo.git.log("-1", f"--format={_FIELDS}", "HEAD", "--", f"{top}/{file}")
         else:
-            blamed = repo.git.blame("--porcelain", f"-L{line},{line}", "--", f"{top}/{file}")
+            blamed = repo.git.blame(
+                "--porcelain", "--no-textconv", f"-L{line},{line}", "--", f"{top}/{file}"
+            )
             commit = blamed.split(maxsplit=1)[0]
             if not commit.strip("0"):
                 return None
-            said = repo.git.log("-1", f"--format={_FIELDS}", commit)
+            said = repo.git.log("-1", f"--format={_FIELDS}", commit, "--")
     except GitCommandError:
         return None
     fields = said.split("\x1e")[-1].split("\x1f")
@@ -155,7 +157,7 @@ def history(repo: Repo) -> list[str]:
     """Hashes of all commits that lead here, none before one that it came from."""
     if not repo.head.is_valid():
         return []
-    return str(repo.git.rev_list("--reverse", "--topo-order", "HEAD")).split()
+    return str(repo.git.rev_list("--reverse", "--topo-order", "HEAD", "--")).split()
 
 
 def _commit(fields: list[str]) -> CommitInfo:

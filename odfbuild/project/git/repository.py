@@ -1,4 +1,12 @@
-"""The Git repository around a project."""
+"""The Git repository around a project, and the only place that says how Git is started.
+
+Git runs programs that configuration names: to notice changed files, to check signatures, as hooks.
+That of the clone and of the machine is trusted; what a pull request brings is not, and it can bring
+a folder that looks like a repository. So the repository is the one whose `.git` is nearest above
+the project, which no commit can contain, and Git starts beside that `.git`.
+Git is not told where that folder is (GIT_DIR), because it looks at the owner of a repository
+(`safe.directory`) only if it finds it itself.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +26,27 @@ NOTES = "refs/notes/odfbuild"
 """Where notes of ours lie."""
 
 
+BRANCHES = "refs/odfbuild/branches/"
+"""What branches of datasets are shared by, followed by the name of one."""
+
+_ALWAYS = (
+    # A folder that looks like a repository is none.
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    # Looking at commits does not check them, which starts `gpg.program`.
+    "log.showSignature=false",
+)
+_READING = (*_ALWAYS, f"core.hooksPath={os.devnull}")
+_ATTRIBUTES = "GIT_ATTR_NOSYSTEM"
+
+
 @contextmanager
 def repository(root: Path, purpose: str) -> Iterator[Repo]:
-    """The repository that holds the folder `root`; `PlanError` E0341 says `purpose` without one."""
+    """The repository that holds the folder `root`; `PlanError` E0341 says `purpose` without one.
+
+    Whatever Git is asked through it starts no hooks and no other programs, but for the filters that
+    the clone configures; `as_configured` is for what changes the repository.
+    """
     try:
         from git import InvalidGitRepositoryError, Repo
     except ImportError:
@@ -28,8 +54,13 @@ def repository(root: Path, purpose: str) -> Iterator[Repo]:
         raise PlanError(
             f"the program git is not installed, so {purpose}", code="E0341", help="install Git"
         ) from None
+    top = top_of(root)
+    git = top / ".git"
     try:
-        repo = Repo(root, search_parent_directories=True)
+        # Of a work tree or a submodule it is a file, which GitPython looks for beside others.
+        repo = Repo(git if git.is_dir() else top, expand_vars=False)
+        if not git.exists():
+            raise InvalidGitRepositoryError
     except InvalidGitRepositoryError:
         raise PlanError(
             f"{root} is not in a Git repository, so {purpose}",
@@ -37,12 +68,29 @@ def repository(root: Path, purpose: str) -> Iterator[Repo]:
             help="`git init` makes one",
         ) from None
     with repo:
-        yield repo
+        _start_with(repo, _READING)
+        with repo.git.custom_environment(**{_ATTRIBUTES: "1"}):
+            yield repo
+
+
+@contextmanager
+def as_configured(repo: Repo) -> Iterator[None]:
+    """Git runs the hooks that the clone configures, as for the commands of its user."""
+    _start_with(repo, _ALWAYS)
+    try:
+        with repo.git.custom_environment(**{_ATTRIBUTES: "0"}):
+            yield
+    finally:
+        _start_with(repo, _READING)
+
+
+def _start_with(repo: Repo, settings: tuple[str, ...]) -> None:
+    repo.git.set_persistent_git_options(no_pager=True, c=settings)
 
 
 @contextmanager
 def signed(repo: Repo) -> Iterator[None]:
-    """Git signs as it is configured, and as odfbuild where nobody told it who it is, as in CI."""
+    """Git works `as_configured`, and as odfbuild where nobody told it who it is, as in CI."""
     with repo.config_reader() as config:
         known = config.has_option("user", "email") or "GIT_AUTHOR_EMAIL" in os.environ
     names = (
@@ -54,7 +102,7 @@ def signed(repo: Repo) -> Iterator[None]:
             for what, value in (("NAME", "odfbuild"), ("EMAIL", "odfbuild@localhost"))
         }
     )
-    with repo.git.custom_environment(LC_ALL="C", **names):
+    with as_configured(repo), repo.git.custom_environment(LC_ALL="C", **names):
         yield
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from odfbuild.engine.sql_words import Word, words_of
+from odfbuild.engine.sql_words import Quote, Word, words_of
 from odfbuild.odf.model import SetTransform, SqlQueryStep
 from odfbuild.project.lint.flaw import Flaw, Path
 from odfbuild.project.model import Definition
 
 _COPIES = 3
+_FROM_LOCAL = ("to_utc_timestamp", "convert_timezone")
+"""Functions that make instants of local times."""
 _WORTH_A_TEMPLATE = 20
 """Words of a query below which a template would not be shorter."""
+
+_STANDARD = frozenset(("datafusion", "risingwave"))
+"""Engines that write names in double quotes."""
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b")
 
@@ -24,11 +30,13 @@ def flaws_of_query(definition: Definition) -> Iterator[Flaw]:
         if isinstance(event, SetTransform):
             path: Path = ("metadata", index)
             steps = event.transform.queries or ()
-            words = [words_of(step.query) for step in steps]
+            quote: Quote = '"' if event.transform.engine.lower() in _STANDARD else "`"
+            words = [words_of(step.query, quote) for step in steps]
             yield from _unused_inputs(event, words, path)
             yield from _unused_steps(steps, words, path)
             for number, each in enumerate(words):
                 yield from _stars(each, event, number, path)
+                yield from _local_times(each, number, path)
 
 
 def _unused_inputs(
@@ -75,6 +83,20 @@ def _stars(words: Sequence[Word], event: SetTransform, number: int, path: Path) 
                 "select-star",
                 "`*` takes all columns of an input, including columns added later",
                 "name the columns: system columns of an input are not allowed in a result",
+                (*path, "transform"),
+                (number, word.line, word.column),
+            )
+
+
+def _local_times(words: Sequence[Word], number: int, path: Path) -> Iterator[Flaw]:
+    for word, following in pairwise(words):
+        if word.name in _FROM_LOCAL and following.text == "(":
+            yield Flaw(
+                "local-time",
+                f"`{word.name}` moves a local time that clocks never showed, and takes the earlier "
+                "instant of one that they showed twice",
+                "read times with the name of their zone from the source, where both are refused, "
+                "or with their offset",
                 (*path, "transform"),
                 (number, word.line, word.column),
             )

@@ -73,6 +73,15 @@ class Declared:
             yield Sql(name, query), ("sql", name)
 
 
+def referred_to(declared: Iterable[Declared], name: str) -> dict[str, Path]:
+    """The datasets whose columns the checks of a dataset refer to, each with the place of one."""
+    found: dict[str, Path] = {}
+    for asked in checks_of(declared, name):
+        if isinstance(asked.check, Relationship) and asked.check.to.lower() != name.lower():
+            found.setdefault(asked.check.to, asked.path)
+    return found
+
+
 def checks_of(declared: Iterable[Declared], name: str) -> tuple[Asked, ...]:
     """The checks of a dataset: those of all entries that match."""
     return tuple(

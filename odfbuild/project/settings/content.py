@@ -31,6 +31,17 @@ Storage = Annotated[
     ),
 ]
 
+# What stands behind `$` refuses the line break that it lets pass in Python.
+PROJECT_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)"
+ProjectName = Annotated[
+    str,
+    Fits(
+        pattern=PROJECT_NAME,
+        examples=["flights", "flights-2026"],
+        description="Name of the project: letters, digits, `.`, `_` and `-`, at most 100",
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
@@ -44,7 +55,7 @@ class Environment:
 class Content:
     """The settings of a project."""
 
-    name: Name = setting()
+    name: ProjectName = setting()
     datasets_folder: str = setting("datasets", "Folder of the definitions", key="datasets")
     state_folder: str = setting(
         "chains", "Folder of the metadata chains and their data", key="state"

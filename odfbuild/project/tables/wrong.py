@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfbuild.errors import Location
     from odfbuild.project.settings.content import Content
 
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _ONLY_FOR: dict[str, tuple[FormatName, ...]] = {
     "indices": ("kartothek",),
     "group": ("kartothek",),
@@ -45,7 +45,7 @@ def wrong_tables(content: Content, text: str, file: str) -> Iterator[ProjectErro
                 )
         for key in ("name", "group"):
             value = getattr(entry, key)
-            if value is not None and not _NAME.search(value.replace(PLACEHOLDER, "x")):
+            if value is not None and not _NAME.fullmatch(value.replace(PLACEHOLDER, "x")):
                 yield ProjectError(
                     f"'{value}' cannot be the name of a table: names have letters, digits, '-', "
                     "'.' and '_', and {dataset} for that of the dataset",

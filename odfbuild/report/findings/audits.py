@@ -7,7 +7,8 @@ from typing import Any
 
 from odfbuild.engine.audit import Violation
 from odfbuild.errors import Location
-from odfbuild.report.forms.words import escaped, paint
+from odfbuild.report.forms.markdown import code, escaped
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 Found = Mapping[str, Sequence[Violation]]
@@ -47,7 +48,7 @@ def audits_markdown(found: Found, placed: Placed) -> str:
     if not found:
         return NO_CHECKS
     rows = [
-        f"| `{name}` | {_severity(each)} | {escaped(str(each.check))} | {each.count:,} "
+        f"| {code(name)} | {_severity(each)} | {escaped(str(each.check))} | {each.count:,} "
         f"| {escaped(str(placed(each.path) or ''))} |"
         for name, violations in found.items()
         for each in violations

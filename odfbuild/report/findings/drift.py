@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.plan.drift import ChainDrift, DriftKind
-from odfbuild.report.forms.words import escaped, paint, sentence
+from odfbuild.report.forms.markdown import code, escaped, sentence
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def render_drift_markdown(found: Drifted) -> str:
     if found.drifts:
         lines += ["| | dataset | drift of | what | what to do |", "| --- | --- | --- | --- | --- |"]
         lines += [
-            f"| `{SIGN}` | `{drift.dataset}` | {escaped(label(drift))} | {sentence(drift.message)} "
+            f"| {code(SIGN)} | {code(drift.dataset)} | {escaped(label(drift))} "
+            f"| {sentence(drift.message)} "
             f"| {sentence(drift.help)} |"
             for drift in found.drifts
         ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from odfbuild.authoring.linting import Finding
 from odfbuild.report.errors import render_place
+from odfbuild.report.forms.visible import visible
 from odfbuild.wording import count
 
 _YELLOW, _RED, _GREEN, _BOLD, _OFF = "\x1b[33;1m", "\x1b[31;1m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
@@ -44,12 +45,12 @@ def findings_to_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def _render(finding: Finding, color: bool) -> str:
     def paint(style: str, text: str) -> str:
-        return f"{style}{text}{_OFF}" if color else text
+        return f"{style}{visible(text)}{_OFF}" if color else visible(text)
 
     word, style = _WORDS[finding.level]
     rule = f"{finding.rule.code} {finding.rule.name}".rstrip()
     head = paint(style, f"{word}[{rule}]")
     lines = [f"{head}: {paint(_BOLD, finding.message)}", *render_place(finding.place, color)]
-    lines += [f"  = note: {note}" for note in finding.notes]
-    lines.append(f"{paint(_GREEN, 'help')}: {finding.help}")
+    lines += [f"  = note: {visible(note)}" for note in finding.notes]
+    lines.append(f"{paint(_GREEN, 'help')}: {visible(finding.help)}")
     return "\n".join(lines) + "\n"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from odfbuild.errors import Location
 from odfbuild.report.errors import error_to_data
+from odfbuild.report.forms.markdown import code, escaped
 from odfbuild.report.forms.table import render_table
-from odfbuild.report.forms.words import escaped, paint
+from odfbuild.report.forms.words import paint
 from odfbuild.wording import count
 
 if TYPE_CHECKING:
@@ -77,17 +78,17 @@ def unit_tests_markdown(outcomes: Sequence[Outcome]) -> str:
     for each in outcomes:
         if each.passed:
             continue
-        name = f"`{each.test.dataset}`: {escaped(each.test.name)}"
+        name = f"{code(each.test.dataset)}: {escaped(each.test.name)}"
         parts.append(f"#### {name}\n\n{escaped(f'{each.place}{_step(each)}')}")
         if each.error is not None:
             parts += [f"{part.code}: {escaped(part.message)}" for part in each.error.apart()]
         if each.difference:
             lines = [
-                _row("", *_columns(each.difference)),
+                _row("", *map(escaped, _columns(each.difference))),
                 "|" + " --- |" * (len(_columns(each.difference)) + 1),
             ]
             lines += [
-                _row(f"`{sign}`", *map(escaped, row))
+                _row(code(sign), *map(escaped, row))
                 for sign, row in islice(_rows(each.difference), SHOWN)
             ]
             hidden = _hidden(each.difference)

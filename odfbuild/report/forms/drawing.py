@@ -1,16 +1,19 @@
 """A small graph of datasets as a drawing in a page, without scripts. Pure.
 
-Inputs stand left of those that read them. Colours come from classes, so that a page may set them;
-without a style sheet the drawing is black on white.
+Inputs stand left of those that read them, in columns. A line that leads past columns crosses each
+level, in a lane of its own between the boxes. Colours come from classes, so that a page may set
+them; without a style sheet the drawing is black on white.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 _CHARACTER, _HEIGHT, _BETWEEN, _GAP, _MARGIN = 7.3, 30, 14, 56, 8
+_LANE = 2
 _LONGEST = 34
 
 
@@ -31,21 +34,24 @@ def draw(nodes: Sequence[Node], inputs: Mapping[str, Iterable[str]], about: str)
         name: [each for each in dict.fromkeys(inputs.get(name, ())) if each in names]
         for name in (node.name for node in nodes)
     }
-    columns = _columns(edges)
+    depth = _depths(edges)
+    links = {link for name in edges for source in edges[name] for link in _way(source, name, depth)}
+    columns = _columns(depth, links)
     by_name = {each.name: each for each in nodes}
-    places: dict[str, tuple[float, float, float]] = {}
+    heights = [sum(_height(each) + _BETWEEN for each in column) for column in columns]
+    places: dict[Stop, tuple[float, float, float]] = {}
     x = float(_MARGIN)
-    tallest = max(map(len, columns), default=0)
-    for column in columns:
-        width = max(len(_label(each)) for each in column) * _CHARACTER + 20
-        y = _MARGIN + (tallest - len(column)) * (_HEIGHT + _BETWEEN) / 2
-        for name in column:
-            places[name] = (x, y, width)
-            y += _HEIGHT + _BETWEEN
-        x += width + _GAP
-    size = max(x - _GAP + _MARGIN, 1), tallest * (_HEIGHT + _BETWEEN) + _MARGIN
-    lines = [_line(places[source], places[name]) for name in edges for source in edges[name]]
-    boxes = [_box(by_name[name], places[name]) for name in places]
+    for column, height in zip(columns, heights, strict=True):
+        width = max(len(_label(each)) for each in column if isinstance(each, str))
+        y = _MARGIN + (max(heights) - height) / 2
+        for stop in column:
+            places[stop] = (x, y, width * _CHARACTER + 20)
+            y += _height(stop) + _BETWEEN
+        x += width * _CHARACTER + 20 + _GAP
+    size = max(x - _GAP + _MARGIN, 1), max(heights, default=0) + _MARGIN
+    lines = [_line(_ends(a, places)[1], _ends(b, places)[0]) for a, b in sorted(links, key=str)]
+    lines += [_line(*_ends(stop, places)) for stop in places if isinstance(stop, Lane)]
+    boxes = [_box(by_name[stop], places[stop]) for stop in places if isinstance(stop, str)]
     return (
         f'<svg class="drawing" role="group" aria-label="{escape(about)}" width="{size[0]:.0f}" '
         f'height="{size[1]:.0f}" viewBox="0 0 {size[0]:.0f} {size[1]:.0f}">'
@@ -53,8 +59,24 @@ def draw(nodes: Sequence[Node], inputs: Mapping[str, Iterable[str]], about: str)
     )
 
 
-def _columns(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Names by how far they are from the left, each column ordered by where its inputs stand."""
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Where lines from a dataset lead through a column."""
+
+    source: str
+    column: int
+
+
+Stop = str | Lane
+"""What stands in a column: a dataset by its name, or a lane."""
+
+
+def _height(stop: Stop) -> int:
+    return _LANE if isinstance(stop, Lane) else _HEIGHT
+
+
+def _depths(edges: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The column of each name, without gaps."""
     depth = dict.fromkeys(edges, 0)
     # Each round moves readers right of their inputs; what reads itself in a circle stops moving.
     for _ in range(len(edges)):
@@ -65,26 +87,52 @@ def _columns(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
                 depth[name], moved = wanted, True
         if not moved:
             break
-    columns: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for name, place in depth.items():
-        columns[place].append(name)
-    rank: dict[str, float] = {}
+    columns = {place: number for number, place in enumerate(sorted(set(depth.values())))}
+    return {name: columns[place] for name, place in depth.items()}
+
+
+def _way(source: str, reader: str, depth: Mapping[str, int]) -> Iterator[tuple[Stop, Stop]]:
+    """Each step of a line, by way of the lanes of its source."""
+    between = (Lane(source, column) for column in range(depth[source] + 1, depth[reader]))
+    yield from pairwise([source, *between, reader])
+
+
+def _columns(depth: Mapping[str, int], links: Iterable[tuple[Stop, Stop]]) -> list[list[Stop]]:
+    """What stands in each column, ordered by where the lines come from."""
+    before: dict[Stop, list[Stop]] = {}
+    for a, b in links:
+        before.setdefault(b, []).append(a)
+    columns: list[list[Stop]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    stops: list[Stop] = [*depth, *(each for each in before if isinstance(each, Lane))]
+    for stop in stops:
+        columns[stop.column if isinstance(stop, Lane) else depth[stop]].append(stop)
+    rank: dict[Stop, float] = {}
     for column in columns:
         around = {
-            name: [rank[each] for each in edges[name] if each in rank] or [0.0] for name in column
+            stop: [rank[each] for each in before.get(stop, ()) if each in rank] or [0.0]
+            for stop in column
         }
-        column.sort(key=lambda name: (sum(around[name]) / len(around[name]), name))
-        rank |= {name: (place + 1) / (len(column) + 1) for place, name in enumerate(column)}
-    return [column for column in columns if column]
+        column.sort(key=lambda stop: (sum(around[stop]) / len(around[stop]), str(stop)))
+        rank |= {stop: (place + 1) / (len(column) + 1) for place, stop in enumerate(column)}
+    return columns
 
 
 def _label(name: str) -> str:
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
-def _line(source: tuple[float, float, float], reader: tuple[float, float, float]) -> str:
-    x1, y1 = source[0] + source[2], source[1] + _HEIGHT / 2
-    x2, y2 = reader[0], reader[1] + _HEIGHT / 2
+Point = tuple[float, float]
+
+
+def _ends(stop: Stop, places: Mapping[Stop, tuple[float, float, float]]) -> tuple[Point, Point]:
+    """Where lines reach what stands in a column, and where they leave it."""
+    x, y, width = places[stop]
+    level = y + _height(stop) / 2
+    return (x, level), (x + width, level)
+
+
+def _line(start: Point, end: Point) -> str:
+    (x1, y1), (x2, y2) = start, end
     middle = (x1 + x2) / 2
     return (
         f'<path class="edge" fill="none" stroke="#888" d="M{x1:.0f} {y1:.0f}'

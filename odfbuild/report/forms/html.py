@@ -7,16 +7,20 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.project.resources import template_text
+from odfbuild.report.forms.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
 def render_page(template: str, filters: Mapping[str, Callable[..., Any]], **values: Any) -> str:
-    """The page that a template of `templates/report` makes of `values`."""
+    """The page that a template of `templates/report` makes of `values`.
+
+    It shows all characters in the order in which they stand in a value.
+    """
     environment = _environment()
     environment.filters |= filters
-    return environment.get_template(template).render(values)
+    return visible(environment.get_template(template).render(values))
 
 
 @cache

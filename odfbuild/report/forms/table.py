@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfbuild.report.forms.words import escaped
+from odfbuild.report.forms.markdown import escaped
+from odfbuild.report.forms.visible import visible
 
 WIDEST = 40
 """Cells are cut after so many characters."""
@@ -38,5 +39,5 @@ def markdown_table(
 
 
 def _cut(cell: str) -> str:
-    flat = cell.replace("\n", "\\n")
+    flat = visible(cell.replace("\n", "\\n"))
     return flat if len(flat) <= WIDEST else flat[: WIDEST - 1] + "…"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from odfbuild.odf.multihash import Multihash
+from odfbuild.report.forms.visible import visible
 from odfbuild.wording import count
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
-
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#&]")
 
 COLORS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "dim": 2}
 
@@ -40,24 +37,8 @@ def short(block: Multihash | None) -> str:
 
 
 def paint(text: str, color: str | None, *, on: bool) -> str:
-    """`text` in a colour if colours are on."""
-    return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if on and color else text
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    return _SPECIAL.sub(lambda match: "\\" + match[0], text).replace("\n", " ")
-
-
-def sentence(text: str) -> str:
-    """A sentence of ours in Markdown: what stands between backticks is code, the rest is text."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:
-        return escaped(text)
-    return "".join(
-        f"`{part.replace('|', chr(92) + '|')}`" if number % 2 else escaped(part)
-        for number, part in enumerate(parts)
-    )
+    """`text` in a colour if colours are on; it cannot bring any of its own."""
+    return f"\x1b[{COLORS[color]}m{visible(text)}\x1b[0m" if on and color else text
 
 
 def behind_window(records: int, of: str = "") -> str:

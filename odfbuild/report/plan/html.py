@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from odfbuild.inspect.data_diff.model import Comparison
-from odfbuild.plan.model import Plan
+from odfbuild.plan.model import Action, DatasetPlan, Plan
 from odfbuild.plan.saved import SavedPlan
 from odfbuild.report.errors import render_error
 from odfbuild.report.forms.drawing import Node, draw
@@ -25,9 +25,15 @@ def render_html(saved: SavedPlan, records: Comparison | None = None) -> str:
         {"error_text": lambda error: render_error(error).rstrip()},
         plan=rows,
         drawing=_drawing(saved.plan, {row.name for row in rows.rows}),
+        legend=[each for each in Action if each in {d.actions[0] for d in _affected(saved.plan)}],
         saved=saved,
         records=None if records is None else page_values(records),
     )
+
+
+def _affected(plan: Plan) -> list[DatasetPlan]:
+    """The datasets that something happens to."""
+    return [each for each in plan.datasets if each.actions]
 
 
 def _drawing(plan: Plan, rows: Set[str]) -> str | None:
@@ -35,11 +41,11 @@ def _drawing(plan: Plan, rows: Set[str]) -> str | None:
 
     Those that have a row of their own lead to it.
     """
-    affected = {each.name: each for each in plan.datasets if each.actions}
-    if not 1 < len(affected) <= _DRAWN:
+    drawn = {each.name: each for each in _affected(plan)}
+    if not 1 < len(drawn) <= _DRAWN:
         return None
-    inputs = {name: each.inputs for name, each in affected.items()}
-    around = [name for names in inputs.values() for name in names if name not in affected]
+    inputs = {name: each.inputs for name, each in drawn.items()}
+    around = [name for names in inputs.values() for name in names if name not in drawn]
     nodes = [
         Node(
             name=name,
@@ -47,7 +53,7 @@ def _drawing(plan: Plan, rows: Set[str]) -> str | None:
             classes=each.actions[0].name.lower(),
             note=", ".join(action.name.lower() for action in each.actions),
         )
-        for name, each in affected.items()
+        for name, each in drawn.items()
     ]
     nodes += [Node(name=name, note="nothing happens to it") for name in dict.fromkeys(around)]
     if len(nodes) > 2 * _DRAWN:

@@ -13,9 +13,18 @@ from odfbuild.plan.saved import SavedPlan
 from odfbuild.project.settings.owners import Ownership, owners_of
 from odfbuild.report.errors import render_error
 from odfbuild.report.findings.drift import SIGN, label
-from odfbuild.report.forms.markdown import BUDGET, fenced, fitting, left_out, marker, size
+from odfbuild.report.forms.markdown import (
+    BUDGET,
+    code,
+    escaped,
+    fenced,
+    fitting,
+    left_out,
+    marker,
+    sentence,
+    size,
+)
 from odfbuild.report.forms.rows import EventView, Row
-from odfbuild.report.forms.words import escaped, sentence
 from odfbuild.report.plan.view import PlanView, view
 from odfbuild.report.records.data_diff.markdown import data_diff_lines
 from odfbuild.wording import count
@@ -66,7 +75,8 @@ def render_markdown(
 
 def _drift(seen: PlanView, room: int) -> list[str]:
     lines = [
-        f"- `{SIGN}` `{each.dataset}` drift of {escaped(label(each))}: {sentence(each.message)}"
+        f"- {code(SIGN)} {code(each.dataset)} drift of {escaped(label(each))}: "
+        f"{sentence(each.message)}"
         for each in seen.drift
     ]
     shown, _ = fitting(lines, room)
@@ -77,7 +87,7 @@ def _drift(seen: PlanView, room: int) -> list[str]:
 def _external(seen: PlanView, room: int) -> list[str]:
     """Datasets of others, first those that somebody has to pull."""
     lines = [
-        f"- `{each.sign}` `{each.name}` {escaped(each.what)}"
+        f"- {code(each.sign)} {code(each.name)} {escaped(each.what)}"
         for each in sorted(seen.external, key=lambda each: each.sign)
     ]
     shown, _ = fitting(lines, room)
@@ -91,7 +101,7 @@ def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[st
     for row in seen.rows:
         for owner in owners_of(declared, row.name):
             found.setdefault(owner, []).append(row.name)
-    lines = [f"- `{owner}`: {_some(names)}" for owner, names in sorted(found.items())]
+    lines = [f"- {code(owner)}: {_some(names)}" for owner, names in sorted(found.items())]
     shown, _ = fitting(lines, room)
     more = left_out(len(lines) - len(shown), "more owner")
     return ["Owners:", "", *shown, *more, ""] if lines else []
@@ -99,7 +109,7 @@ def _owners(seen: PlanView, declared: Sequence[Ownership], room: int) -> list[st
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {count(len(names) - 3, 'more dataset')}" if len(names) > 3 else ""
-    return ", ".join(f"`{name}`" for name in names[:3]) + more
+    return ", ".join(code(name) for name in names[:3]) + more
 
 
 def _head(seen: PlanView, saved: SavedPlan) -> list[str]:
@@ -111,18 +121,18 @@ def _revision(saved: SavedPlan) -> str:
     if saved.git is None:
         return ""
     state = ", with changes that are not committed" if saved.git["dirty"] else ""
-    return f", at commit `{saved.git['commit'][:7]}`{state}"
+    return f", at commit {code(saved.git['commit'][:7])}{state}"
 
 
 def _tail(seen: PlanView, saved: SavedPlan) -> list[str]:
     lines = [f"{escaped(note)}  " for note in (*seen.notes, *seen.publishing)]
-    return [*lines, f"{escaped(seen.closing)}  ", f"Plan `{saved.digest}`", ""]
+    return [*lines, f"{escaped(seen.closing)}  ", f"Plan {code(saved.digest)}", ""]
 
 
 def _table_row(row: Row, columns: int) -> str:
-    then = f"; then `{row.then[0].value}` {escaped(row.then[1])}" if row.then else ""
-    where = f"`{place}`" if (place := _place(row)) else ""
-    cells = [f"`{row.sign}`", f"`{row.name}`", f"{escaped(row.what)}{then}", where]
+    then = f"; then {code(row.then[0].value)} {escaped(row.then[1])}" if row.then else ""
+    where = code(_place(row) or "")
+    cells = [code(row.sign), code(row.name), f"{escaped(row.what)}{then}", where]
     return _line(cells[:columns])
 
 
@@ -144,18 +154,21 @@ def _details(row: Row) -> str:
     for event in row.events:
         lines += _event(event)
     if row.same_as:
-        lines += [f"{str(row.likeness).capitalize()} as `{row.same_as}`, from `{row.place}`.", ""]
+        like, place = str(row.likeness).capitalize(), code(row.place or "")
+        lines += [f"{like} as {code(row.same_as)}, from {place}.", ""]
     items = [*row.notes, *row.reasons]
     lines += [f"- {escaped(item)}" for item in items]
     if not lines:
         return ""
-    return "\n".join([f"**`{row.sign} {row.name}`**", "", *lines, *([""] if items else [])])
+    return "\n".join(
+        [f"**{code(f'{row.sign} {row.name}')}**", "", *lines, *([""] if items else [])]
+    )
 
 
 def _event(event: EventView) -> list[str]:
-    place = f" in `{event.place}`" if event.place else ""
+    place = f" in {code(event.place)}" if event.place else ""
     return [
-        event.title or f"{event.kind}{place}",
+        escaped(event.title or event.kind) + place,
         "",
         *(fenced("diff", event.diff) if event.diff else []),
     ]

@@ -6,7 +6,7 @@ that no reader sees another plan than the others. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import islice
 from typing import Any, overload
@@ -204,6 +204,7 @@ def _row(
             *_columns(dataset),
             *readers.of(dataset),
             *_mode(dataset),
+            *_checked_against(dataset),
             *_vintage(dataset),
             *(_windows(windows) if windows else ()),
             *((_start(action, start),) if start else ()),
@@ -217,6 +218,12 @@ def _row(
         ),
         causes=tuple(_causes(dataset)),
     )
+
+
+def _checked_against(dataset: DatasetPlan) -> Iterator[str]:
+    """What is built first because its values are needed to check the new records."""
+    if dataset.checked_against and {Action.RUN, Action.POLL} & {*dataset.actions}:
+        yield f"waits for {', '.join(dataset.checked_against)}, to which its checks refer"
 
 
 def _what(dataset: DatasetPlan, action: Action | None) -> str:

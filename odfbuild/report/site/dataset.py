@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.odf.model import AddPushSource, SetPollingSource, SetTransform
@@ -35,6 +35,9 @@ _CELL = 200
 _SHOWN_COLUMNS = 100
 """Columns of the sample."""
 
+_USES = 20
+"""Uses of a column."""
+
 _DRAWN = 12
 """Neighbours on either side in the drawing that needs no scripts."""
 
@@ -59,6 +62,7 @@ def dataset_page(standing: Standing, page: Page) -> dict[str, Any]:
         "attachments": attachments,
         "neighbours": _neighbours(standing, page),
         "columns": page.columns[:_COLUMNS],
+        "described": any(each.description for each in page.columns[:_COLUMNS]),
         "lineage": _lineage(page),
         "used": _used(page),
         "points": _thinned(page.points),
@@ -153,24 +157,39 @@ def _lineage(page: Page) -> dict[str, Any] | None:
         for each in origins
     ]
     edges += [
-        [page.name, each.column, reader, column, each.how.value]
-        for reader, told in page.used_by
-        for column, origins in told.columns.items()
+        [page.name, each.column, use.reader, column, each.how.value]
+        for use in page.used_by
+        for column, origins in use.origins.columns.items()
         for each in origins
         if each.dataset == page.name
     ]
     return {"name": page.name, "edges": edges[:2000]} if edges else None
 
 
-def _used(page: Page) -> dict[str, list[tuple[str, str]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeColumn:
+    """A column that is made from another one, in several readers if they are of one template."""
+
+    column: str
+    readers: tuple[str, ...]
+    template: str | None
+
+
+def _used(page: Page) -> dict[str, list[MadeColumn]]:
     """For each column, the columns of readers that are made from it."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for reader, told in page.used_by:
-        for column, origins in told.columns.items():
-            for each in origins:
-                if each.dataset == page.name and len(found.get(each.column, ())) < 20:
-                    found.setdefault(each.column, []).append((reader, column))
-    return found
+    found: dict[str, dict[tuple[str, str], MadeColumn]] = {}
+    for use in page.used_by:
+        for column, origins in use.origins.columns.items():
+            for source in {each.column for each in origins if each.dataset == page.name}:
+                made = found.setdefault(source, {})
+                key = (use.template or use.reader, column)
+                if key in made:
+                    made[key] = replace(made[key], readers=(*made[key].readers, use.reader))
+                elif len(made) < _USES:
+                    made[key] = MadeColumn(
+                        column=column, readers=(use.reader,), template=use.template
+                    )
+    return {source: list(made.values()) for source, made in found.items()}
 
 
 def _thinned(points: Sequence[Point]) -> str | None:

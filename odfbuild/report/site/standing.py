@@ -18,6 +18,7 @@ _TONES = {
     "external": "plain",
     "not pulled": "plain",
     "waiting": "plain",
+    "to be checked": "plain",  # what only apply asks for: it stays so, whatever is done
     "earlier query": "plain",
 }
 """How a status is coloured; all others tell that something is to be done."""

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from odfbuild.ingest.secrets import scrub
@@ -68,26 +69,36 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             socket = WebSocket(scope, receive, send)
-            if not self._is_called_so(socket.headers.get("host", "")):
-                await socket.receive()
-                await socket.send_denial_response(_FOREIGN)
-                return
             await socket.receive()  # the handshake
-            await self._smart(socket)
+            refused = self._refused(socket.headers, scope)
+            if refused is None:
+                await self._smart(socket)
+            else:
+                await socket.send_denial_response(refused)
             return
         request = Request(scope, receive)
-        asked: ASGIApp = _FOREIGN
-        if self._is_called_so(request.headers.get("host", "")):
-            asked = await self._simple(request)
+        asked = self._refused(request.headers, scope) or await self._simple(request)
         await asked(scope, receive, send)
+
+    def _refused(self, headers: Headers, scope: Scope) -> Response | None:
+        """The answer to a request that is none of ours, or does not say where it ends."""
+        if not self._is_called_so(headers.get("host", "")):
+            return PlainTextResponse("This server has another name.\n", 421)
+        if "transfer-encoding" in headers and (
+            "content-length" in headers or scope.get("http_version") == "1.0"
+        ):
+            # A proxy may see another end of it, so nothing behind it is a request (RFC 9112, 6.1).
+            return PlainTextResponse(
+                "Content-Length and Transfer-Encoding exclude each other.\n",
+                400,
+                headers={"Connection": "close"},
+            )
+        return None
 
     def _is_called_so(self, host: str) -> bool:
         """Whether a name leads here on purpose, and not by a foreign entry in the DNS."""
         found = _HOST.fullmatch(host)
         return found is not None and (not self._hosts or found[1].lower() in self._hosts)
-
-
-_FOREIGN = PlainTextResponse("This server has another name.\n", 421)
 
 
 class _Line:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -24,7 +25,7 @@ from odfbuild.odf.multihash import SHA3_256, Multihash
 from odfbuild.odf.signed_head import FILE
 from odfbuild.project.settings.serving import Serving
 from odfbuild.repository.serve.rights import Caller, MalformedToken, Rights, UnknownToken
-from odfbuild.repository.serve.site import Push, Site
+from odfbuild.repository.serve.site import Absent, Push, Site
 from odfbuild.store.dataset import DatasetStore
 from odfbuild.store.files import PENDING, move_file
 from odfbuild.store.storage import ObjectKind
@@ -205,12 +206,14 @@ class Simple:
     async def _take_statement(self, request: Request, alias: str) -> Response:
         """A signature of the head that is there already."""
         length = request.headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > _STATEMENT:
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > _STATEMENT:
             raise Refusal(413, "too large")
         try:
             async with asyncio.timeout(self._limits.idle_seconds):
                 data = await request.body()
             await run_in_threadpool(self._site.vouch, alias, data)
+        except Absent:
+            raise Refusal(404) from None
         except (OdfbuildError, TimeoutError, ClientDisconnect) as error:
             raise Refusal(400, str(error)) from None
         return Response(status_code=200)

@@ -33,6 +33,7 @@ from odfbuild.repository.accept import (
 from odfbuild.repository.contract import ObjectFile, RawBlock
 from odfbuild.repository.dataset_config import read_config
 from odfbuild.repository.history import blocks_behind, local_chain
+from odfbuild.repository.serve.named import NamedObjects
 from odfbuild.repository.signing import sign_head
 from odfbuild.repository.smart.messages import (
     Failure,
@@ -54,6 +55,10 @@ from odfbuild.store.storage import ObjectKind
 
 _WAITING = Waiting(seconds=20)
 _KINDS: tuple[ObjectKind, ...] = ("data", "checkpoints")
+
+
+class Absent(Exception):
+    """There is no dataset of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class Site:
         self._config = config
         self.workspace = config.workspace()
         self._scratch = config.cache / "scratch"
+        self._named = NamedObjects(self.workspace)
         self.pushes: list[Push] = []
         self.draining = False
 
@@ -98,8 +104,11 @@ class Site:
     def object_file(self, store: DatasetStore, kind: ObjectKind, hash: Multihash) -> Path | None:
         """The file of an object, from the storage if need be; `None` when there is none.
 
-        A link could show any file of this machine, so links are no objects.
+        A link could show any file of this machine, so links are no objects. Nor is what the history
+        of this dataset does not refer to: the storage keeps the objects of others, too.
         """
+        if (store, kind, hash) not in self._named:
+            return None
         try:
             file = store.bring(kind, hash)
         except IntegrityError:
@@ -179,10 +188,16 @@ class Site:
         return links
 
     def has(self, alias: str, file: ObjectFile) -> bool:
-        """Whether an object need not be sent."""
+        """Whether an object need not be sent: a push of it waits, or it is the dataset's already.
+
+        Else whoever knows the hash of an object in the storage could make it one of his own.
+        """
         store = self.workspace.dataset(alias)
-        places = (store.object_path(file.kind, file.hash), self.staged(alias, file.kind, file.hash))
-        if any(each.is_file() and each.stat().st_size == file.size for each in places):
+        if _holds(self.staged(alias, file.kind, file.hash), file.size):
+            return True
+        if (store, file.kind, file.hash) not in self._named:
+            return False
+        if _holds(store.object_path(file.kind, file.hash), file.size):
             return True
         return store.storage is not None and store.storage.size(file.kind, file.hash) == file.size
 
@@ -234,11 +249,15 @@ class Site:
                     keep_statement(store, signed)
 
     def vouch(self, alias: str, data: bytes) -> None:
-        """Keep a statement about the head; `IntegrityError` E1081 when its owner did not sign."""
-        state = self.workspace.projection(alias)
-        if state is not None:
-            signed = _signed(data, state.dataset_id, state.head)
-            keep_statement(self.workspace.dataset(alias), signed)
+        """Keep a statement about the head; `IntegrityError` E1081 when its owner did not sign.
+
+        `Absent` when there is no such dataset.
+        """
+        store = self.find(alias)
+        state = None if store is None else self.workspace.projection(store.name)
+        if store is None or state is None:
+            raise Absent
+        keep_statement(store, _signed(data, state.dataset_id, state.head))
 
     def _pushed_statement(
         self, alias: str, text: str | None, links: Sequence[Link]
@@ -264,6 +283,10 @@ class Site:
         state, keys = self.workspace.state, self.workspace.keys
         with receiving(state, keys, store) if new else nullcontext():
             yield
+
+
+def _holds(file: Path, size: int) -> bool:
+    return file.is_file() and file.stat().st_size == size
 
 
 def _fits(store: DatasetStore, head: Multihash) -> bool:

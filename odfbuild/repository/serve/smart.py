@@ -9,6 +9,7 @@ Sources: RFC-008; reference behaviour, "Smart Transfer Protocol".
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -48,6 +49,7 @@ from odfbuild.repository.smart.messages import (
     PushObjectsResponse,
     PushRequest,
     PushStrategy,
+    RefCollision,
     Refused,
     TransferPlan,
     TransferUrl,
@@ -131,9 +133,10 @@ class Smart:
                 403 if caller.token else 401, "Unauthorized" if caller.token else "Unauthenticated"
             )
         version = headers.get(VERSION_HEADER, "")
-        if not version.removeprefix("-").isdecimal():
+        if not re.fullmatch(r"-?[0-9]+", version):
             raise Refusal(400, f"Header `{VERSION_HEADER}` is missing, or is no number")
-        if int(version) != VERSION:
+        # As text: the number may have any number of digits.
+        if version.lstrip("0") != str(VERSION):
             raise Refusal(400, "Incompatible client version")
         if self._site.draining:
             raise Refusal(503, "The server is about to end")
@@ -292,7 +295,14 @@ class _Pushing:
         if batch.num_blocks != asked.transfer_plan.num_blocks:
             raise Refused(_internal("MetadataRequest", "plan and archive differ in blocks"))
         blocks = await _guarded("MetadataRequest", unpack, batch)
-        links = await _guarded("MetadataRequest", site.examine, alias, head, blocks, force)
+        try:
+            links = await _guarded("MetadataRequest", site.examine, alias, head, blocks, force)
+        except Refused as refused:
+            if isinstance(refused.failure, RefCollision | NameCollision):
+                # Clients understand a collision only where the dataset is made: in the next reply.
+                await channel.send(write_ok(Nothing()))
+                await channel.receive(PushObjectsRequest)
+            raise
         await channel.send(write_ok(Nothing()))
         push = Push(alias, self._caller.token or "")
         site.pushes.append(push)

@@ -5,6 +5,8 @@
   const root = document.documentElement;
   const base = root.dataset.base;
   const MOST = 80; // so many nodes are drawn at once, unless more are asked for
+  const NARROW = 500; // pixels of a telephone
+  const FONT = 12, HEIGHT = 26, READABLE = 0.9; // of the boxes of a drawing, and how small they get
 
   // --- Elements and files ---
 
@@ -107,24 +109,63 @@
     const color = (name) => css.getPropertyValue(`--${name}`).trim();
     const tones = ["good", "busy", "bad", "plain"].map((tone) => ({ selector: `node.${tone}`, style: { "border-color": color(tone) } }));
     return [
-      { selector: "node", style: { label: "data(label)", shape: "round-rectangle", width: "data(width)", height: 26, "background-color": color("back"), "border-width": 2, "border-color": color("plain"), color: color("text"), "font-size": 11, "font-family": "ui-monospace, monospace", "text-valign": "center", "text-halign": "center" } },
-      { selector: "node.group", style: { shape: "round-tag", "border-style": "double", "border-width": 4 } },
+      { selector: "node", style: { label: "data(label)", shape: "round-rectangle", width: "data(width)", height: HEIGHT, "background-color": color("back"), "border-width": 2, "border-color": color("plain"), color: color("text"), "font-size": FONT, "font-family": "ui-monospace, monospace", "text-valign": "center", "text-halign": "center" } },
+      { selector: "node.group", style: { "border-style": "double", "border-width": 4 } },
       ...tones,
       { selector: "node.busy", style: { "border-style": "dashed" } },
       { selector: "node.bad", style: { "border-width": 4 } },
       { selector: "node.here", style: { "background-color": color("line"), "font-weight": "bold" } },
       { selector: "node:parent", style: { "background-color": color("soft"), "border-width": 1, "border-color": color("line"), "text-valign": "top", "text-halign": "center", padding: 10, label: "data(label)", color: color("dim") } },
       { selector: "node:selected", style: { "border-color": color("accent"), "border-width": 4 } },
-      { selector: "edge", style: { width: 1.5, "line-color": color("dim"), "target-arrow-color": color("dim"), "target-arrow-shape": "triangle", "curve-style": "bezier", "arrow-scale": 0.8 } },
+      { selector: "edge", style: { width: 1.5, "line-color": color("dim"), "target-arrow-color": color("dim"), "target-arrow-shape": "triangle", "curve-style": "straight", "source-endpoint": "50% 0%", "target-endpoint": "-50% 0%", "arrow-scale": 0.8 } },
+      { selector: "edge[weights]", style: { "curve-style": "round-segments", "edge-distances": "node-position", "segment-weights": "data(weights)", "segment-distances": "data(distances)", "segment-radii": "data(radii)" } },
       { selector: "edge.filter", style: { "line-style": "dashed" } },
       { selector: ".faded", style: { opacity: 0.15 } },
     ];
   }
 
-  async function drawing(canvas, layout) {
+  // Boxes stand in columns. An edge crosses the columns between its ends level, where dagre leaves
+  // room for it, and changes its height between columns only: so it runs through no box.
+  function arrange(elements, gap) {
+    const frames = new Set(elements.map(({ data }) => data.parent));
+    const ends = elements.filter(({ data }) => data.source === undefined && !frames.has(data.id));
+    const edges = elements.filter(({ data }) => data.source !== undefined);
+    const layout = new dagre.graphlib.Graph({ compound: true, multigraph: true });
+    layout.setGraph({ rankdir: "LR", nodesep: frames.size > 1 ? 20 : 12, edgesep: 12, ranksep: gap }); // frames have titles
+    for (const { data } of elements) if (frames.has(data.id)) layout.setNode(data.id, {});
+    for (const { data } of ends) {
+      layout.setNode(data.id, { width: data.width, height: HEIGHT });
+      if (data.parent !== undefined) layout.setParent(data.id, data.parent);
+    }
+    edges.forEach(({ data }, n) => layout.setEdge(data.source, data.target, {}, String(n)));
+    dagre.layout(layout);
+    const columns = new Map(); // half the width of each, by its middle
+    for (const { data } of ends) {
+      const middle = Math.round(layout.node(data.id).x);
+      columns.set(middle, Math.max(columns.get(middle) ?? 0, data.width / 2));
+    }
+    const half = ({ x }) => { const width = columns.get(Math.round(x)); return width === undefined ? 0 : width + 10; }; // 10: for arrows
+    for (const element of ends) {
+      const { x, y } = layout.node(element.data.id);
+      element.position = { x, y };
+    }
+    edges.forEach(({ data }, n) => {
+      const from = layout.node(data.source), to = layout.node(data.target);
+      const between = layout.edge(data.source, data.target, String(n)).points.slice(1, -1);
+      const way = [{ x: from.x + half(from), y: from.y }, ...between.flatMap(({ x, y }) => [{ x: x - half({ x }), y }, { x: x + half({ x }), y }]), { x: to.x - half(to), y: to.y }];
+      const turns = way.filter((at, k) => k === 0 || at.x !== way[k - 1].x || at.y !== way[k - 1].y);
+      // Cytoscape takes places along the line between the middles, and away from it.
+      const [dx, dy] = [to.x - from.x, to.y - from.y], far = dx * dx + dy * dy;
+      data.weights = turns.map(({ x, y }) => ((x - from.x) * dx + (y - from.y) * dy) / far);
+      data.distances = turns.map(({ x, y }) => ((y - from.y) * dx - (x - from.x) * dy) / Math.sqrt(far));
+      data.radii = turns.map(() => 10);
+    });
+  }
+
+  async function drawing(canvas, gap) {
     await script("assets/cytoscape.min.js");
-    await script("assets/cytoscape-dagre.min.js");
-    const cy = cytoscape({ container: canvas, style: style(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false });
+    await script("assets/dagre.min.js");
+    const cy = cytoscape({ container: canvas, style: style(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false, autoungrabify: true });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(style()));
     const zoom = (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: canvas.clientWidth / 2, y: canvas.clientHeight / 2 } });
     const keys = {
@@ -134,19 +175,40 @@
     };
     canvas.addEventListener("keydown", (event) => { if (keys[event.key]) { event.preventDefault(); keys[event.key](); } });
     const buttons = [["Zoom in", "+"], ["Zoom out", "-"], ["Fit", "0"]].map(([text, key]) => make("button", { type: "button", onclick: keys[key] }, text));
+
+    // Text stays readable: what does not fit then is moved to. The canvas is as high as it needs to be.
+    function place() {
+      const box = cy.elements().boundingBox(), edge = 20;
+      const size = { w: canvas.clientWidth - 2 * edge, h: 0.75 * innerHeight - 2 * edge };
+      const level = Math.max(READABLE, Math.min(1.2, size.w / box.w, size.h / box.h));
+      size.h = Math.max(60, Math.min(size.h, box.h * level));
+      canvas.style.height = `${size.h + 2 * edge + 2}px`;
+      cy.resize();
+      const here = cy.nodes(".here:childless")[0]?.position();
+      const start = (axis, from, length, room) => {
+        const all = length * level;
+        if (all <= room + 1) return edge + (room - all) / 2 - from * level;
+        const wanted = here ? edge + room / 2 - here[axis] * level : edge - from * level;
+        return Math.min(edge - from * level, Math.max(edge + room - (from + length) * level, wanted));
+      };
+      cy.viewport({ zoom: level, pan: { x: start("x", box.x1, box.w, size.w), y: start("y", box.y1, box.h, size.h) } });
+      return box.w * level > size.w + 1 || box.h * level > size.h + 1;
+    }
+
+    // Whether there is more than is seen.
     function draw(elements) {
       cy.elements().remove();
+      if (!elements.length) return false;
+      arrange(elements, canvas.clientWidth < NARROW ? gap / 2 : gap);
       cy.add(elements);
-      canvas.classList.toggle("few", elements.length < 9);
-      cy.resize();
-      cy.layout({ name: "dagre", rankDir: canvas.clientWidth < 500 ? "TB" : "LR", nodeSep: 10, rankSep: 60, animate: false, fit: true, padding: 20, ...layout }).run();
-      if (cy.zoom() > 1.2) { cy.zoom(1.2); cy.center(); }
+      return place();
     }
     return { cy, draw, buttons };
   }
 
-  const short = (text) => (text.length > 36 ? `…${text.slice(-35)}` : text);
-  const node = (id, text, classes, more = {}) => ({ data: { id, label: short(text), width: short(text).length * 6.8 + 18, ...more }, classes });
+  const MOVE = " Drag the drawing to see the rest of it.";
+  const short = (text) => { const most = innerWidth < NARROW ? 22 : 36; return text.length > most ? `…${text.slice(1 - most)}` : text; };
+  const node = (id, text, classes, more = {}) => ({ data: { id, label: short(text), width: short(text).length * 0.61 * FONT + 18, ...more }, classes });
 
   function choice(label, options, value, onchange) {
     const select = make("select", { onchange: () => onchange(select.value) }, ...options.map(([key, text]) => make("option", { value: key, selected: String(key) === String(value) }, text)));
@@ -162,7 +224,7 @@
     const numbers = new Map(rows.map((row, n) => [row[0], n]));
     const asked = JSON.parse(place.dataset.graph);
     const wanted = new URLSearchParams(location.search).get("focus") ?? asked.focus;
-    const state = { focus: numbers.get(wanted) ?? null, hops: asked.hops, direction: "both", by: "none", within: [], most: MOST };
+    const state = { focus: numbers.get(wanted) ?? null, hops: asked.hops, direction: "both", by: "none", within: [], unfolded: new Set(), most: MOST };
 
     const canvas = make("div", { class: "canvas", role: "application", tabindex: "0", "aria-label": "Drawing of the lineage. Arrow keys move it, plus and minus zoom, 0 fits. The same datasets are in the list below." });
     const chosen = make("p", { class: "chosen", "aria-live": "polite" });
@@ -171,7 +233,7 @@
     const tools = make("div", { class: "tools" });
     const legend = make("div", { class: "legend" });
     place.replaceChildren(tools, note, canvas, chosen, legend, make("details", {}, make("summary", {}, "Drawn datasets as a list"), list));
-    const { cy, draw, buttons } = await drawing(canvas, {});
+    const { cy, draw, buttons } = await drawing(canvas, 60);
 
     const segments = (name) => name.split(/[./-]/);
     const groupOf = (n) => (state.by === "template" ? rows[n][3] || "no template" : segments(rows[n][0]).slice(0, state.within.length + 1).join("."));
@@ -194,13 +256,26 @@
       return { members: [...found.keys()], more };
     }
 
+    // Templates of which several instances are drawn as one node; the dataset in focus stays itself.
+    function folded(members) {
+      const counts = new Map();
+      if (state.by !== "template" || state.within.length) return counts;
+      for (const n of members) if (rows[n][3] && n !== state.focus && !state.unfolded.has(rows[n][3])) counts.set(rows[n][3], (counts.get(rows[n][3]) ?? 0) + 1);
+      return new Map([...counts].filter(([, number]) => number > 1));
+    }
+
     function datasets(members) {
-      const inside = new Set(members);
-      const grouped = state.by !== "none";
-      const groups = grouped ? [...new Set(members.map(groupOf))].map((each) => ({ data: { id: `g:${each}`, label: each, width: 10 } })) : [];
-      const nodes = members.map((n) => node(`d:${n}`, rows[n][0], `${rows[n][2]}${n === state.focus ? " here" : ""}`, { number: n, parent: grouped ? `g:${groupOf(n)}` : undefined }));
-      const edges = members.flatMap((n) => rows[n][4].filter((i) => inside.has(i)).map((i) => ({ data: { source: `d:${i}`, target: `d:${n}` } })));
-      return [...groups, ...nodes, ...edges];
+      const inside = new Set(members), folds = folded(members);
+      const isFolded = (n) => n !== state.focus && folds.has(rows[n][3]);
+      const id = (n) => (isFolded(n) ? `f:${rows[n][3]}` : `d:${n}`);
+      const whole = members.filter((n) => !isFolded(n));
+      const isFramed = (n) => state.by === "prefix" || (state.by === "template" && !state.within.length && state.unfolded.has(rows[n][3]));
+      const frames = [...new Set(whole.filter(isFramed).map(groupOf))].map((each) => ({ data: { id: `g:${each}`, label: each, width: 10 } }));
+      const groups = [...folds].map(([template, number]) => node(`f:${template}`, `${template.split("/").at(-1)} (${number.toLocaleString("en")})`, "group", { template, number: undefined }));
+      const nodes = whole.map((n) => node(`d:${n}`, rows[n][0], `${rows[n][2]}${n === state.focus ? " here" : ""}`, { number: n, parent: isFramed(n) ? `g:${groupOf(n)}` : undefined }));
+      const links = new Map();
+      for (const n of members) for (const i of rows[n][4]) if (inside.has(i) && id(i) !== id(n)) links.set(`${id(i)}\0${id(n)}`, { data: { source: id(i), target: id(n) } });
+      return [...frames, ...groups, ...nodes, ...links.values()];
     }
 
     function groups(all) {
@@ -225,53 +300,63 @@
 
     function redraw() {
       chosen.replaceChildren();
-      let members = [], text;
+      let members = [], text, cut;
       if (state.focus !== null) {
         const found = near(state.focus);
         members = found.members;
         text = `${members.length} datasets within ${state.hops} ${state.hops === 1 ? "hop" : "hops"} of ${rows[state.focus][0]}${found.more ? `; ${found.more} more are not drawn` : ""}`;
-        draw(datasets(members));
+        cut = draw(datasets(members));
       } else {
-        const all = inGroup(), by = state.by;
+        const all = inGroup(), by = state.by, folds = folded(all);
+        const kept = all.length - [...folds.values()].reduce((sum, each) => sum + each - 1, 0);
+        if (folds.size && kept <= state.most) members = all;
         if (all.length > state.most && by === "none") state.by = "prefix";
-        const found = all.length > state.most && !(state.by === "template" && state.within.length) ? groups(all) : null;
+        const found = !members.length && all.length > state.most && !(state.by === "template" && state.within.length) ? groups(all) : null;
         if (found && found.groups.length < Math.min(all.length, state.most)) {
           text = `${all.length.toLocaleString("en")} datasets in ${found.groups.length} groups${found.left ? `; ${found.left} smaller groups are not drawn` : ""}. Choose a group to open it.`;
-          draw(found.elements);
+          cut = draw(found.elements);
         } else {
-          members = all.slice(0, state.most);
+          members = members.length ? members : all.slice(0, state.most);
           text = members.length < all.length ? `${members.length} of ${all.length.toLocaleString("en")} datasets. Search for one to see its lineage.` : `${members.length} datasets`;
           if (found) state.by = "none";
-          draw(datasets(members));
+          cut = draw(datasets(members));
         }
         state.by = by;
       }
-      note.textContent = text;
+      if (cy.nodes("[template]").length) text += ". Choose a template to see its instances";
+      note.textContent = `${text}${/\.$/.test(text) ? "" : "."}${cut ? MOVE : ""}`;
       list.replaceChildren(...(members.length ? members : []).map((n) => make("li", {}, make("a", { href: pageOf(rows[n][0]) }, rows[n][0]), `: ${rows[n][1]}`)),
-        ...cy.nodes(".group").map((each) => make("li", {}, make("button", { type: "button", onclick: () => open(each.data("group")) }, each.data("label")))));
+        ...cy.nodes("[group]").map((each) => make("li", {}, make("button", { type: "button", onclick: () => open(each.data("group")) }, each.data("label")))));
       const statuses = new Map(members.map((n) => [rows[n][1], rows[n][2]]));
       legend.replaceChildren(...[...statuses].map(([status, tone]) => make("span", { class: `status ${tone}` }, status)));
       controls();
     }
 
+    function unfold(template) {
+      if (state.focus === null && rows.filter((row) => row[3] === template).length > state.most) { open(template); return; }
+      state.unfolded.add(template);
+      redraw();
+    }
     function open(group) { state.within.push(group); redraw(); }
     function focus(n) { state.focus = n; state.within = []; redraw(); }
 
     function controls() {
-      const set = (key) => (value) => { state[key] = /^\d+$/.test(value) ? Number(value) : value; if (key === "by") state.within = []; redraw(); };
+      const set = (key) => (value) => { state[key] = /^\d+$/.test(value) ? Number(value) : value; if (key === "by") { state.within = []; state.unfolded.clear(); } redraw(); };
       const focused = state.focus !== null;
       const back = state.within.length && !focused ? [make("button", { type: "button", onclick: () => { state.within.pop(); redraw(); } }, "Back to the groups")] : [];
+      const fold = state.unfolded.size ? [make("button", { type: "button", onclick: () => { state.unfolded.clear(); redraw(); } }, "Fold templates")] : [];
       tools.replaceChildren(
         ...(focused ? [choice("Hops", [1, 2, 3, 4, 6].map((n) => [n, n]), state.hops, set("hops")), choice("Direction", [["both", "inputs and readers"], ["inputs", "inputs"], ["readers", "readers"]], state.direction, set("direction"))] : []),
         choice("Group by", [["none", "nothing"], ["prefix", "name prefix"], ["template", "template"]], state.by, set("by")),
         choice("Draw at most", [[MOST, MOST], [200, 200], [500, 500]], state.most, set("most")),
-        ...buttons, ...back,
+        ...buttons, ...back, ...fold,
         ...(focused ? [make("button", { type: "button", onclick: () => focus(null) }, "Whole graph")] : []));
     }
 
     cy.on("tap", "node", ({ target }) => {
-      const { number, group } = target.data();
+      const { number, group, template } = target.data();
       if (group !== undefined) { open(group); return; }
+      if (template !== undefined) { unfold(template); return; }
       if (number === undefined) return;
       const [name, status, tone] = rows[number];
       const near = target.closedNeighborhood().union(target.predecessors()).union(target.successors());
@@ -293,7 +378,7 @@
     const tools = make("div", { class: "tools" });
     place.hidden = false;
     place.replaceChildren(tools, canvas, chosen);
-    const { cy, draw, buttons } = await drawing(canvas, { rankSep: 110, nodeSep: 6 });
+    const { cy, draw, buttons } = await drawing(canvas, 110);
     const id = (dataset, column) => `${dataset}\0${column}`;
     function show(column) {
       const drawn = edges.filter(([a, ac, b, bc]) => column === "" || (a === name && ac === column) || (b === name && bc === column)).slice(0, 200);
@@ -304,8 +389,8 @@
           nodes.set(id(dataset, col), node(id(dataset, col), col, dataset === name ? "here" : "plain", { parent: dataset, dataset, column: col }));
         }
       }
-      draw([...datasets.values(), ...nodes.values(), ...drawn.map(([a, ac, b, bc, how]) => ({ data: { source: id(a, ac), target: id(b, bc), how }, classes: how === "copy" ? "" : "filter" }))]);
-      chosen.replaceChildren(make("span", { class: "dim" }, `${drawn.length} of ${edges.length} connections. Solid lines copy a value, dashed ones compute with it.`));
+      const cut = draw([...datasets.values(), ...nodes.values(), ...drawn.map(([a, ac, b, bc, how]) => ({ data: { source: id(a, ac), target: id(b, bc), how }, classes: how === "copy" ? "" : "filter" }))]);
+      chosen.replaceChildren(make("span", { class: "dim" }, `${drawn.length} of ${edges.length} connections. Solid lines copy a value, dashed ones compute with it.${cut ? MOVE : ""}`));
     }
     const computed = edges.find(([, , dataset, , how]) => dataset === name && how !== "copy")?.[3];
     const first = edges.length > 40 ? computed ?? own.at(-1) : "";
@@ -328,6 +413,9 @@
   const size = (bytes) => { let n = bytes, unit = 0; while (n >= 1000 && unit < 5) { n /= 1000; unit += 1; } return `${n.toLocaleString("en", { maximumFractionDigits: 1 })} ${["bytes", "KB", "MB", "GB", "TB", "PB"][unit]}`; };
   const day = (seconds) => (seconds === null || seconds === undefined ? "" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " "));
 
+  const DAY = 86400;
+  const TIMES = [60, 600, 3600, 6 * 3600, DAY / 2, DAY, 2 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY, 1825 * DAY, 3650 * DAY, 36500 * DAY];
+
   async function plots(place) {
     const points = JSON.parse(place.dataset.points);
     if (points.length < 2) return;
@@ -340,11 +428,16 @@
       if (values.every((each) => each === null)) continue;
       const box = make("div", { class: "plot", role: "img", "aria-label": `${title} by block: from ${text(values[0])} at block ${blocks[0]} to ${text(values.at(-1))} at block ${blocks.at(-1)}` });
       place.append(make("h3", {}, `${title} by block`), box);
+      // A scale begins where its values do, also where they are all the same.
+      const isTime = title === "Watermark", least = isTime ? 43200 : 1;
+      const range = (_, low, high) => { const more = Math.max((high - low) / 20, least); return low === null ? [0, 1] : [isTime ? low - more : Math.max(0, low - more), high + more]; };
+      const last = (n, at) => (at === null ? values.at(-1) : n);
       const axis = { stroke: color("text"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line") } };
       const plot = new uPlot({
-        width: box.clientWidth, height: 180, scales: { x: { time: false } },
-        axes: [{ ...axis, values: (_, all) => all.map((n) => (Number.isInteger(n) ? `#${n}` : "")) }, { ...axis, size: title === "Watermark" ? 140 : 80, values: (_, all) => all.map(text) }],
-        series: [{ label: "Block", value: (_, n) => (n === null ? "" : `#${n}`) }, { label: title, stroke: color("accent"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: points.length < 60, size: 5 }, value: (_, n) => text(n) }],
+        width: box.clientWidth, height: 180, scales: { x: { time: false }, y: { range } },
+        hooks: { draw: [({ scales }) => { box.dataset.axis = [scales.y.min, scales.y.max].map(text).join(" to "); }] },
+        axes: [{ ...axis, incrs: [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1e3 * n, 1e4 * n, 1e5 * n, 1e6 * n]).sort((a, b) => a - b), values: (_, all) => all.map((n) => `#${n}`) }, { ...axis, ...(isTime ? { incrs: TIMES } : {}), size: isTime ? 140 : 80, values: (_, all) => all.map(text) }],
+        series: [{ label: "Block", value: (_, n, __, at) => `#${at === null ? blocks.at(-1) : n}` }, { label: title, stroke: color("accent"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: points.length < 60, size: 5 }, value: (_, n, __, at) => text(last(n, at)) }],
       }, [blocks, values], box);
       new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 180 })).observe(place);
     }

@@ -290,11 +290,22 @@ def test_the_action_builds_a_pull_request_in_a_branch_and_promotes_it_after_the_
     ]
     assert "### Plan: 2 to create" in bodies[0]
     assert "| `derived` | 3 added" in bodies[1]
-    pushed = git(origin, "ls-tree", "-r", "--name-only", "topic").splitlines()
+    reference = "refs/odfbuild/branches/pr-7"
+    pushed = git(origin, "ls-tree", "-r", "--name-only", reference).splitlines()
     assert [each for each in pushed if "/refs/" in each] == [
         "data project/chains/derived/refs/pr-7",
         "data project/chains/root/refs/pr-7",
     ]
+    git(checkout, "push", "-q", "origin", "topic")
+    assert "chains" not in git(origin, "ls-tree", "-r", "--name-only", "topic")
+    # The next commit of the pull request goes on from there, also in a fresh checkout.
+    again = tmp_path / "again"
+    git(tmp_path, "clone", "-q", "-b", "topic", str(origin), str(again))
+    tip = git(origin, "rev-parse", reference)
+    done = run_action(environment, again)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "### No changes" in service.comments[0]["body"]
+    assert git(origin, "rev-parse", reference) == tip
 
     # Another machine, after the merge.
     merged = tmp_path / "merged"
@@ -310,6 +321,7 @@ def test_the_action_builds_a_pull_request_in_a_branch_and_promotes_it_after_the_
         "data project/chains/derived/refs/head",
         "data project/chains/root/refs/head",
     ]
+    assert git(origin, "for-each-ref", reference) == ""
     # A pull request that changed no dataset has no branch; one without a number has no name.
     assert run_action(promote, merged).returncode == 0
     assert run_action({**promote, "BRANCH": ""}, merged).returncode == 64

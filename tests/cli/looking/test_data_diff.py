@@ -316,6 +316,20 @@ def test_without_duckdb_the_error_names_the_extra(
     assert "pip install 'odfbuild[duckdb]'" in said.err
 
 
+def test_without_what_duckdb_makes_times_with_the_error_names_the_extra(
+    odfbuild: Program, built: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(name: str) -> object:
+        return None if name == "pytz" else find_spec(name)
+
+    monkeypatch.setattr("odfbuild.records.duckdb_views.find_spec", found)
+    built.derive("fresh", CHANGED)
+    said = odfbuild("diff", "--data")
+    assert said.code == 1
+    assert said.err.count("error[E0903]") == 1
+    assert "pip install 'odfbuild[duckdb]'" in said.err
+
+
 @pytest.mark.parametrize(
     ("library", "options", "extra"),
     [("pyspark", [], "spark,jre"), ("pyarrow", ["--from", "2024-01-01"], "duckdb")],

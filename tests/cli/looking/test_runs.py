@@ -12,7 +12,7 @@ import pytest
 
 from odfbuild.apply.run_log import RunLog
 from odfbuild.cli.console import Console
-from odfbuild.cli.progress import LiveBars, Notes, time_left
+from odfbuild.cli.progress import LiveBars, Notes, headway, time_left
 from odfbuild.engine.contract import StepProgress
 from odfbuild.survey.outcome import DatasetOutcome, Status
 from odfbuild.survey.runs import last_seconds
@@ -206,7 +206,7 @@ def test_the_time_left_is_that_of_last_time(last: float | None, elapsed: float, 
     assert time_left(last, elapsed) == text
 
 
-def test_bars_show_tasks_and_the_time_left(
+def test_bars_show_how_far_an_engine_is_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -223,8 +223,44 @@ def test_bars_show_tasks_and_the_time_left(
         bars.finished(DatasetOutcome(name="slow", status=Status.NOOP, because="nothing new"))
     finally:
         bars.stop()
-    assert "3/8" in said
-    assert re.search(r"about (60|5\d) s left, stage 2 of 3, 12,345 records read", said)
+    assert re.search(r"12,345 records read, about (60|5\d) s left, stage 2 of 3", said)
+
+
+@pytest.mark.parametrize(
+    ("room", "text"),
+    [
+        (80, "1,500,000 records read, about 20 s left, stage 1 of 2"),
+        (40, "1,500,000 records read, about 20 s left"),
+        (28, "1,500,000 records read"),  # of a terminal of 80 columns
+        (20, "about 20 s left"),
+        (10, ""),
+    ],
+)
+def test_what_does_not_fit_beside_a_bar_is_left_out_as_a_whole(room: int, text: str) -> None:
+    now = StepProgress(stages_done=0, stages=2, tasks_done=0, tasks=2, records_read=1_500_000)
+    assert headway(now, "about 20 s left", room) == text
+
+
+def test_a_bar_in_80_columns_shows_its_counts_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "shop.sales.with.a.name.that.is.long"
+    bars = LiveBars(Console(), {name: 60.0})
+    now = StepProgress(stages_done=0, stages=1, tasks_done=0, tasks=2, records_read=987_654_321)
+    try:
+        bars.begin(1, lambda name: now)
+        bars.started(name)
+        bars.progressed(name, 1234, 5)
+        said = ""
+        while "records read" not in said:
+            time.sleep(0.05)
+            said += capsys.readouterr().err
+    finally:
+        bars.stop()
+    assert re.search(r"shop\.sales\S+…, 1,234 blocks .* 987,654,321 records read", said)
 
 
 def test_the_log_says_how_far_the_engine_is_with_what_takes_long(tmp_path: Path) -> None:

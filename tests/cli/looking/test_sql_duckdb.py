@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from odfbuild import Project, RecordsError
 from odfbuild.cli.shell import completions
+from odfbuild.engine.settings import EngineSettings
 from tests.apply.in_process import Program, share
 from tests.apply.plain_engine import PlainEngine
 from tests.apply.tiny import NO_JVM, Tiny
@@ -167,16 +169,48 @@ def test_a_wrong_name_in_a_question_is_told_with_the_right_one(
     assert way_out in said.err.partition("help: ")[2]
 
 
+ENDLESS = """
+WITH RECURSIVE steps(n) AS (
+  SELECT 1::BIGINT UNION ALL SELECT n + 1 FROM steps WHERE n < 3000000000
+) SELECT max(n) AS n, count(*) AS root FROM steps, root
+"""
+
+
+def test_a_question_ends_by_itself_if_no_limit_is_given() -> None:
+    assert EngineSettings().question_seconds == 600
+
+
+def test_ctrl_c_ends_a_question_that_would_never_end(tiny: Tiny) -> None:
+    command = [sys.executable, "-m", "odfbuild", "sql", "--engine", "duckdb", ENDLESS]
+    scratch = tiny.root / ".odfbuild/scratch"
+    running = subprocess.Popen(command, cwd=tiny.root, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not list(scratch.glob("query-*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=120)[1]
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert "Traceback" not in said
+    assert not list(scratch.glob("query-*"))
+
+
 def test_a_question_keeps_to_the_limits_of_the_project(
     odfbuild: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ODFBUILD_STEP_SECONDS", "0.3")
-    endless = "SELECT count(*) FROM root, range(1000000) a, range(1000000) b"
-    began = time.monotonic()
-    said = odfbuild("sql", "--engine", "duckdb", endless)
-    assert "error[E1208]: the question took longer than 0.3 s" in said.err
-    assert time.monotonic() - began < 30
-    monkeypatch.delenv("ODFBUILD_STEP_SECONDS")
+    monkeypatch.setenv("ODFBUILD_QUESTION_SECONDS", "0.3")
+    for endless in (
+        "SELECT count(*) FROM root, range(1000000) a, range(1000000) b",
+        ENDLESS,
+    ):
+        said = odfbuild("sql", "--engine", "duckdb", endless)
+        assert "error[E1208]: the question took longer than 0.3 s" in said.err
+        assert "`engine.questionSeconds`" in said.err
+        assert "ODFBUILD_QUESTION_SECONDS" in said.err
+    monkeypatch.delenv("ODFBUILD_QUESTION_SECONDS")
     monkeypatch.setenv("ODFBUILD_SPARK_MEMORY", "20m")
     much = "SELECT list(a.range || repeat('x', 1000)) AS l FROM root, range(1000000) a"
     said = odfbuild("sql", "--engine", "duckdb", much)
@@ -262,8 +296,15 @@ def test_a_prompt_on_a_terminal_completes_names_and_keeps_its_history(tiny: Tiny
     wait_for("…>".encode())
     os.write(main, b"FROM nowhere;\r")
     wait_for(b"E0580")
+    os.write(main, f"{' '.join(ENDLESS.split())};\r".encode())
+    scratch = tiny.root / ".odfbuild/scratch"
+    while not list(scratch.glob("query-*")):
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    wait_for(b"Interrupted.")
     os.write(main, b".quit\r")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     os.close(main)
     kept = (tiny.root / ".odfbuild" / "shell-history").read_text()
     assert "+SELECT sum(value) AS total FROM derived;" in kept

@@ -250,7 +250,7 @@ def test_ctrl_c_ends_a_pull_and_the_next_one_goes_on(pair: Pair, tmp_path: Path)
     while not list(staged.glob(".pending-*")) and process.poll() is None:
         time.sleep(0.001)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, b"Traceback" in err) == (130, False)
     assert pair.workspace().aliases() == []
     assert pair.we("pull", str(store.path)).code == 0

@@ -164,6 +164,12 @@ GRAPH = (
         lambda tiny: (tiny.derive("a", QUERY, "b"), tiny.derive("b", QUERY, "a")),
         fresh=True,
     ),
+    Case(
+        "E0204",
+        "plan",
+        config("  checks: [{match: [root], relationships: {id: {to: derived, field: id}}}]\n"),
+        fresh=True,
+    ),
     Case("E1001", "ls --remote ./odfbuild.yaml"),
     Case("E1002", "ls --remote ftp://data.example.org"),
     Case("E1003", "ls --remote acme"),

@@ -191,6 +191,50 @@ def test_a_query_that_cannot_be_kept_is_refused_with_place_and_help(
         assert error.location.column == column
 
 
+FAILFAST = "map('mode', 'FAILFAST')"
+FAILS = {
+    f"from_json(city, 'a INT', {FAILFAST}).a": ("Malformed records", "mode", True),
+    f"from_csv(city, 'a INT', {FAILFAST}).a": ("city-0", "", True),
+    "CAST(parse_json(city) AS STRING)": ("city-0", "try_parse_json", True),
+    "from_json(concat('{\"a\":\"', city, '\"}'), 'a DATE', "
+    "map('dateFormat', 'yyyy', 'mode', 'FAILFAST')).a": ("", "", True),
+    "split(city, concat('(', city))[0]": ("Unclosed group", "", False),
+    "CAST(unbase64(concat('%%%', city)) AS STRING)": ("valid bits", "", False),
+    "sequence(population, -1, 1)[0]": ("Illegal sequence boundaries", "", False),
+    "repeat(city, 2147483647)": ("overflow", "", False),
+    "to_csv(struct(city), map('sep', ''))": ("Delimiter", "", False),
+}
+
+
+@pytest.mark.parametrize("count", [3, 30_000])
+@pytest.mark.parametrize("expression", FAILS)
+def test_whatever_an_expression_throws_is_told_without_a_stack(
+    spark_engine: Engine, tmp_path: Path, expression: str, count: int
+) -> None:
+    """Some of it are exceptions of Java that PySpark does not translate, or that have no name."""
+    message, way_out, placed = FAILS[expression]
+    query = sql(f"SELECT event_time,\n  {expression} AS x FROM cities")
+    with pytest.raises(QueryError) as caught:
+        spark_engine.transform(task(tmp_path, query, slices(tmp_path, rows(0, count))))
+    error = caught.value
+    assert error.code == "E0517", error
+    told = "\n".join((error.message, *error.notes, error.help or ""))
+    assert message in told
+    assert way_out in (error.help or "")
+    assert "\tat " not in told
+    assert len(told) < 1_000
+    if placed:
+        assert error.location is not None
+        assert error.location.line == 2
+
+
+def test_a_name_that_java_does_not_know_is_a_fault_of_the_query(spark_engine: Engine) -> None:
+    query = sql("SELECT event_time, 'x' COLLATE nope AS x FROM cities")
+    with pytest.raises(QueryError, match="nope") as caught:
+        spark_engine.validate("tests", query, [CITIES], VOCAB)
+    assert caught.value.code == "E0501"
+
+
 def test_a_record_that_makes_a_valid_query_fail_is_the_data_s_fault(
     spark_engine: Engine, tmp_path: Path
 ) -> None:

@@ -32,7 +32,7 @@ def line() -> Iterator[Line]:
         )
         yield Line(f"unix:{socket}")
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def started(podman: Podman, folder: Path, *options: str) -> Iterator[subprocess.
         yield process
     finally:
         subprocess.run([*podman.runtime, "rm", "--force", "engine"], check=False)
-        process.wait(20)
+        process.wait(60)
 
 
 def chain_in(folder: Path, query: str) -> Chain:

@@ -150,7 +150,7 @@ def test_a_run_that_is_ended_during_a_step_leaves_nothing_and_the_next_one_does_
         for _ in range(2 if kill == signal.SIGINT else 1):
             os.kill(process.pid, kill)
             time.sleep(0.3)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     finally:
         process.kill()
     if kill == signal.SIGINT:

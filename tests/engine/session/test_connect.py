@@ -24,8 +24,8 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from odfbuild.engine import shutdown as elsewhere
 from odfbuild.engine.mode import Mode
 from odfbuild.engine.settings import EngineSettings, Sandbox
+from odfbuild.engine.spark.connect import lost, server
 from odfbuild.engine.spark.connect import remote as remote_module
-from odfbuild.engine.spark.connect import server
 from odfbuild.engine.spark.connect.remote import Remote
 from odfbuild.engine.spark.engine import SparkEngine
 from odfbuild.engine.spark.results.executor import LocalExecutor
@@ -361,18 +361,18 @@ def test_a_server_that_ends_for_want_of_memory_is_told_as_one_that_may_have(
 
 
 def test_a_server_that_fails_for_itself_is_not_taken_for_a_query_that_does() -> None:
-    closing = server.refused_by(UnknownException("(java.lang.AssertionError) failed"), "sc://here")
+    closing = lost.refused_by(UnknownException("(java.lang.AssertionError) failed"), "sc://here")
     assert closing is not None
     assert (closing.code, closing.notes) == ("E0529", ("(java.lang.AssertionError) failed",))
     wrong = ConnectArithmetic("[DIVIDE_BY_ZERO]", "DIVIDE_BY_ZERO", {})
-    assert server.refused_by(wrong, "sc://here") is None
+    assert lost.refused_by(wrong, "sc://here") is None
 
 
 def test_a_worker_of_a_server_without_memory_is_an_error_that_says_what_to_set(
     there: ConnectExecutor,
 ) -> None:
     full = UnknownException("Job aborted: java.lang.OutOfMemoryError: Java heap space")
-    assert server.refused_by(full, "sc://here") is None
+    assert lost.refused_by(full, "sc://here") is None
     told = why_lost(full, there.engine._session, "d")
     assert isinstance(told, QueryError)
     assert told.code == "E0546"

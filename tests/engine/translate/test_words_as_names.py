@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.spark import Spark
 
@@ -63,3 +64,36 @@ def test_words_of_sql_stay_words_elsewhere() -> None:
     )
     said = " ".join(translate("datafusion", query, 0, NO_COLUMNS).split())
     assert "`" not in said
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT CASE WHEN id = 2 THEN 'F' ELSE 'x' END AS s FROM t",
+        "SELECT CASE WHEN 'a' = 'a' THEN 'F' ELSE 'x' END AS s FROM t",
+        "SELECT 'a' AS s FROM t",
+        "SELECT 'a' as s, 'b' as p FROM t WHERE id BETWEEN 1 AND 2 AND 'q' IN ('q')",
+        "SELECT 'it''s' AS s FROM t UNION ALL SELECT 'else' AS s FROM t",
+        "SELECT s FROM (SELECT 'a' AS s FROM t) WHERE 'a' = s AND s LIKE 'a' OR s = 'b'",
+        "SELECT 'a' || 'b' AS s FROM t WHERE 'x' IS NOT NULL",
+        "SELECT CASE 'a' WHEN 'a' THEN 'then' ELSE 'else' END AS s FROM t",
+    ],
+)
+def test_a_word_between_two_texts_is_a_word_of_sql(query: str) -> None:
+    from datafusion import SessionContext
+
+    context = SessionContext()
+    context.from_pydict({"id": [2]}, name="t")
+    expected = context.sql(query).to_pydict()["s"]
+    said = translate("datafusion", query, 0, NO_COLUMNS)
+    assert sorted(duckdb_of(said)) == sorted(expected)
+
+
+def duckdb_of(said: str) -> list[str]:
+    """The column `s` of a query in Spark SQL that any database understands."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 2 AS id")
+        text = said.replace("\\'", "''")
+        return [row[0] for row in connection.sql(f"SELECT s FROM ({text})").fetchall()]

@@ -42,7 +42,17 @@ OTHER = line("a1", "a1b2", "a1b3")
         pytest.param(CHAIN, A2, {}, (A2, 1), id="moved on unsigned"),
         pytest.param(CHAIN, A3, {"seen": A2}, (A3, 0), id="signed again since"),
         pytest.param(CHAIN, None, {"seen": A3}, (A3, 0), id="a statement of earlier counts"),
-        pytest.param(CHAIN, A1, {"seen": A2}, (A2, 1), id="the newer statement counts"),
+        pytest.param(CHAIN, A1, {"seen": A2, "news": False}, (A2, 1), id="the newer one counts"),
+        pytest.param(CHAIN, A1, {"seen": A2}, Doubt.NO_LONGER_SIGNED, id="was signed, goes on"),
+        pytest.param(CHAIN, None, {"seen": A2}, Doubt.NO_LONGER_SIGNED, id="no statement now"),
+        pytest.param(CHAIN, None, {"seen": A2, "unsigned": True}, (A2, 1), id="consented"),
+        pytest.param(
+            CHAIN,
+            None,
+            {"seen": A2, "unsigned": True, "required": True},
+            Doubt.UNSIGNED,
+            id="no consent where it is required",
+        ),
         pytest.param(CHAIN, A4, {}, Doubt.ROLLBACK, id="the repository hides what it signed"),
         pytest.param(CHAIN, B3, {}, Doubt.FORK, id="signed is another head"),
         pytest.param(CHAIN, B2, {}, Doubt.FORK, id="signed is another head, of before"),
@@ -88,12 +98,19 @@ OTHER = line("a1", "a1b2", "a1b3")
         ),
         pytest.param(CHAIN, A3, {"seen": A4, "reset": True}, Doubt.ROLLBACK, id="nor a rollback"),
         pytest.param(
-            OTHER, None, {"seen": A3, "reset": True}, (None, 3), id="allowed, and unsigned"
+            OTHER, None, {"seen": A3, "reset": True}, Doubt.FORK, id="another one, and unsigned"
         ),
         pytest.param(
             OTHER,
             None,
-            {"seen": A3, "reset": True, "required": True},
+            {"seen": A3, "reset": True, "unsigned": True},
+            (None, 3),
+            id="another one and unsigned, both allowed",
+        ),
+        pytest.param(
+            OTHER,
+            None,
+            {"seen": A3, "reset": True, "unsigned": True, "required": True},
             Doubt.FORK,
             id="allowed, but has to be signed",
         ),

@@ -205,6 +205,27 @@ def test_unsigned_blocks_behind_a_signed_head_are_told_and_refused_where_they_mu
     assert signed(repository.pull(reader)) == (first, 1)
 
 
+def test_what_was_signed_stays_signed_unless_somebody_consents(
+    repository: Repository, owner: DatasetStore, reader: Workspace, tmp_path: Path
+) -> None:
+    first = owner.head()
+    repository.publish(owner)
+    assert signed(repository.pull(reader)) == (first, 0)
+    shutil.move(tmp_path / "owner" / ".odfbuild-keys", tmp_path / "away")
+    for first_offset, since in ((6, 1), (9, 2)):
+        grow(owner, first_offset)
+        repository.publish(owner)
+        repository.refuses(reader, "E1091")
+        repository.refuses(reader, "E1082", signed=True, unsigned=True)
+        assert signed(repository.pull(reader, unsigned=True)) == (first, since)
+        # What is here already is no news.
+        assert repository.pull(reader).status is TransferStatus.UP_TO_DATE
+    shutil.move(tmp_path / "away", tmp_path / "owner" / ".odfbuild-keys")
+    grow(owner, 12)
+    repository.publish(owner)
+    assert signed(repository.pull(reader)) == (owner.head(), 0)
+
+
 def reference_seed(version: int) -> tuple[Multihash, bytes]:
     """A chain as the reference writes it: the bytes of its Seed."""
     found = next(
@@ -399,6 +420,7 @@ def test_after_a_reset_that_was_accepted_nothing_speaks_of_the_old_history(
     repository.pull(reader)
     (repository.folder / NAME / "refs" / "head").write_text(str(old))
     repository.statement.unlink()
-    assert repository.pull(reader, replace=True).status is TransferStatus.REPLACED
+    repository.refuses(reader, "E1083", replace=True)
+    assert repository.pull(reader, replace=True, unsigned=True).status is TransferStatus.REPLACED
     assert seen_statement(reader.dataset(NAME)) is None
     assert repository.pull(reader).status is TransferStatus.UP_TO_DATE

@@ -196,7 +196,7 @@ def test_of_two_pushes_at_once_one_wins_and_the_other_is_told(
 
     class Late(Peer):
         def publish(self, publication: Publication, progress: Progress | None = None) -> None:
-            barrier.wait(10)
+            barrier.wait(60)
             super().publish(publication, progress)
 
     with ThreadPoolExecutor(2) as pool:

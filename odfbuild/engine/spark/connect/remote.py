@@ -24,6 +24,7 @@ from odfbuild.engine.contract import StepProgress
 from odfbuild.engine.settings import EngineSettings
 from odfbuild.engine.spark.connect.cluster import check_reachable
 from odfbuild.engine.spark.connect.expression_text import NotExpressible
+from odfbuild.engine.spark.connect.lost import SessionLost, refused_by
 from odfbuild.engine.spark.connect.plan_text import (
     PREFIX,
     PlanText,
@@ -31,10 +32,12 @@ from odfbuild.engine.spark.connect.plan_text import (
     check_text,
     text_of_plan,
 )
-from odfbuild.engine.spark.connect.server import SessionLost, check_sees, connected, refused_by
+from odfbuild.engine.spark.connect.server import check_sees, connected
+from odfbuild.engine.spark.connect.workers import Workers
 from odfbuild.engine.spark.internals.catalyst import Catalyst, plan_of
 from odfbuild.engine.spark.internals.connect import analysis, hang_up
 from odfbuild.engine.spark.internals.node import Files, Node
+from odfbuild.engine.spark.results.counted import write_counted
 from odfbuild.engine.spark.results.executor import LocalExecutor
 from odfbuild.engine.spark.results.frames import quote
 from odfbuild.errors import EngineProblem
@@ -58,6 +61,7 @@ class Remote:
         self._planner = planner
         self._connecting = threading.Lock()
         self._session: Any = None
+        self._workers: Workers | None = None
         self._dataset = threading.local()
         self._step_progress: dict[str, StepProgress] = {}
         self._live()
@@ -65,6 +69,25 @@ class Remote:
     def executor(self, dataset: str) -> ConnectExecutor:
         """Who computes for `dataset`."""
         return ConnectExecutor(self, dataset)
+
+    def check_workers(self, files: Iterable[Path]) -> None:
+        """Raise `EngineProblem` E0548 unless workers of the server see `files` as we do."""
+        self._dataset.name = None  # what is asked here is no progress of a step
+        known = tuple(files)
+        session = self._live()
+        try:
+            self._ask(known)
+        except SessionLost as lost:
+            self._forget(session)
+            try:
+                self._live()
+            except EngineProblem:
+                raise lost from None
+            self._ask(known)
+
+    def _ask(self, files: Iterable[Path]) -> None:
+        if self._workers is not None:
+            self._workers.check_files(files)
 
     def progress(self, dataset: str) -> StepProgress | None:
         """What the server said last of its work for `dataset`."""
@@ -133,7 +156,7 @@ class Remote:
                     raise NotExpressible("the server reads its text as another plan")
                 if not set(map(_path, result.inputFiles())) <= _paths(text.relations):
                     raise NotExpressible("the server would read other files")
-                result.write.options(**options).parquet(folder.as_uri())
+                write_counted(result, folder, folder.as_uri(), options)
         except Exception as error:
             lost = refused_by(error, self._settings.address, dataset)
             if lost is None:
@@ -156,6 +179,7 @@ class Remote:
                 session.conf.set(_WHOLE, _MANY)
                 session.registerProgressHandler(self._advanced)
                 self._session = session
+                self._workers = Workers(session, self._settings.address)
                 elsewhere.began(self._interrupt)
             return self._session
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import secrets
-import shutil
-import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from odfbuild.engine.release import PINNED
 from odfbuild.engine.settings import EngineSettings, is_tuning
+from odfbuild.engine.spark.connect.lost import refused_by
+from odfbuild.engine.spark.connect.workers import why_not_shared
 from odfbuild.engine.spark.internals.connect import opened
-from odfbuild.engine.spark.internals.status import message
 from odfbuild.errors import EngineProblem
 
 if TYPE_CHECKING:
@@ -27,19 +22,8 @@ _HARMLESS = re.compile(
     r"|execution\.arrow\.\w.*|connect\.\w.*|codegen\.\w.*)"
 )
 """Settings of a server that change no result, or none of what it is asked."""
-_LOST = re.compile(
-    r"INVALID_(HANDLE|CURSOR)\.|RETRIES_EXCEEDED|RESPONSE_ALREADY_RECEIVED|SESSION_NOT_SAME"
-    r"|NO_ACTIVE_SESSION"
-)
-"""Conditions that tell of the server, not of a query."""
-_KINDS = re.compile("Rpc|Grpc|UnknownException")
-"""Errors of the connection, and of a server that fails otherwise, as while it shuts down."""
 _TRIES = 6
 _MOST_MILLIS = 5000
-
-
-class SessionLost(EngineProblem):
-    """E0529: a server, or what it held for us, is gone; another session may do."""
 
 
 def connected(settings: EngineSettings, planner: SparkSession) -> Any:
@@ -62,24 +46,8 @@ def connected(settings: EngineSettings, planner: SparkSession) -> Any:
 
 def check_sees(session: Any, shared: Path, address: str) -> None:
     """Raise `EngineProblem` E0547 unless the server and we find each other's files in `shared`."""
-    folder = Path(tempfile.mkdtemp(prefix="seen-", dir=shared))
-    question, answer = folder / "question", folder / "answer"
-    token = secrets.token_hex(8)
-    why = f"nothing that it wrote is in {answer}"
-    found = None
-    try:
-        pq.write_table(pa.table({"token": [token]}), question)
-        session.read.parquet(question.as_uri()).write.parquet(answer.as_uri())
-        parts = [*answer.glob("part-*")] if answer.is_dir() else []
-        found = pq.read_table(parts[0])["token"].to_pylist() if parts else None
-    except Exception as error:
-        lost = refused_by(error, address)
-        if lost is not None:
-            raise lost from None
-        why = message(error)[:200]
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if found != [token]:
+    why = why_not_shared(session, address, shared)
+    if why is not None:
         raise EngineProblem(
             f"the Spark Connect server at {address} does not share {shared}",
             code="E0547",
@@ -87,36 +55,6 @@ def check_sees(session: Any, shared: Path, address: str) -> None:
             help="keep the project's folder on storage that the server, its workers and this "
             "machine see under the same path, and let them read and write there",
         )
-
-
-def refused_by(error: Exception, address: str, dataset: str | None = None) -> SessionLost | None:
-    """The error for people when a server is gone or refuses to work; `None` for any other."""
-    condition, text = _condition(error), " ".join(str(error).split())
-    # What a query fails with has a condition of its own, but for want of memory.
-    said = _LOST.match(condition) if condition else _KINDS.search(type(error).__name__)
-    if not said or "OutOfMemoryError" in text:
-        return None
-    found = re.search(r'details = "([^"]*)"', text)
-    return SessionLost(
-        f"the Spark Connect server at {address} is gone, or does not take work",
-        code="E0529",
-        dataset=dataset,
-        notes=(
-            *((found[1] if found else text[:600],)),
-            *(
-                ("nothing of it was committed", "a server whose memory is full ends: see its log")
-                if dataset
-                else ()
-            ),
-        ),
-        help="start it, or correct `engine.master`; a token is taken from "
-        "SPARK_CONNECT_AUTHENTICATE_TOKEN; then run `odfbuild apply` again",
-    )
-
-
-def _condition(error: Exception) -> str:
-    asked = getattr(error, "getCondition", None)
-    return str(asked() or "") if asked else ""
 
 
 def _opened(settings: EngineSettings) -> Any:

@@ -59,6 +59,7 @@ from odfbuild.odf.model import (
 from odfbuild.odf.operation import APPEND, RETRACT
 from odfbuild.odf.schema.evolution import described_as
 from odfbuild.odf.schema.pyarrow_form import from_pyarrow, to_pyarrow
+from odfbuild.wording import count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,7 @@ def merge(
         with EarlierRecords(spark, task) as prior:
             micros = kept_micros(frame, task, source.columns)
             uuids = marked_uuids(frame)
+            warnings = _filled_times(frame, task)
             keyed = partial(_keyed, task=task, micros=micros)
             frame = keyed(frame)
             if isinstance(task.merge, MergeStrategySnapshot) and task.duplicate_keys != "last":
@@ -85,7 +87,7 @@ def merge(
                 repeated = duplicate_keys(spark, frame, task, keyed)
                 if repeated is not None and task.duplicate_keys == "fail":
                     raise repeated
-                warnings = (repeated.message,) if repeated is not None else ()
+                warnings += (repeated.message,) if repeated is not None else ()
             at_hand = prior.at_hand(frame)
             found, order = merged(at_hand or frame, task, prior)
             folder = task.scratch / "parts"
@@ -94,6 +96,8 @@ def merge(
             else:
                 compute_in_place(spark)
                 parts, runs = sorted_parts(spark, found, order, folder), ()
+        if source.read is not None:
+            source.read.check(task)
     except Exception as error:
         explained = explain(error, task, source, bad)
         if explained is None:
@@ -280,6 +284,18 @@ def _filled(frame: DataFrame, task: IngestTask) -> DataFrame:
     kind = frame.schema[name].dataType.simpleString()
     filled = f"coalesce({quote(name)}, CAST({literal} AS {kind})) AS {quote(name)}"
     return frame.selectExpr(*[filled if c == name else quote(c) for c in frame.columns])
+
+
+def _filled_times(frame: DataFrame, task: IngestTask) -> tuple[str, ...]:
+    """How many records get an event time though there is a column for it."""
+    name = task.vocab.event_time
+    if task.blank_event_times != "fill" or name not in frame.columns:
+        return ()
+    blank = frame.where(f"{quote(name)} IS NULL").count()
+    if not blank:
+        return ()
+    records = f"{count(blank, 'record')} of '{task.source_name}'"
+    return (f"{records} had no event time and got {task.event_time}",)
 
 
 def _output(frame: DataFrame, task: IngestTask) -> DataFrame:

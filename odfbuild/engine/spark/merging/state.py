@@ -21,6 +21,7 @@ from odfbuild.engine.spark.merging.changes import latest, project, unseen
 from odfbuild.engine.spark.results.executor import KEPT, write_parts
 from odfbuild.engine.spark.results.frames import quote, read_slices
 from odfbuild.errors import ChainError
+from odfbuild.fallbacks import fell_back
 from odfbuild.odf.operation import RETRACT
 from odfbuild.store.committed import Committed, CommittedSlice, files_of
 from odfbuild.store.disposable import prepare_cache_folder
@@ -52,7 +53,8 @@ def current_state(
         return state
     try:
         kept = _keep(state, folder, task.history)
-    except Exception:  # whatever is wrong, the merge itself meets it or can do without a side-car
+    except Exception as error:  # the merge itself meets it, or can do without a side-car
+        fell_back(__name__, "the state of a dataset is not kept", error)
         return state
     return _updated(spark, schema, task.vocab, key, folder, kept, ())
 

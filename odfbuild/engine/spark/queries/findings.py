@@ -9,8 +9,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from odfbuild.engine.spark.internals.node import Node
-from odfbuild.engine.spark.internals.status import said
+from odfbuild.engine.spark.internals.status import Fault, said
 from odfbuild.engine.spark.results.local_rows import QUICK
+from odfbuild.engine.sql_words import words_of
 from odfbuild.errors import InDefinition, Location, QueryError
 
 if TYPE_CHECKING:
@@ -151,10 +152,10 @@ def from_spark(error: Any, dataset: str, step: int, sql: str) -> QueryError:
 
 def place_at_run_time(error: Any, queries: Sequence[str]) -> Location | None:
     """Where in the queries the expression is that failed on a record, where Spark tells it."""
-    contexts = error.getQueryContext() or []
+    contexts = error.getQueryContext() or [] if hasattr(error, "getQueryContext") else []
     found = re.search(r"== SQL .*\(line (\d+), position (\d+)\) ==", str(error))
     if not contexts or found is None:
-        return None
+        return _only_parser(queries)
     line, column = int(found.group(1)), int(found.group(2))
     fragment = contexts[0].fragment().partition("\n")[0]
     for step, sql in enumerate(queries):
@@ -162,6 +163,35 @@ def place_at_run_time(error: Any, queries: Sequence[str]) -> Location | None:
         if line <= len(lines) and lines[line - 1].startswith(fragment, column - 1):
             return locate(step, sql, line, column, len(fragment))
     return None
+
+
+_PARSERS = frozenset(
+    ("from_json", "from_csv", "from_xml", "parse_json", "to_timestamp", "to_date", "to_number")
+)
+"""Functions that read text, and whose errors Spark tells without their place."""
+
+
+def _only_parser(queries: Sequence[str]) -> Location | None:
+    """Where the queries read text, if they do so once."""
+    found = [
+        locate(step, sql, word.line, word.column, len(word.text))
+        for step, sql in enumerate(queries)
+        for word in words_of(sql)
+        if word.text in _PARSERS
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def from_fault(fault: Fault, dataset: str, step: int, sql: str) -> QueryError:
+    """What Spark says about a query, where it does not say it as of a query."""
+    text = re.sub(r"\s*SQLSTATE: \w+;?|^\[[\w.]+\]\s*", "", fault.text)
+    return QueryError(
+        text.rstrip(". "),
+        code="E0501",
+        location=locate(step, sql, None, None),
+        help="correct the query",
+        dataset=dataset,
+    )
 
 
 def unfit_columns(frame: DataFrame, dataset: str) -> list[QueryError]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from odfbuild.engine.spark.internals.catalyst import OUTLINED, Catalyst, Outlined, plan_of
 from odfbuild.engine.spark.internals.node import Node
+from odfbuild.engine.spark.internals.status import fault_of
 from odfbuild.engine.spark.queries import functions as lists
 from odfbuild.engine.spark.queries.determinism import Analysed
 from odfbuild.engine.spark.queries.findings import (
@@ -20,6 +21,7 @@ from odfbuild.engine.spark.queries.findings import (
     Report,
     Step,
     closest,
+    from_fault,
     from_spark,
     words,
 )
@@ -125,6 +127,13 @@ def _one(
         return None if report.errors else catalyst.frame(report.plan)
     except PySparkException as error:
         report.errors.append(from_spark(error, findings.dataset, findings.step, findings.sql))
+        return None
+    except Exception as error:
+        # Some errors of a query reach Python as exceptions of Java.
+        fault = fault_of(error)
+        if fault is None or fault.condition is None:
+            raise
+        report.errors.append(from_fault(fault, findings.dataset, findings.step, findings.sql))
         return None
 
 

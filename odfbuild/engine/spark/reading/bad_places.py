@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from odfbuild.engine.contract import NO_DRIFT, BadRecord, Drift, IngestTask
 from odfbuild.engine.spark.reading.csv_header import first_row, split
+from odfbuild.engine.spark.reading.read_count import ReadCount
 from odfbuild.engine.spark.reading.source_text import SourceText, shown
 from odfbuild.engine.spark.results.frames import to_spark_type
 from odfbuild.engine.spark.results.hidden import SEPARATOR
@@ -34,12 +35,13 @@ class Source:
     """How the records of a task came to be: what explaining a bad one needs.
 
     `text` is `None` where the source is no text, `columns` where the data decides its schema.
-    `drift` is what was fitted already.
+    `drift` is what was fitted already, `read` how many records tasks have read of how many.
     """
 
     text: SourceText | None
     columns: pa.Schema | None
     drift: Drift = NO_DRIFT
+    read: ReadCount | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class _Sought:
 
     def _is_flawed(self, cell: Any) -> bool:
         match self._flaw.kind:
-            case "missing":
+            case "missing" | "blank":
                 return cell in self._nulls
             case "value" if isinstance(cell, dict | list):
                 return bool(_without_nulls(cell) == _without_nulls(_as_written(self._flaw.value)))
@@ -168,6 +170,8 @@ class _Sought:
             )
         elif kind == "missing":
             reason = f"there is no value in column '{column}', which is NOT NULL"
+        elif kind == "blank":
+            reason = f"there is no event time in column '{column}'"
         else:
             reason = f"a time in column '{column}' is not in the years 1 to 9999"
         if text is None:
@@ -180,7 +184,7 @@ class _Sought:
     def _row(self) -> str | None:
         """Which row of a Parquet file it is."""
         number = self._flaw.row
-        if self._flaw.kind == "missing":
+        if self._flaw.kind in ("missing", "blank") and self._task.preprocess is None:
             number = _first_null(self._task, self._flaw.column)
         return None if number is None else f"row {number + 1}"
 

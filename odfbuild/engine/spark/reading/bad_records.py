@@ -55,6 +55,19 @@ class BadRecords:
         """What is wrong with records, and where they stand."""
         return described(flaws, self._task, source)
 
+    def blank(self, found: BadRecord) -> IngestError:
+        """The error that `found`, a record without an event time, is."""
+        name = self._task.dataset
+        return IngestError(
+            f"{found.reason} in '{self._task.source_name}'",
+            code="E0437",
+            location=found.location,
+            dataset=name,
+            notes=("with the time of ingestion it would move the watermark, and close windows",),
+            help=f"give it a time; or let `ingest.blankEventTimes: {{{name}: fill}}` in "
+            f"odfbuild.yaml take the time of the file or of ingestion; {self.way_out}",
+        )
+
     def error(self, found: BadRecord) -> IngestError:
         """The error that `found` is."""
         return IngestError(

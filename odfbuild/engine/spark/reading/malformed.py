@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from odfbuild.engine.spark.results.executor import write_parts
 from odfbuild.engine.spark.results.frames import literal, quote
 from odfbuild.engine.spark.results.hidden import CORRUPT, MISFIT, SEPARATOR
 from odfbuild.errors import IngestError, Location
+from odfbuild.odf.model import MergeStrategyUpsertStream
+from odfbuild.odf.operation import RETRACT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +45,8 @@ def guard(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -
     then they are counted in `bad` here and now.
     """
     flaws = _flaws(frame, source)
+    if task.preprocess is None and task.blank_event_times == "fail":
+        flaws += _blank_times(frame, task, source)
     names = [quote(name) for name in frame.columns if name not in (CORRUPT, MISFIT)]
     if not flaws:
         return frame.selectExpr(*names)
@@ -61,6 +66,39 @@ def guard(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -
     else:
         fails = f"raise_error(concat('{_MARK}:', {tag}, ':', {every})) IS NULL"
     return frame.where(f"CASE WHEN {is_bad} THEN {fails} ELSE true END").selectExpr(*names)
+
+
+def guard_times(frame: DataFrame, task: IngestTask, source: Source, bad: BadRecords) -> DataFrame:
+    """`frame`, the result of preprocessing, without records that have no event time.
+
+    As `guard`, which does it where nothing is preprocessed; no place can be told.
+    """
+    unplaced = replace(source, text=None)
+    flaws = _blank_times(frame, task, unplaced) if task.blank_event_times == "fail" else []
+    if not flaws:
+        return frame
+    [(condition, tag)] = flaws
+    if task.skip_bad_records:
+        count = frame.where(condition).count()
+        bad.skip([Flaw("blank", task.vocab.event_time)] * count, unplaced)
+        return frame.where(f"NOT ({condition})")
+    fails = f"raise_error(concat('{_MARK}:', {tag}, ':')) IS NULL"
+    return frame.where(f"CASE WHEN {condition} THEN {fails} ELSE true END")
+
+
+def _blank_times(frame: DataFrame, task: IngestTask, source: Source) -> list[tuple[str, str]]:
+    """The condition of a record without an event time in the column for it, where there is one.
+
+    A record of an upsert stream that retracts needs nothing but its key.
+    """
+    names, vocab = frame.columns, task.vocab
+    required = [field.name for field in source.columns or () if not field.nullable]
+    if vocab.event_time not in names or (task.preprocess is None and vocab.event_time in required):
+        return []
+    blank = f"{quote(vocab.event_time)} IS NULL"
+    if isinstance(task.merge, MergeStrategyUpsertStream) and vocab.operation_type in names:
+        blank += f" AND NOT ({quote(vocab.operation_type)} <=> {RETRACT})"
+    return [(blank, _tag("blank", literal(vocab.event_time)))]
 
 
 def _flaws(frame: DataFrame, source: Source) -> list[tuple[str, str]]:
@@ -119,7 +157,11 @@ def explain(
         )
     found = _FOUND.search(text)
     if found is not None:
-        return bad.error(bad.describe([_flaw(*found.groups())], source)[0])
+        flaw = _flaw(*found.groups())
+        if flaw.kind == "blank" and task.preprocess is not None:
+            source = replace(source, text=None)
+        found_there = bad.describe([flaw], source)[0]
+        return bad.blank(found_there) if flaw.kind == "blank" else bad.error(found_there)
     if "FAILED_READ_FILE" in text or "CANNOT_READ_FILE" in text:
         return IngestError(
             f"'{task.source_name}' cannot be read to its end",

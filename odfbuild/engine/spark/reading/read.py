@@ -35,9 +35,10 @@ from odfbuild.engine.spark.reading.json_records import (
     json_records,
     ndgeojson_records,
 )
-from odfbuild.engine.spark.reading.malformed import guard
+from odfbuild.engine.spark.reading.malformed import guard, guard_times
 from odfbuild.engine.spark.reading.ndjson_text import ndjson_text
 from odfbuild.engine.spark.reading.parquet_source import missing_column, readable_parquet
+from odfbuild.engine.spark.reading.read_count import with_count
 from odfbuild.engine.spark.reading.same_columns import have_same_columns
 from odfbuild.engine.spark.reading.shapefile_records import shapefile_records
 from odfbuild.engine.spark.reading.source_text import SourceText, utf8_text
@@ -109,6 +110,9 @@ def read_source(
     if found is None:
         return None
     frame, source = found
+    if not others and task.file.stat().st_size:
+        frame, count = with_count(frame, task, source.text.file if source.text else None)
+        source = replace(source, read=count)
     frame = marked(frame, source.columns)
     if numbered and ROW not in frame.columns:
         frame = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW}")
@@ -125,9 +129,12 @@ def read_source(
     hide(frame, "input")
     carried = ((ROW,) if numbered else ()) + ((FILE,) if others else ())
     result, row_wise = preprocess(spark, task.dataset, task.preprocess, carried)
+    if not row_wise:  # it may stop reading before the end
+        source = replace(source, read=None)
     if others and not row_wise:
         return None
     result, drift = fitted(result if row_wise else total_order(result), task, convert=False)
+    result = guard_times(result, task, source, bad)
     return result, replace(source, drift=source.drift.and_then(drift))
 
 
@@ -159,6 +166,16 @@ def _is_regular(task: IngestTask) -> bool:
         not isinstance(task.read, ReadStepEsriShapefile)
         and task.on_schema_change == "fail"
         and not task.skip_bad_records
+        and not _counts_blank_times(task)
+    )
+
+
+def _counts_blank_times(task: IngestTask) -> bool:
+    """Whether it is told how many records have no event time in a column for it."""
+    columns = declared_columns(task.read)
+    may_have = task.preprocess is not None or columns is None
+    return task.blank_event_times == "fill" and (
+        may_have or (columns is not None and task.vocab.event_time in columns.names)
     )
 
 
@@ -221,7 +238,9 @@ def _csv(
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv"))).options(**options)
     files = [each.file for each in (text, *more)]
     frame = _told_apart(reader.csv([*map(str, files)]), files)
-    return with_values(frame, schema, "csv", uuids_in(columns)), Source(text, columns)
+    return with_values(frame, schema, "csv", uuids_in(columns), task.local_times), Source(
+        text, columns
+    )
 
 
 def _csv_text(task: IngestTask, read: ReadStepCsv) -> SourceText:
@@ -268,7 +287,7 @@ def _csv_by_name(
     schema = to_spark_schema(in_file)
     reader = spark.read.schema(_with_corrupt(with_text(schema, "csv")))
     frame = reader.options(**csv_options(read, task.dataset)).csv(str(text.file))
-    frame = with_values(frame, schema, "csv", uuids_in(in_file))
+    frame = with_values(frame, schema, "csv", uuids_in(in_file), task.local_times)
     operation = _undeclared(task, columns)
     if operation is not None and operation in header.names:
         frame = without_operation(frame, operation)
@@ -323,7 +342,7 @@ def _ndjson(
     reader = spark.read.schema(_with_corrupt(read)).options(**options)
     files = [each.file for each in texts]
     frame = _told_apart(reader.json([*map(str, files)]), files)
-    frame = with_values(frame, schema, "json", uuids_in(columns))
+    frame = with_values(frame, schema, "json", uuids_in(columns), task.local_times)
     if operation is not None:
         frame = without_operation(frame, operation)
     return frame, Source(text, columns)
@@ -360,7 +379,8 @@ def _parquet(
             if before == kind and not becomes_uuid:
                 expressions.append(name)
                 continue
-            value, lost = converted(field.name, before, UUID if becomes_uuid else kind)
+            becomes = UUID if becomes_uuid else kind
+            value, lost = converted(field.name, before, becomes, task.local_times)
             expressions.append(f"{value} AS {name}")
             misfits.append(lost)
         elif field.nullable and (task.on_schema_change != "fail" or not _is_committed(field, task)):
@@ -418,7 +438,7 @@ def _with_event_time(frame: DataFrame, task: IngestTask) -> DataFrame:
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     if kinds.get(name) not in ("string", "byte", "short", "integer", "long"):
         return frame
-    return with_time(frame, name, kinds[name])
+    return with_time(frame, name, kinds[name], task.local_times)
 
 
 def _renamed(frame: DataFrame, task: IngestTask, source: Source) -> tuple[DataFrame, Source]:

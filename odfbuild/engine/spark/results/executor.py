@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 from odfbuild.engine.spark.results import small_jobs as few
+from odfbuild.engine.spark.results.counted import write_counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +57,7 @@ class LocalExecutor:
     def write(self, frame: DataFrame, folder: Path, options: Mapping[str, str]) -> None:
         """See `Executor.write`."""
         if not few.collect(frame, folder):
-            frame.write.options(**options).parquet(str(folder))
+            write_counted(frame, folder, str(folder), options)
 
 
 _HERE = LocalExecutor()

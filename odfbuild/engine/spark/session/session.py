@@ -23,6 +23,7 @@ from odfbuild.engine.settings import (
     in_force,
 )
 from odfbuild.engine.spark.connect.cluster import await_workers, check_reachable
+from odfbuild.engine.spark.connect.workers import Workers
 from odfbuild.engine.spark.internals import process
 from odfbuild.engine.spark.internals.records import BY_JOBS_ONLY
 from odfbuild.engine.spark.internals.status import said
@@ -111,13 +112,15 @@ class Session:
         )
         self._gateway: Gateway | None = None
         self.remote: Remote | None = None
+        self._workers: Workers | None = None
         try:
             self.spark = self._start()
+            if self._drives_cluster:
+                self._workers = Workers(self.spark, self.settings.address)
             if self.settings.remote:
                 from odfbuild.engine.spark.connect.remote import Remote
 
-                shared = reach.write[0] if reach and reach.write else self.scratch
-                self.remote = Remote(self.settings, self.spark, shared)
+                self.remote = Remote(self.settings, self.spark, self._shared)
         except BaseException:
             self.stop()
             raise
@@ -141,6 +144,23 @@ class Session:
         copy = scratch / f"source{file.suffix}"
         shutil.copyfile(file, copy)
         return copy
+
+    def check_workers(self, files: Iterable[Path]) -> None:
+        """Raise `EngineProblem` E0548 unless workers of a cluster can do a step that reads `files`.
+
+        They have to see these as they are here, and to write where we look for results. Without a
+        cluster, nothing is asked.
+        """
+        if self.remote is not None:
+            self.remote.check_workers(files)
+        elif self._workers is not None:
+            self._workers.check_shared(self._shared)
+            self._workers.check_files(files)
+
+    @property
+    def _shared(self) -> Path:
+        """The folder through which results of other machines come."""
+        return self.reach.write[0] if self.reach and self.reach.write else self.scratch
 
     def exit_code(self, seconds: float) -> int | None:
         """What the JVM ended with, if it does within `seconds`; `None` while it runs."""

@@ -11,8 +11,16 @@ from collections.abc import Sequence
 
 from odfbuild.errors import OdfbuildError
 from odfbuild.inspect.data_diff.model import Comparison
-from odfbuild.report.forms.markdown import BUDGET, code, fitting, left_out, marker, size
-from odfbuild.report.forms.words import escaped, sentence
+from odfbuild.report.forms.markdown import (
+    BUDGET,
+    code,
+    escaped,
+    fitting,
+    left_out,
+    marker,
+    sentence,
+    size,
+)
 from odfbuild.report.records.data_diff.view import DiffView, closing, views
 
 _RESERVE = 256
@@ -50,24 +58,26 @@ def data_diff_lines(found: Comparison, budget: int) -> list[str]:
 
 def _failed(errors: Sequence[OdfbuildError]) -> list[str]:
     return [
-        f"- `!` `{each.dataset}` could not be compared ({each.code}): "
-        f"`odfbuild diff --data {each.dataset}` says why"
+        f"- `!` {code(str(each.dataset))} could not be compared ({each.code}): "
+        f"{code(f'odfbuild diff --data {each.dataset}')} says why"
         for each in errors
     ]
 
 
 def _row(seen: DiffView) -> str:
-    return f"| `{seen.name}` | {escaped(seen.summary)} |"
+    return f"| {code(seen.name)} | {escaped(seen.summary)} |"
 
 
 def _details(seen: DiffView) -> str:
     """The block of a dataset."""
-    lines = [f"**`{seen.name}`** {escaped(seen.states)}", ""]
+    lines = [f"**{code(seen.name)}** {escaped(seen.states)}", ""]
     lines += [f"- {sentence(each)}" for each in filter(None, (seen.key, *seen.notes))]
-    lines += [f"- `{name}`: {escaped(f'{number}, {part}')}" for name, number, part in seen.rates]
+    lines += [
+        f"- {code(name)}: {escaped(f'{number}, {part}')}" for name, number, part in seen.rates
+    ]
     lines += [f"- schema: {code(each)}" for each in seen.schema]
     lines += [f"- {code(each)}" for each in seen.drift]
     if seen.samples:
         lines += ["", "| | key | values |", "| --- | --- | --- |"]
-        lines += [f"| `{s.sign}` | {code(s.key)} | {code(s.text)} |" for s in seen.samples]
+        lines += [f"| {code(s.sign)} | {code(s.key)} | {code(s.text)} |" for s in seen.samples]
     return "\n".join([*lines, ""])

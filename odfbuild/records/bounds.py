@@ -7,7 +7,8 @@ Source: Apache Parquet, "Page Header"; Apache Thrift, "Compact Protocol".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -28,41 +29,81 @@ class Excess(ValueError):
     """What a file claims and cannot hold."""
 
 
-def check_bounds(path: Path, metadata: pq.FileMetaData) -> frozenset[str]:
-    """Raise `Excess` unless the footer and all pages keep to bounds.
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What pages say that their values take, unpacked.
 
-    Gives the columns with dictionaries, of whose values there may be any number in few bytes.
+    `dictionaries` has the bytes of the dictionaries of text and bytes, by the path of their column:
+    any record may repeat the longest of its values. `record` is what the other values of a record
+    take, where they are longest.
+    """
+
+    dictionaries: Mapping[str, int]
+    record: int
+
+
+def check_bounds(
+    path: Path,
+    metadata: pq.FileMetaData,
+    groups: Iterable[int] | None = None,
+    names: Collection[str] | None = None,
+) -> Claims:
+    """What is claimed by these row groups and columns, by default by all.
+
+    Raise `Excess` unless the footer and these pages keep to bounds.
     """
     if metadata.num_rows > _MOST_RECORDS:
         raise Excess(f"it claims {metadata.num_rows} records, more than a data object can have")
     size = path.stat().st_size
-    repeated: set[str] = set()
+    dictionaries: dict[str, int] = {}
+    widest: dict[str, int] = {}
     with path.open("rb") as file:
         left = size
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            for column in map(group.column, range(group.num_columns)):
+        for group in range(metadata.num_row_groups) if groups is None else groups:
+            said = metadata.row_group(group)
+            unpacked = 0
+            for place in range(said.num_columns):
+                column = said.column(place)
                 left -= column.total_compressed_size
                 if column.total_compressed_size < 0 or left < 0:
                     raise Excess("its columns claim more bytes than the file has")
-                if _check_pages(file, column, size):
-                    repeated.add(column.path_in_schema)
-    return frozenset(repeated)
+                name = column.path_in_schema
+                if names is not None and name.partition(".")[0] not in names:
+                    continue
+                found = _check_pages(file, column, size)
+                if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                    found.widest = max(found.widest, metadata.schema.column(place).length)
+                elif column.physical_type == "BYTE_ARRAY" and found.dictionary is not None:
+                    dictionaries[name] = max(found.dictionary, dictionaries.get(name, 0))
+                repeated = max(1, -(-column.num_values // max(1, said.num_rows)))
+                widest[name] = max(found.widest * repeated, widest.get(name, 0))
+                unpacked += found.dictionary or 0
+            if unpacked > max(4 * _PAGE, _RATIO * size):
+                raise Excess(f"its dictionaries claim {unpacked} bytes, and it has {size}")
+    return Claims(dictionaries, sum(widest.values()))
 
 
-def _check_pages(file: BinaryIO, column: pq.ColumnChunkMetaData, size: int) -> bool:
-    """Check the pages of a column; whether it has a dictionary."""
+@dataclass(slots=True)
+class _Chunk:
+    """The pages of a column: bytes of the dictionary, and of a value where they are longest."""
+
+    dictionary: int | None = None
+    widest: int = 0
+
+
+def _check_pages(file: BinaryIO, column: pq.ColumnChunkMetaData, size: int) -> _Chunk:
+    """Check the pages of a column."""
     start = column.data_page_offset
     if column.has_dictionary_page and 0 < (column.dictionary_page_offset or 0) < start:
         start = column.dictionary_page_offset
     end = start + column.total_compressed_size
     if start < 0 or end > size:
         raise Excess(f"the pages of '{column.path_in_schema}' lie outside of the file")
-    place, values, repeated = start, 0, False
+    place, values, found = start, 0, _Chunk()
     while place < end and values < column.num_values:
         page = _page(file, place, end, column.path_in_schema)
         place = page.end
         values += page.values
-        repeated = repeated or page.is_dictionary
         if place > end:
             raise Excess(f"a page of '{column.path_in_schema}' ends outside of its column")
         if page.unpacked > max(_PAGE, _RATIO * page.packed):
@@ -70,7 +111,11 @@ def _check_pages(file: BinaryIO, column: pq.ColumnChunkMetaData, size: int) -> b
                 f"a page of '{column.path_in_schema}' claims {page.unpacked} bytes, and has "
                 f"{page.packed} in the file"
             )
-    return repeated
+        if page.is_dictionary:
+            found.dictionary = page.unpacked + (found.dictionary or 0)
+        elif page.values:
+            found.widest = max(found.widest, -(-page.unpacked // page.values))
+    return found
 
 
 class _Page:
