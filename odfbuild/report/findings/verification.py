@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = False) -> str:
     """Findings, how many datasets are whole, and who signed those that others own."""
-    text = render_findings(names, verdict.findings, verdict.reproduction, color=color)
+    again = verdict.reproduction
+    if again is not None and verdict.unchecked and not again.steps:
+        again = None  # steps there were, but none that could be recomputed
+    text = render_findings(names, verdict.findings, again, color=color)
     of_others = [each for each in verdict.signatures if each.statement or each.owner]
     listed = [each for each in of_others if len(of_others) <= LISTED or not each.is_complete]
     lines = [f"  {each.dataset}: {_signed(each)}" for each in listed]
