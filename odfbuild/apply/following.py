@@ -6,12 +6,13 @@ Asks definitions, and chains without one, such as those of a branch that is prom
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import Lock
 
 from odfbuild.engine.contract import Vocabulary, vocabulary_of
 from odfbuild.odf.chain.step import Closeness
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import MetadataEvent, SetTransform, SetVocab
-from odfbuild.plan.closeness import Derivative, closeness_of
+from odfbuild.plan.closeness import Derivative, Readers
 from odfbuild.project.model import Project
 from odfbuild.store.workspace import Workspace
 
@@ -22,13 +23,15 @@ class Following:
     def __init__(self, project: Project, workspace: Workspace) -> None:
         self._project = project
         self._workspace = workspace
-        self._derivatives: dict[str, Derivative] | None = None
+        self._readers: Readers | None = None
+        self._mutex = Lock()
 
     def of(self, name: str) -> Closeness:
         """How closely a derivative follows its inputs."""
-        if self._derivatives is None:
-            self._derivatives = self._found()
-        return closeness_of(name.lower(), self._derivatives)
+        with self._mutex:
+            if self._readers is None:
+                self._readers = Readers(self._found())
+            return self._readers.closeness_of(name.lower())
 
     def _found(self) -> dict[str, Derivative]:
         events: dict[str, Iterable[MetadataEvent | None]] = {

@@ -29,12 +29,9 @@ class Derivative:
     """Whether columns of the system have names of their own."""
 
 
-def closeness_of(name: str, derivatives: Mapping[str, Derivative]) -> Closeness:
-    """How closely a derivative follows its inputs; `derivatives` are all, by name in lower case."""
-    return _Readers(derivatives).own(name)
+class Readers:
+    """What the readers of `derivatives`, by name in lower case, ask of their steps."""
 
-
-class _Readers:
     def __init__(self, derivatives: Mapping[str, Derivative]) -> None:
         self._all = derivatives
         self._of: dict[str, list[str]] = {}
@@ -43,8 +40,9 @@ class _Readers:
                 self._of.setdefault(input, []).append(name)
         self._found: dict[str, tuple[Closeness, frozenset[EventWindows | None]]] = {}
 
-    def own(self, name: str) -> Closeness:
-        return self._own(name)[0]
+    def closeness_of(self, name: str) -> Closeness:
+        """How closely a derivative follows its inputs."""
+        return self._own(name)[0] if name in self._all else Closeness.FREE
 
     def _own(self, name: str) -> tuple[Closeness, frozenset[EventWindows | None]]:
         """How closely it follows its inputs, and the windows that its event times come into."""

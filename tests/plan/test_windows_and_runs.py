@@ -33,7 +33,7 @@ from odfbuild.odf.model import (
 )
 from odfbuild.odf.multihash import Multihash
 from odfbuild.odf.timestamp import Timestamp
-from odfbuild.plan.closeness import Derivative, closeness_of
+from odfbuild.plan.closeness import Derivative, Readers
 
 _MINUTE = 60_000_000_000
 Record = tuple[int, tuple[int, ...]]
@@ -242,7 +242,8 @@ class Model:
         }
         for each in graph.values():
             each.positions = [0] * len(each.inputs)
-        closeness = {name: closeness_of(name, derivatives) for name in graph}
+        readers = Readers(derivatives)
+        closeness = {name: readers.closeness_of(name) for name in graph}
         return cls({name: Chain() for name in (*roots, *graph)}, graph, closeness)
 
     def run(self) -> None:
