@@ -219,10 +219,6 @@ class World:
         return tuple(self.definitions)
 
     @property
-    def checks(self) -> dict[str, tuple[str, ...]]:
-        return {}
-
-    @property
     def project(self) -> Project:
         root = Path("/project")
         config = Config(name="world", root=root, datasets=root / "datasets", state=root / "chains")
