@@ -34,7 +34,8 @@ class Checking(Base):
         With `integrity`, no step is recomputed and no engine is started. `since` is the end of a
         hash of a block, for one dataset; at most `sample` steps of each dataset are recomputed;
         `recursive` also verifies all upstream datasets. Published tables are compared, too.
-        `signatures` of the result tell who vouches for which dataset.
+        `signatures` of the result tell who vouches for which dataset. Without names, derivatives of
+        others whose inputs are not here are not findings, but `unchecked`.
 
         >>> project.verify(integrity=True).findings
         ()
@@ -55,6 +56,7 @@ class Checking(Base):
             logical=logical,
             extent=Extent(since=after, sample=sample),
             factory=None if integrity else self._start_engine,
+            all_of_project=not (datasets or recursive),
         )
         config = self.config()
         if not config.tables:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odfbuild.api.dataset import Dataset
     from odfbuild.authoring.linting import Finding
     from odfbuild.graph.dag import Graph
+    from odfbuild.inspect.ages import DatasetAge
     from odfbuild.inspect.ask import QueryOptions
     from odfbuild.inspect.corrections import Corrections
     from odfbuild.inspect.data_diff.model import Comparison
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from odfbuild.odf.multihash import Multihash
     from odfbuild.plan.changes.definitions import DefinitionChange
     from odfbuild.plan.explain import Explanation
-    from odfbuild.report.freshness import DatasetAge
     from odfbuild.repository.listing import ListedDataset
     from odfbuild.survey.blame import BlamedBlock
     from odfbuild.verify.provenance import TracedRecords
@@ -140,14 +140,14 @@ class Looking(Base):
         return project_status(self._survey())
 
     def freshness(self, at: datetime | None = None) -> list[DatasetAge]:
-        """How old datasets are by their watermarks at a time (default: now), and may be."""
-        from odfbuild.report.freshness import ages_of
-        from odfbuild.survey.source_drift import count_late_files
+        """How old datasets are by their watermarks at a time (default: now), and may be.
+
+        A dataset whose chain is damaged has the status `damaged`, and an `error` that tells why.
+        """
+        from odfbuild.inspect.ages import ages_of
 
         now = Timestamp.now() if at is None else timestamp(at)
-        watermarks = {name: each.watermark for name, each in self.datasets().items()}
-        late = count_late_files(self._folder, self._given, watermarks)
-        return ages_of(watermarks, self.config().freshness, now, late)
+        return ages_of(self._folder, self._given, self.workspace(), self.config().freshness, now)
 
     @needs_engine
     def late(self, dataset: str) -> Late:

@@ -17,13 +17,14 @@ from odfbuild.apply.staging import stage_slice
 from odfbuild.apply.transaction import Transaction
 from odfbuild.engine.contract import (
     Engine,
+    SliceFile,
     Told,
     TransformResult,
     TransformTask,
     Vocabulary,
     vocabulary_of,
 )
-from odfbuild.engine.event_windows import count_late, windows_of
+from odfbuild.engine.event_windows import count_late, late_records, windows_of
 from odfbuild.engine.forecast import expected_mode
 from odfbuild.engine.mode import WINDOWS, Choice
 from odfbuild.engine.request import (
@@ -36,32 +37,48 @@ from odfbuild.engine.request import (
 from odfbuild.engine.slice import dataset_schema
 from odfbuild.errors import ChainError, EngineError, PlanError
 from odfbuild.odf.chain.projection import Projection
-from odfbuild.odf.chain.step import interval_between, next_step, output_watermark, told_watermark
+from odfbuild.odf.chain.step import (
+    Closeness,
+    Interval,
+    Unread,
+    interval_between,
+    next_step,
+    one_step,
+    output_watermark,
+    told_watermark,
+)
 from odfbuild.odf.digest import physical_hash
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
     Checkpoint,
     DatasetKind,
+    DataSlice,
     ExecuteTransform,
     ExecuteTransformInput,
     SetTransform,
+    SetVocab,
     TransformInput,
     TransformSql,
 )
 from odfbuild.odf.schema.arrow_schema import schema_of
+from odfbuild.odf.timestamp import Timestamp
 from odfbuild.plan.changes.equality import unpinned
 from odfbuild.store.branches import Limit
 from odfbuild.store.cache import project
 from odfbuild.store.dataset import DatasetStore
-from odfbuild.store.merged_copies import MergedCopies
 from odfbuild.store.workspace import Workspace
 from odfbuild.values import dataclass
 
 
 def read_inputs(
-    workspace: Workspace, dataset: str, state: Projection
+    workspace: Workspace,
+    dataset: str,
+    state: Projection,
+    closeness: Closeness = Closeness.FREE,
 ) -> tuple[StepInput, ...] | None:
     """The next step of a derivative, input by input; `None` while an input has no schema yet.
+
+    It reads as many blocks as `closeness` lets it.
 
     Raises `PlanError` when an input is gone, or the chain says no transformation, and `ChainError`
     when the history of an input was rewritten.
@@ -74,23 +91,61 @@ def read_inputs(
             help="add a SetTransform to its definition",
         )
     consumed = {i.dataset_id: i for i in state.inputs}
-    inputs = []
+    unread = []
     for declared in state.transform.inputs:
         dataset_id, alias = _locate(workspace, dataset, declared)
         now = workspace.projection(alias)
         if now is None or now.schema is None:
             return None
-        inputs.append(
-            _read_input(
-                declared.alias or alias,
-                workspace.dataset(alias),
-                now,
-                consumed.get(dataset_id),
-                _limit_of(workspace, workspace.dataset(alias), now),
-                workspace.committed(alias, now).copies(),
-            )
+        store = workspace.dataset(alias)
+        unread.append(_unread(declared.alias or alias, store, now, consumed.get(dataset_id)))
+    return tuple(
+        _read_input(workspace, each, taken)
+        for each, taken in zip(unread, _one_step(state, unread, closeness), strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """An input, called `name` in the query, and what it gained since it was read."""
+
+    name: str
+    store: DatasetStore
+    now: Projection
+    consumed: ExecuteTransformInput | None
+    interval: Interval
+
+
+def _unread(
+    name: str, store: DatasetStore, now: Projection, consumed: ExecuteTransformInput | None
+) -> _Unread:
+    after = consumed.new_block_hash if consumed else None
+    interval = interval_between(now.head, after, store.read_block)
+    if interval is None:
+        raise ChainError(
+            f"the history of '{store.name}' no longer holds block {after}, which was consumed",
+            code="E0610",
+            dataset=store.name,
+            help="run `odfbuild plan`: it shows what to do",
         )
-    return tuple(inputs)
+    return _Unread(name, store, now, consumed, interval)
+
+
+def _one_step(
+    state: Projection, inputs: Sequence[_Unread], closeness: Closeness
+) -> tuple[int, ...]:
+    """How many blocks of each input a step reads."""
+    events = (block.event for each in inputs for _, block in each.interval.links)
+    if closeness is Closeness.LATE and any(isinstance(event, SetVocab) for event in events):
+        closeness = Closeness.EVERY  # a column of the past may have another name
+    unread = [Unread(e.interval, not (e.consumed and e.consumed.new_block_hash)) for e in inputs]
+
+    def is_late(number: int, data: DataSlice, promised: Timestamp) -> bool:
+        each = inputs[number]
+        file = SliceFile(each.store.bring("data", data.physical_hash), promised)
+        return any(late_records([file], vocabulary_of(each.now.vocab), None))
+
+    return one_step(unread, state.watermark, closeness, is_late)
 
 
 def _locate(workspace: Workspace, dataset: str, declared: TransformInput) -> tuple[DatasetId, str]:
@@ -107,31 +162,23 @@ def _locate(workspace: Workspace, dataset: str, declared: TransformInput) -> tup
     return declared.dataset_ref, alias
 
 
-def _read_input(
-    alias: str,
-    store: DatasetStore,
-    now: Projection,
-    consumed: ExecuteTransformInput | None,
-    limit: Limit | None,
-    copies: MergedCopies,
-) -> StepInput:
-    after = consumed.new_block_hash if consumed else None
-    interval = interval_between(now.head, after, store.read_block)
-    if interval is None:
-        raise ChainError(
-            f"the history of '{store.name}' no longer holds block {after}, which was consumed",
-            code="E0610",
-            dataset=store.name,
-            help="run `odfbuild plan`: it shows what to do",
-        )
-    step = next_step(now.dataset_id, consumed, interval)
+def _read_input(workspace: Workspace, each: _Unread, taken: int) -> StepInput:
+    store, now = each.store, each.now
+    links = each.interval.links
+    interval = Interval(links[:taken], each.interval.watermark_before)
+    step = next_step(now.dataset_id, each.consumed, interval)
+    if taken < len(links):
+        step = replace(step, complete=False)
     at_end = now
     if not step.complete and step.block is not None:
         at_end = project(store, step.block, None)
     if at_end.schema is None:
         raise AssertionError("a step ends before a change of schema, never before the first one")
-    key = key_of(at_end)
-    return StepInput(alias, store, step, at_end.schema, at_end.vocab, key, limit, copies)
+    limit = _limit_of(workspace, store, now)
+    copies = workspace.committed(store.name, now).copies()
+    return StepInput(
+        each.name, store, step, at_end.schema, at_end.vocab, key_of(at_end), limit, copies
+    )
 
 
 def _limit_of(workspace: Workspace, store: DatasetStore, now: Projection) -> Limit | None:

@@ -15,6 +15,7 @@ from odfbuild.apply.attempt import Progress, attempt, begin
 from odfbuild.apply.audit import Audits
 from odfbuild.apply.definitions import by_another_engine, resolve_changes
 from odfbuild.apply.derive import read_inputs, stage_transform, validated_schema
+from odfbuild.apply.following import Following
 from odfbuild.apply.ingest import (
     Ingested,
     fetch_context,
@@ -142,6 +143,7 @@ class _Run:
         self.held = held
         self.first_failure: str | None = None
         self.wrong: Mapping[str, OdfbuildError] = {}
+        self.following = Following(project, workspace)
         self.audits = Audits(project.config.root, project.config.checks, workspace, engine.get)
 
     @contextmanager
@@ -400,7 +402,8 @@ class _Run:
     def _derive(
         self, item: DatasetPlan, transaction: Transaction, folder: Path, progress: Progress
     ) -> str:
-        inputs = read_inputs(self.workspace, item.name, transaction.state)
+        closeness = self.following.of(item.name)
+        inputs = read_inputs(self.workspace, item.name, transaction.state, closeness)
         if inputs is None:
             progress.add(transaction.commit())
             return "" if progress.blocks else "an input has no data yet"
@@ -429,7 +432,7 @@ class _Run:
                 return note
             base = self.workspace.projection(item.name)
             transaction = begin(self.workspace, item.name, item.kind, base, audit=transaction.audit)
-            inputs = read_inputs(self.workspace, item.name, transaction.state) or ()
+            inputs = read_inputs(self.workspace, item.name, transaction.state, closeness) or ()
             changed = False
         if changed:
             self._settle_query(item, transaction, inputs)

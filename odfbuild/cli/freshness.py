@@ -22,22 +22,18 @@ def freshness(
     as_json: JsonOptions,
 ) -> int:
     """Show how old datasets are by their watermarks."""
+    from odfbuild.inspect.ages import ages_of
     from odfbuild.odf.timestamp import Timestamp
-    from odfbuild.report.freshness import ages_of, ages_to_data, render_ages
-    from odfbuild.survey.source_drift import count_late_files
+    from odfbuild.report.freshness import ages_to_data, render_ages
 
     state: Context = context.obj
     now = parse_time(at, "--at") if at else Timestamp.now()
     chosen = state.chosen(selection)
-    watermarks = {
-        name: projection.watermark
-        for name, projection in state.workspace().readable().items()
-        if chosen is None or name in chosen
-    }
-    late = count_late_files(state.directory, state.given, watermarks)
-    ages = ages_of(watermarks, state.config().freshness, now, late)
+    declared = state.config().freshness
+    ages = ages_of(state.directory, state.given, state.workspace(), declared, now, chosen)
     if as_json:
         state.console.data(ages_to_data(ages))
     else:
         state.console.result(render_ages(ages))
-    return EXIT_MISMATCH if any(each.status == "stale" for each in ages) else 0
+    state.console.error(*(each.error for each in ages if each.error is not None))
+    return EXIT_MISMATCH if any(each.status in ("stale", "damaged") for each in ages) else 0

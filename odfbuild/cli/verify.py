@@ -82,6 +82,7 @@ def verify(
         logical=logical,
         extent=Extent(since=after, sample=sample),
         factory=None if integrity else state.start_engine,
+        all_of_project=not (selection or recursive),
     )
     if state.config().tables:
         from odfbuild.inspect.tables import with_tables

@@ -1,61 +1,14 @@
-"""How far datasets lag behind the clock, from their watermarks. Pure."""
+"""How far datasets lag behind the clock, as text and plain values. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from odfbuild.odf.timestamp import Timestamp
-from odfbuild.project.settings.freshness import Freshness, max_age
+from odfbuild.inspect.ages import DatasetAge
 from odfbuild.report.forms.table import render_table
 from odfbuild.wording import count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetAge:
-    """A dataset, its watermark (`None`: it has none), how old that is, and how old it may be.
-
-    So many `late_files` of its source are never read.
-    """
-
-    name: str
-    watermark: Timestamp | None
-    age: timedelta | None
-    limit: timedelta | None
-    late_files: int = 0
-
-    @property
-    def status(self) -> str:
-        """`fresh` or `stale` where a limit is declared, else `-`."""
-        if self.limit is None:
-            return "-"
-        return "fresh" if self.age is not None and self.age <= self.limit else "stale"
-
-
-def ages_of(
-    watermarks: Mapping[str, Timestamp | None],
-    declared: Sequence[Freshness],
-    now: Timestamp,
-    late: Mapping[str, int] | None = None,
-) -> list[DatasetAge]:
-    """The ages of datasets by their watermarks at the time `now`, and what is declared of them.
-
-    `late` are numbers of late files.
-    """
-    ages = [age_of(name, each, now, max_age(declared, name)) for name, each in watermarks.items()]
-    return [replace(each, late_files=(late or {}).get(each.name, 0)) for each in ages]
-
-
-def age_of(
-    name: str, watermark: Timestamp | None, now: Timestamp, limit: timedelta | None
-) -> DatasetAge:
-    """The age of a dataset at the time `now`; one that is ahead of the clock is of age zero."""
-    age = None
-    if watermark is not None:
-        age = max(timedelta(), timedelta(milliseconds=now.millis - watermark.millis))
-    return DatasetAge(name=name, watermark=watermark, age=age, limit=limit)
 
 
 def render_ages(ages: Sequence[DatasetAge]) -> str:
@@ -80,7 +33,9 @@ def render_ages(ages: Sequence[DatasetAge]) -> str:
         if each.late_files
     )
     table += f"\n{late}" if late else ""
-    return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale."
+    damaged = sum(each.status == "damaged" for each in ages)
+    more = f", {damaged} damaged" if damaged else ""
+    return f"{table}\n\nFreshness: {count(asked, 'dataset')} with a limit, {stale} stale{more}."
 
 
 def ages_to_data(ages: Sequence[DatasetAge]) -> list[dict[str, Any]]:
@@ -92,7 +47,8 @@ def ages_to_data(ages: Sequence[DatasetAge]) -> list[dict[str, Any]]:
             "age_seconds": each.age.total_seconds() if each.age is not None else None,
             "max_age_seconds": each.limit.total_seconds() if each.limit is not None else None,
             "late_files": each.late_files,
-            "status": each.status if each.limit is not None else None,
+            "status": None if each.status == "-" else each.status,
+            "error": each.error.code if each.error is not None else None,
         }
         for each in ages
     ]

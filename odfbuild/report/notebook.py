@@ -105,12 +105,13 @@ def verdict_html(verdict: Verdict) -> str:
         else f"{count(again.steps, 'step')} of {count(again.derivatives, 'derivative')} recomputed."
     )
     findings = verdict.findings
+    notes = [f"{each.dataset} was not recomputed: {each.message}" for each in verdict.unchecked]
     if not findings:
-        return _fragment("All blocks and objects are intact.", done)
+        return _fragment("All blocks and objects are intact.", done, *notes)
     rows = [(each.dataset, each.code, each.message, each.help) for each in findings[:MOST]]
     table = (("dataset", "code", "finding", "what to do"), rows, ())
     title = f"{count(len(findings), 'finding')}"
-    return _fragment(title, done, *_more(len(findings), "finding"), tables=[table])
+    return _fragment(title, done, *notes, *_more(len(findings), "finding"), tables=[table])
 
 
 def provenance_html(tree: TracedRecords) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odfbuild.inspect.ages import DatasetAge
 from odfbuild.odf.model import SetPollingSource, SetTransform
 from odfbuild.odf.yaml_form import to_data
 from odfbuild.report.forms.html import render_page
 from odfbuild.report.forms.words import size
 from odfbuild.report.forms.yaml_text import yaml_lines
-from odfbuild.report.freshness import DatasetAge, spelled
+from odfbuild.report.freshness import spelled
 from odfbuild.report.outcome import result_word
 from odfbuild.wording import count
 

@@ -52,8 +52,10 @@ def count_late_files(
     defined = look_at_definitions(start, given)
     project, found = defined.project, {}
     for definition in project.definitions:
+        if definition.name not in among:
+            continue
         state, source = defined.projections.get(definition.name), _source(definition)
-        if definition.name not in among or state is None or source is None:
+        if state is None or source is None:
             continue
         if project.config.ingest.late_policy(definition.name) == "read":
             continue

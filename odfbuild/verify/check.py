@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfbuild.displayed import Displayed
 from odfbuild.engine.contract import EngineFactory
@@ -18,6 +18,7 @@ from odfbuild.verify.reproduce import (
     Reproduction,
     direct_inputs,
     inputs_ever,
+    is_of_others,
     verify_reproducibility,
 )
 from odfbuild.verify.signatures import Signature, signatures
@@ -25,11 +26,16 @@ from odfbuild.verify.signatures import Signature, signatures
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Displayed):
-    """All findings, what was recomputed (`None`: only integrity was checked), who signed what."""
+    """All findings, what was recomputed (`None`: only integrity was checked), who signed what.
+
+    `unchecked` are steps of datasets of others whose inputs are not here, where nobody asked for
+    just these datasets: they are neither right nor wrong.
+    """
 
     findings: tuple[Finding, ...]
     reproduction: Reproduction | None = None
     signatures: tuple[Signature, ...] = ()
+    unchecked: tuple[Finding, ...] = ()
 
 
 def verify(
@@ -40,10 +46,12 @@ def verify(
     extent: Extent | None = None,
     factory: EngineFactory | None = None,
     by: Callable[[TransformSql], str] | None = None,
+    all_of_project: bool = False,
 ) -> Verdict:
     """Verify `names`: integrity, and reproducibility when there is a `factory` of engines.
 
-    `by` names another version than the recorded one for a transformation.
+    `by` names another version than the recorded one for a transformation. With `all_of_project`
+    nobody asked for single datasets, so that those of others are checked as far as can be here.
 
     What steps have read has to be whole, too, so that the inputs of `names` are looked at. Damaged
     datasets, and those downstream of them, are not recomputed.
@@ -64,4 +72,10 @@ def verify(
             again = verify_reproducibility(workspace, whole, engine.get, scratch, extent, by)
     finally:
         engine.stop()
-    return Verdict((*findings, *wrong, *again.findings), again, signed)
+    unchecked = tuple(
+        each
+        for each in again.findings
+        if all_of_project and each.code == "E0822" and is_of_others(workspace, each.dataset)
+    )
+    again = replace(again, findings=tuple(e for e in again.findings if e not in unchecked))
+    return Verdict((*findings, *wrong, *again.findings), again, signed, unchecked)

@@ -186,6 +186,11 @@ def verify_reproducibility(
     return Reproduction(tuple(findings), len(tasks), derivatives)
 
 
+def is_of_others(workspace: Workspace, name: str) -> bool:
+    """Whether a dataset was pulled from others."""
+    return _owner(workspace, name) is not None
+
+
 def _owner(workspace: Workspace, name: str) -> str | None:
     """The reference of a dataset that belongs to others."""
     elsewhere = workspace.elsewhere

@@ -7,6 +7,8 @@ Data Fabric, "Derivative Transformations" (batch step), "Watermark", `ExecuteTra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from math import inf
 
 from odfbuild.odf.identity import DatasetId
 from odfbuild.odf.model import (
@@ -149,6 +151,104 @@ class InputStep:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An input before a step: what it gained, and whether any of it was read before."""
+
+    interval: Interval
+    is_new: bool
+
+
+class Closeness(IntEnum):
+    """Where a step ends before the newest blocks of its inputs."""
+
+    FREE = 0
+    """Nowhere: no windows read the result, or none that could tell."""
+    LATE = 1
+    """Before a block with records that came late."""
+    EVERY = 2
+    """Before every block with data."""
+
+
+IsLate = Callable[[int, DataSlice, Timestamp], bool]
+"""Whether a slice of the input with that number has records before a watermark."""
+
+
+def one_step(
+    inputs: Sequence[Unread],
+    promised: Timestamp | None,
+    closeness: Closeness,
+    is_late: IsLate,
+) -> tuple[int, ...]:
+    """How many blocks of each input the next step reads, so that it hides no late records.
+
+    Blocks are read in the order of the watermarks before them, which does not depend on when they
+    were committed. The step ends before a block with records that came behind what the result
+    promises by then, or before any with data. `promised` is the watermark of the result before the
+    step. A step ends with the schema of an input, as for `next_step`.
+    """
+    whole = tuple(len(each.interval.links) for each in inputs)
+    if closeness is Closeness.FREE:
+        return whole
+    parts = [_Part(each) for each in inputs]
+    while waiting := [part for part in parts if part.waits]:
+        following = min(waiting, key=_reached)
+        if following.end is None:  # another schema comes, which is for the next step
+            return tuple(part.taken for part in parts)
+        now = output_watermark(promised, [part.reached for part in parts])
+        ends = closeness is Closeness.EVERY
+        if not ends and following.data is not None and now is not None and now != promised:
+            ends = is_late(parts.index(following), following.data, now)
+        if ends and any(part.advanced for part in parts):
+            return tuple(part.taken for part in parts)
+        following.take(following.end)
+    return whole
+
+
+class _Part:
+    """How much of an input a step takes, block by block with data."""
+
+    def __init__(self, unread: Unread) -> None:
+        all_links = unread.interval.links
+        self._links = _one_schema(all_links)
+        self._goes_on = len(self._links) < len(all_links)
+        self._ends = [n for n, link in enumerate(self._links, 1) if _is_data(link[1])]
+        self.taken = 0
+        self.reached = unread.interval.watermark_before
+        self.advanced = False
+        if unread.is_new:  # its schema has to be known at the end of the step
+            events = [block.event for _, block in self._links]
+            schema = next((n for n, e in enumerate(events) if isinstance(e, SetDataSchema)), -1)
+            ends = (end for end in self._ends if end > schema)
+            self.take(next(ends, len(self._links)))
+
+    @property
+    def end(self) -> int | None:
+        """Where the next block with data ends; `None` when there is none of the same schema."""
+        return next((end for end in self._ends if end > self.taken), None)
+
+    @property
+    def waits(self) -> bool:
+        return self.end is not None or self._goes_on
+
+    @property
+    def data(self) -> DataSlice | None:
+        """What the next block with data brings."""
+        event = self._links[(self.end or 0) - 1][1].event
+        return event.new_data if isinstance(event, AddData | ExecuteTransform) else None
+
+    def take(self, end: int) -> None:
+        part = Interval(tuple(self._links[self.taken : end]), self.reached)
+        self.advanced |= bool(part.slices) or part.moves_watermark
+        if part.moves_watermark:
+            self.reached = _latest(_watermarks(part.links))
+        self.taken = end
+
+
+def _reached(part: _Part) -> int | float:
+    return -inf if part.reached is None else part.reached.ns
+
+
 def next_step(
     dataset_id: DatasetId, consumed: ExecuteTransformInput | None, interval: Interval
 ) -> InputStep:
@@ -233,6 +333,10 @@ def told_watermark(
         text = f"its engine's watermark {told} promises more than the inputs do"
         return most, f"{text}: {most or 'none'} holds"
     return told, ""
+
+
+def _is_data(block: MetadataBlock) -> bool:
+    return isinstance(block.event, AddData | ExecuteTransform)
 
 
 def _one_schema(links: Sequence[Link]) -> Sequence[Link]:

@@ -19,14 +19,25 @@ if TYPE_CHECKING:
 
 def render_verdict(names: Sequence[str], verdict: Verdict, *, color: bool = False) -> str:
     """Findings, how many datasets are whole, and who signed those that others own."""
-    text = render_findings(names, verdict.findings, verdict.reproduction, color=color)
+    again = verdict.reproduction
+    if again is not None and verdict.unchecked and not again.steps:
+        again = None  # steps there were, but none that could be recomputed
+    text = render_findings(names, verdict.findings, again, color=color)
     of_others = [each for each in verdict.signatures if each.statement or each.owner]
     listed = [each for each in of_others if len(of_others) <= LISTED or not each.is_complete]
     lines = [f"  {each.dataset}: {_signed(each)}" for each in listed]
     if len(listed) < len(of_others):
         rest = count(len(of_others) - len(listed), "other dataset")
         lines.append(f"  {rest}: signed with their keys up to their heads")
+    lines += [
+        f"  {each.dataset} was not recomputed: {_lacking(each)}" for each in verdict.unchecked
+    ]
     return "\n".join([text, *lines])
+
+
+def _lacking(found: Finding) -> str:
+    """What keeps a dataset from being recomputed here, and how to do it."""
+    return f"{found.message}; help: {found.help}"
 
 
 def _signed(found: Signature) -> str:
@@ -105,26 +116,23 @@ def findings_to_data(
         "datasets": list(names),
         "damaged": _broken(findings),
         "steps_done_again": reproduction.steps if reproduction else None,
-        "findings": [
-            {
-                "dataset": finding.dataset,
-                "code": finding.code,
-                "message": finding.message,
-                "help": finding.help,
-                "block": str(finding.block) if finding.block else None,
-                "sequence_number": finding.sequence_number,
-                "path": str(finding.path) if finding.path else None,
-                "offset": finding.offset,
-                "differences": [
-                    {
-                        "column": each.column,
-                        "recorded": each.recorded,
-                        "replayed": each.replayed,
-                    }
-                    for each in finding.differences
-                ],
-            }
-            for finding in findings
+        "findings": [_finding_to_data(finding) for finding in findings],
+    }
+
+
+def _finding_to_data(finding: Finding) -> dict[str, Any]:
+    return {
+        "dataset": finding.dataset,
+        "code": finding.code,
+        "message": finding.message,
+        "help": finding.help,
+        "block": str(finding.block) if finding.block else None,
+        "sequence_number": finding.sequence_number,
+        "path": str(finding.path) if finding.path else None,
+        "offset": finding.offset,
+        "differences": [
+            {"column": each.column, "recorded": each.recorded, "replayed": each.replayed}
+            for each in finding.differences
         ],
     }
 
@@ -134,6 +142,7 @@ def verdict_to_data(names: Sequence[str], verdict: Verdict) -> dict[str, Any]:
     return {
         **findings_to_data(names, verdict.findings, verdict.reproduction),
         "signatures": [_signature_to_data(each) for each in verdict.signatures],
+        "unchecked": [_finding_to_data(each) for each in verdict.unchecked],
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from odfbuild.inspect.ages import DatasetAge, age_of
 from odfbuild.odf.timestamp import Timestamp
 from odfbuild.project.settings.freshness import max_age
 from odfbuild.report.datasets import statuses
-from odfbuild.report.freshness import DatasetAge, age_of
 from odfbuild.survey.survey import Survey
 
 _TONES = {

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from odfbuild.api import Project
 from odfbuild.project.settings.freshness import parse_age
 from odfbuild.report.freshness import spelled
 from tests.apply.in_process import Program
@@ -55,6 +56,31 @@ def test_without_limits_ages_are_shown_and_nothing_is_stale(odfbuild: Program) -
     said = odfbuild.ok("freshness", "--at", "2023-01-01T00:00:00Z", "--json")
     assert [(d["age_seconds"], d["status"]) for d in said.data] == [(0, None), (0, None)]
     assert "Freshness: 0 datasets with a limit, 0 stale." in odfbuild.ok("freshness").out
+
+
+def test_a_damaged_dataset_is_told_with_its_error_beside_the_ages_of_the_others(
+    odfbuild: Program,
+) -> None:
+    limit(odfbuild)
+    head = (odfbuild.root / "chains" / "root" / "refs" / "head").read_text().strip()
+    (odfbuild.root / "chains" / "root" / "blocks" / head).write_bytes(b"damaged")
+    shutil.rmtree(odfbuild.root / ".odfbuild")  # as in a fresh clone
+    said = odfbuild("freshness", "--at", "2024-01-04T00:00:00Z")
+    assert said.code == 3
+    assert "derived  2024-01-03T00:00:00Z   1d  1d 12h  fresh" in said.out
+    assert "root     -" in said.out
+    assert said.out.endswith("Freshness: 2 datasets with a limit, 0 stale, 1 damaged.\n")
+    assert "error[E0801]" in said.err
+    found = odfbuild("freshness", "--json").data
+    assert [(d["name"], d["status"], d["error"]) for d in found if d["error"]] == [
+        ("root", "damaged", "E0801")
+    ]
+    ages = {each.name: each for each in Project(odfbuild.root).freshness()}
+    assert ages["root"].status == "damaged"
+    assert ages["root"].error is not None
+    assert ages["root"].error.code == "E0801"
+    assert ages["derived"].watermark is not None
+    assert odfbuild("freshness", "derived", "--at", "2024-01-04T00:00:00Z").code == 0
 
 
 @pytest.mark.parametrize("age", ["2", "d", "2 d", "2y", "-1d"])

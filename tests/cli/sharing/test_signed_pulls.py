@@ -86,6 +86,24 @@ def test_a_rollback_ends_with_its_own_error_and_exit_code(pair: Pair, tmp_path: 
     assert json.loads(pair.we("pull", "--json").out)["datasets"][0]["error"]["code"] == "E1083"
 
 
+def test_a_consumer_whose_inputs_are_not_published_verifies_what_can_be_verified(
+    pair: Pair,
+) -> None:
+    pair.they("push", "--to", str(pair.repository))
+    pair.we("pull", "acme/derived")
+    said = pair.we("verify")
+    assert said.code == 0, said.out
+    assert "Verified 1 dataset: all blocks and objects are intact.\n" in said.out
+    assert "  acme/derived was not recomputed: input 'source' did:odf:" in said.out
+    assert "odfbuild pull acme/did:odf:" in said.out
+    found = json.loads(pair.we("verify", "--json").out)
+    assert (found["findings"], found["damaged"]) == ([], [])
+    assert [(e["dataset"], e["code"]) for e in found["unchecked"]] == [("acme/derived", "E0822")]
+    # Who asks for this dataset is told that it cannot be done.
+    assert pair.we("verify", "acme/derived").code == 3
+    assert pair.we("verify", "acme/derived", "--integrity").code == 0
+
+
 def test_a_pulled_derivative_is_recomputed_from_inputs_that_are_found_by_identity(
     pair: Pair,
 ) -> None:

@@ -106,3 +106,20 @@ def test_places_in_a_partition_that_is_no_column_are_kept_up_to_date(
     alice = ("00:01", "Alice", 1)
     bobs = [("00:02", "Bob", first[0]), ("00:03", "Bob", first[1])]
     assert second == [alice, *bobs]
+
+
+def test_zero_has_one_sign_and_nan_is_a_value_that_equals_itself(
+    spark_engine: Engine, tmp_path: Path
+) -> None:
+    fields = [pa.field("name", pa.string()), pa.field("value", pa.float64())]
+    source = Source(tmp_path, "values", fields)
+    nan = float("nan")
+    distinct = "SELECT DISTINCT event_time, name, value FROM values"
+    result = derived(spark_engine, source, distinct.replace("values", "`values`"))
+    source.add([("00:01", "zero", -0.0), ("00:01", "nan", nan)])
+    assert [repr(row) for row in result.step()] == [
+        "(0, '00:01', 'nan', nan)",
+        "(0, '00:01', 'zero', 0.0)",
+    ]
+    source.add([("00:01", "zero", 0.0), ("00:01", "nan", nan), ("00:02", "one", 1.0)])
+    assert result.step() == [(0, "00:02", "one", 1.0)]
